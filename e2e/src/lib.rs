@@ -1,0 +1,1 @@
+//! The ground Hyperlink is tested on.

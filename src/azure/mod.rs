@@ -1,0 +1,7 @@
+//! ARM as Hyperlink uses it. Knows no Kubernetes and nothing of the rest of this crate.
+
+pub mod auth;
+pub mod error;
+pub mod ports;
+pub mod resource;
+pub mod transport;

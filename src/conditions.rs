@@ -1,0 +1,1 @@
+//! Condition types and how sets of conditions are compared and merged.

@@ -1,0 +1,1 @@
+//! Leader election, the deadline and the gate.

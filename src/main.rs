@@ -1,0 +1,6 @@
+//! The `hyperlink` binary: parses the command line and dispatches.
+
+mod cli;
+mod manager;
+
+fn main() {}

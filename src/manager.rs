@@ -1,0 +1,1 @@
+//! Builds clients and runs the controllers of the chosen roles.

@@ -1,0 +1,1 @@
+//! Every derived name of HyperShift and Azure objects.

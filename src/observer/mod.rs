@@ -1,0 +1,1 @@
+//! Service and HostedControlPlane become an AzurePrivateLinkService.

@@ -1,0 +1,1 @@
+//! Log format and field names.
