@@ -164,3 +164,19 @@ fn refuse_null(schema: &mut JSONSchemaProps) {
         .flatten()
         .for_each(|(_, property)| refuse_null(property));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_as_reviewed() {
+        insta::assert_snapshot!(crd_yaml().unwrap());
+    }
+
+    #[test]
+    fn no_field_may_be_null() {
+        let yaml = crd_yaml().unwrap();
+        assert!(!yaml.contains("nullable"), "{yaml}");
+    }
+}

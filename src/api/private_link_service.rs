@@ -194,3 +194,107 @@ pub struct AzurePrivateLinkServiceStatus {
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_field_has_the_name_that_the_definition_gives_it() {
+        let text = || Some("x".to_owned());
+        let spec = AzurePrivateLinkServiceSpec {
+            load_balancer_ip: text(),
+            nat_subnet_id: text(),
+            additional_allowed_subscriptions: Some(vec!["x".into()]),
+            base_domain: text(),
+            ..Default::default()
+        };
+        let condition = Condition {
+            type_: "x".into(),
+            status: "True".into(),
+            reason: "x".into(),
+            message: "x".into(),
+            observed_generation: Some(1),
+            last_transition_time: serde_json::from_value(json!("2026-08-22T10:00:00Z")).unwrap(),
+        };
+        let status = AzurePrivateLinkServiceStatus {
+            internal_load_balancer_id: text(),
+            private_link_service_id: text(),
+            private_link_service_alias: text(),
+            private_endpoint_id: text(),
+            private_endpoint_ip: text(),
+            private_dns_zone_id: text(),
+            dns_zone_name: text(),
+            base_domain_dns_zone_id: text(),
+            conditions: vec![condition],
+        };
+        let mut crd = super::super::crd();
+        let root = crd
+            .spec
+            .versions
+            .remove(0)
+            .schema
+            .unwrap()
+            .open_api_v3_schema
+            .unwrap();
+        let properties = root.properties.unwrap();
+        for (part, value) in [("spec", json!(spec)), ("status", json!(status))] {
+            let written: Vec<_> = value.as_object().unwrap().keys().collect();
+            let defined: Vec<_> = properties[part]
+                .properties
+                .as_ref()
+                .unwrap()
+                .keys()
+                .collect();
+            assert_eq!(written, defined);
+        }
+    }
+
+    #[test]
+    fn an_absent_field_is_not_written() {
+        let written = json!(AzurePrivateLinkServiceStatus::default());
+        assert_eq!(written, json!({}));
+        let written = json!(AzurePrivateLinkServiceSpec::default());
+        let keys: Vec<_> = written
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        assert_eq!(
+            keys,
+            [
+                "guestSubnetID",
+                "guestVNetID",
+                "location",
+                "resourceGroupName",
+                "subscriptionID"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_condition_that_cannot_be_read_hides_no_other() {
+        let condition = |kind: &str, time: &str| {
+            json!({"type": kind, "status": "True", "reason": "R", "message": "",
+                "lastTransitionTime": time})
+        };
+        let status: AzurePrivateLinkServiceStatus = serde_json::from_value(json!({
+            "dnsZoneName": "example.hypershift.local",
+            "conditions": [
+                condition("First", "2026-08-22T10:00:00+99:99"),
+                condition("Second", "2026-08-22T10:00:00Z"),
+            ],
+        }))
+        .unwrap();
+        assert_eq!(
+            status.dns_zone_name.as_deref(),
+            Some("example.hypershift.local")
+        );
+        let [seen] = status.conditions.as_slice() else {
+            panic!("{:?}", status.conditions)
+        };
+        assert_eq!(seen.type_, "Second");
+    }
+}
