@@ -9,10 +9,7 @@ use bytes::Bytes;
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends `request` once: no retry, no redirect.
-    async fn send(
-        &self,
-        request: http::Request<Bytes>,
-    ) -> Result<http::Response<Bytes>, TransportError>;
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
 
 /// Why no answer came.
