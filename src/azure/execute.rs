@@ -42,13 +42,7 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
             Some(Ok(done)) => done,
             Some(Err(error)) if error.code == GATE_SHUT => Done::GateShut,
             Some(Err(error)) => {
-                memory.failed(
-                    step.kind,
-                    &step.id,
-                    Seen::ReadFailed(error.clone()),
-                    &error,
-                    Instant::now(),
-                );
+                memory.write_failed(step.kind, &step.id, &error, Instant::now());
                 Done::Failed(error)
             }
         };
