@@ -43,7 +43,7 @@ pub enum TransportError {
     #[error("connection failed: {0}")]
     Connection(String),
     /// No token could be had; nothing was sent.
-    #[error("no token: {0}")]
+    #[error(transparent)]
     Token(#[from] AuthError),
 }
 

@@ -258,7 +258,7 @@ async fn server_of_an_unknown_authority_gets_no_token(#[case] trusted: &str) {
     let error = azure.get("/x").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no token: no token from the token endpoint: the server's certificate comes from an unknown authority"
+        "no token from the token endpoint: the server's certificate comes from an unknown authority"
     );
     assert_eq!(
         (azure.authority.seen().len(), azure.arm.connections()),
