@@ -23,7 +23,11 @@ pub fn control_plane_namespace(cluster: &ClusterRef) -> String {
 
 /// The name of the Private Link Service of a custom resource.
 pub fn link_service(cr: &str, cluster_id: &str) -> String {
-    if cr == PRIVATE_ROUTER { format!("pls-{cluster_id}") } else { format!("pls-{cr}-{cluster_id}") }
+    if cr == PRIVATE_ROUTER {
+        format!("pls-{cluster_id}")
+    } else {
+        format!("pls-{cr}-{cluster_id}")
+    }
 }
 
 /// The name of the NAT subnet that is made where none is given.
@@ -68,7 +72,9 @@ pub fn load_balancer(service_uid: &str) -> String {
 /// Tags of a Private Link Service.
 pub fn link_service_marks(cluster: &str, cluster_id: &str) -> Marks {
     let mut marks = marks(cluster_id, "private-link-service");
-    marks.labels.insert(format!("kubernetes.io_cluster_{cluster}"), "owned".to_owned());
+    marks
+        .labels
+        .insert(format!("kubernetes.io_cluster_{cluster}"), "owned".to_owned());
     marks
 }
 
@@ -82,7 +88,10 @@ pub fn marks(cluster_id: &str, resource_type: &str) -> Marks {
 
 /// The mark of a record set, which has no other tags.
 pub fn record_marks(cluster_id: &str) -> Marks {
-    Marks { owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()), labels: BTreeMap::new() }
+    Marks {
+        owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
+        labels: BTreeMap::new(),
+    }
 }
 
 /// A resource directly in a group.
@@ -96,7 +105,10 @@ mod tests {
 
     #[test]
     fn dots_of_a_cluster_name_become_dashes_in_its_namespace() {
-        let cluster = ClusterRef { namespace: "clusters".into(), name: "a.b".into() };
+        let cluster = ClusterRef {
+            namespace: "clusters".into(),
+            name: "a.b".into(),
+        };
         assert_eq!(control_plane_namespace(&cluster), "clusters-a-b");
     }
 
@@ -108,6 +120,9 @@ mod tests {
 
     #[test]
     fn load_balancer_name_is_cut_at_32() {
-        assert_eq!(load_balancer("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"), "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1");
+        assert_eq!(
+            load_balancer("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"),
+            "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1"
+        );
     }
 }

@@ -5,6 +5,7 @@ pub mod client;
 pub mod endpoint;
 pub mod error;
 pub mod execute;
+pub mod https;
 pub mod id;
 pub mod link_service;
 pub mod load_balancer;

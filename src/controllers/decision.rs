@@ -21,7 +21,11 @@ pub struct Problem {
 impl Problem {
     /// A problem that only a change of some object can mend.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), again: None }
+        Self {
+            reason,
+            message: message.into(),
+            again: None,
+        }
     }
 
     /// The same, but looked at again after `wait`.
@@ -51,12 +55,19 @@ pub struct Decision {
 impl Decision {
     /// Nothing can be done.
     pub fn stuck(problem: Problem) -> Self {
-        Self { again: problem.again, problem: Some(problem), ..Self::default() }
+        Self {
+            again: problem.again,
+            problem: Some(problem),
+            ..Self::default()
+        }
     }
 
     /// Nothing shall be done.
     pub fn paused(problem: Problem) -> Self {
-        Self { paused: true, ..Self::stuck(problem) }
+        Self {
+            paused: true,
+            ..Self::stuck(problem)
+        }
     }
 
     /// The first step for a kind.
@@ -74,9 +85,10 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
             problem(reason_of(error, failure), format!("{kind} {name}: {error}"))
         }
         (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
-        (Done::Nothing, Why::NotOurs) => {
-            problem(Reason::NotOurs, format!("{kind} {name} exists and does not belong to this cluster"))
-        }
+        (Done::Nothing, Why::NotOurs) => problem(
+            Reason::NotOurs,
+            format!("{kind} {name} exists and does not belong to this cluster"),
+        ),
         (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
         (Done::Nothing, Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
@@ -87,7 +99,11 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {
-    if error.class == Class::Denied && error.code.eq_ignore_ascii_case("ScopeLocked") { Reason::ScopeLocked } else { failure }
+    if error.class == Class::Denied && error.code.eq_ignore_ascii_case("ScopeLocked") {
+        Reason::ScopeLocked
+    } else {
+        failure
+    }
 }
 
 #[cfg(test)]
@@ -101,12 +117,23 @@ mod tests {
     use crate::azure::resource::Kind;
 
     fn step(why: Why) -> Step {
-        let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe").unwrap();
-        Step { kind: Kind::Endpoint, id, verb: Verb::Wait, why, found: None }
+        let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
+            .unwrap();
+        Step {
+            kind: Kind::Endpoint,
+            id,
+            verb: Verb::Wait,
+            why,
+            found: None,
+        }
     }
 
     fn denied() -> ArmError {
-        ArmError::from_json(403, &json!({"error": {"code": "AuthorizationFailed", "message": "client abc"}}), None)
+        ArmError::from_json(
+            403,
+            &json!({"error": {"code": "AuthorizationFailed", "message": "client abc"}}),
+            None,
+        )
     }
 
     #[rstest]
@@ -118,8 +145,15 @@ mod tests {
     #[case::foreign(Why::NotOurs, Done::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
     #[case::old_one_deleted(Why::Replace(vec!["x"]), Done::Settled, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
     #[case::going(Why::Unwanted, Done::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
-    fn every_unfinished_step_has_a_reason(#[case] why: Why, #[case] done: Done, #[case] expected: Option<(Reason, &str)>) {
+    fn every_unfinished_step_has_a_reason(
+        #[case] why: Why,
+        #[case] done: Done,
+        #[case] expected: Option<(Reason, &str)>,
+    ) {
         let said = shortfall(&step(why), &done, Reason::PrivateEndpointCreationFailed);
-        assert_eq!(said.map(|p| (p.reason, p.message)), expected.map(|(r, m)| (r, m.to_owned())));
+        assert_eq!(
+            said.map(|p| (p.reason, p.message)),
+            expected.map(|(r, m)| (r, m.to_owned()))
+        );
     }
 }

@@ -40,23 +40,36 @@ pub fn agree(
         ));
     }
     let hosted = hosted.ok_or_else(|| {
-        Problem::new(Reason::HostedClusterNotFound, format!("HostedCluster {cluster} does not exist"))
+        Problem::new(
+            Reason::HostedClusterNotFound,
+            format!("HostedCluster {cluster} does not exist"),
+        )
     })?;
     let control_plane = control_plane.ok_or_else(|| {
-        Problem::new(Reason::HostedControlPlaneNotFound, "the HostedControlPlane does not exist".to_owned())
+        Problem::new(
+            Reason::HostedControlPlaneNotFound,
+            "the HostedControlPlane does not exist".to_owned(),
+        )
     })?;
     let own = of_spec(&cluster.name, &hosted.spec)?;
     let annotation = control_plane.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let same = of_spec(&cluster.name, &control_plane.spec).as_ref() == Ok(&own) && cluster_ref(annotation).as_ref() == Ok(cluster);
+    let same = of_spec(&cluster.name, &control_plane.spec).as_ref() == Ok(&own)
+        && cluster_ref(annotation).as_ref() == Ok(cluster);
     same.then_some(own).ok_or_else(|| {
-        Problem::new(Reason::IdentityMismatch, "HostedCluster and HostedControlPlane disagree on the cluster".to_owned())
+        Problem::new(
+            Reason::IdentityMismatch,
+            "HostedCluster and HostedControlPlane disagree on the cluster".to_owned(),
+        )
     })
 }
 
 /// The identity that one object claims.
 pub fn of_spec(name: &str, spec: &ClusterSpec) -> Result<Identity, Problem> {
     let field = |value: &Option<String>, field: &str| {
-        value.clone().filter(|v| !v.is_empty()).ok_or_else(|| invalid(format!("spec.{field} of cluster {name} is empty")))
+        value
+            .clone()
+            .filter(|v| !v.is_empty())
+            .ok_or_else(|| invalid(format!("spec.{field} of cluster {name} is empty")))
     };
     Ok(Identity {
         name: name.to_owned(),
@@ -110,13 +123,48 @@ mod tests {
     }
 
     #[rstest]
-    #[case::both_agree("clusters-example", Some(hosted("id")), Some(control_plane("id", "clusters/example")), Ok("id"))]
-    #[case::cluster_is_gone("clusters-example", None, Some(control_plane("id", "clusters/example")), Err(Reason::HostedClusterNotFound))]
-    #[case::control_plane_is_gone("clusters-example", Some(hosted("id")), None, Err(Reason::HostedControlPlaneNotFound))]
-    #[case::other_cluster_id("clusters-example", Some(hosted("id")), Some(control_plane("x", "clusters/example")), Err(Reason::IdentityMismatch))]
-    #[case::other_annotation("clusters-example", Some(hosted("id")), Some(control_plane("id", "clusters/other")), Err(Reason::IdentityMismatch))]
-    #[case::empty_cluster_id("clusters-example", Some(hosted("")), Some(control_plane("", "clusters/example")), Err(Reason::InvalidSpec))]
-    #[case::forged_namespace("evil", Some(hosted("id")), Some(control_plane("id", "clusters/example")), Err(Reason::IdentityMismatch))]
+    #[case::both_agree(
+        "clusters-example",
+        Some(hosted("id")),
+        Some(control_plane("id", "clusters/example")),
+        Ok("id")
+    )]
+    #[case::cluster_is_gone(
+        "clusters-example",
+        None,
+        Some(control_plane("id", "clusters/example")),
+        Err(Reason::HostedClusterNotFound)
+    )]
+    #[case::control_plane_is_gone(
+        "clusters-example",
+        Some(hosted("id")),
+        None,
+        Err(Reason::HostedControlPlaneNotFound)
+    )]
+    #[case::other_cluster_id(
+        "clusters-example",
+        Some(hosted("id")),
+        Some(control_plane("x", "clusters/example")),
+        Err(Reason::IdentityMismatch)
+    )]
+    #[case::other_annotation(
+        "clusters-example",
+        Some(hosted("id")),
+        Some(control_plane("id", "clusters/other")),
+        Err(Reason::IdentityMismatch)
+    )]
+    #[case::empty_cluster_id(
+        "clusters-example",
+        Some(hosted("")),
+        Some(control_plane("", "clusters/example")),
+        Err(Reason::InvalidSpec)
+    )]
+    #[case::forged_namespace(
+        "evil",
+        Some(hosted("id")),
+        Some(control_plane("id", "clusters/example")),
+        Err(Reason::IdentityMismatch)
+    )]
     fn identity_needs_agreement(
         #[case] namespace: &str,
         #[case] hosted: Option<HostedCluster>,
@@ -125,6 +173,9 @@ mod tests {
     ) {
         let cluster = cluster_ref(Some("clusters/example")).unwrap();
         let found = agree(namespace, &cluster, hosted.as_ref(), control_plane.as_ref());
-        assert_eq!(found.map(|i| i.cluster_id).map_err(|p| p.reason), expected.map(str::to_owned));
+        assert_eq!(
+            found.map(|i| i.cluster_id).map_err(|p| p.reason),
+            expected.map(str::to_owned)
+        );
     }
 }

@@ -35,10 +35,15 @@ const AGAIN: Duration = Duration::from_secs(10);
 pub fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<IpAddr, Problem> {
     let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
-    let address = text.parse().map_err(|_| Problem::new(Reason::InvalidSpec, "spec.loadBalancerIP is not an address"))?;
+    let address = text
+        .parse()
+        .map_err(|_| Problem::new(Reason::InvalidSpec, "spec.loadBalancerIP is not an address"))?;
     let service = service.ok_or_else(|| waiting("the Service does not exist"))?;
     if !service.owned {
-        return Err(Problem::new(Reason::NotOurs, "the Service does not belong to the HostedControlPlane"));
+        return Err(Problem::new(
+            Reason::NotOurs,
+            "the Service does not belong to the HostedControlPlane",
+        ));
     }
     if !service.addresses.contains(&address) {
         return Err(waiting("the Service does not report spec.loadBalancerIP"));
@@ -55,13 +60,23 @@ pub fn choose<'a>(
 ) -> Result<&'a Frontend, Problem> {
     let name = names::load_balancer(&service.uid);
     let derived = |found: &str| {
-        found.strip_prefix(&name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        found
+            .strip_prefix(&name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     let fits = |f: &&Frontend| f.address == address && (rule == FrontendMatch::Address || derived(&f.name));
     match frontends.iter().filter(fits).collect::<Vec<_>>().as_slice() {
         [only] => Ok(only),
-        [] => Err(Problem::new(Reason::WaitingForLoadBalancer, "no load balancer frontend belongs to the Service").again(AGAIN)),
-        _ => Err(Problem::new(Reason::AmbiguousLoadBalancer, "several load balancer frontends have the address").again(AGAIN * 6)),
+        [] => Err(Problem::new(
+            Reason::WaitingForLoadBalancer,
+            "no load balancer frontend belongs to the Service",
+        )
+        .again(AGAIN)),
+        _ => Err(Problem::new(
+            Reason::AmbiguousLoadBalancer,
+            "several load balancer frontends have the address",
+        )
+        .again(AGAIN * 6)),
     }
 }
 
@@ -86,7 +101,11 @@ mod tests {
     }
 
     fn service() -> ServiceFacts {
-        ServiceFacts { uid: UID.into(), owned: true, addresses: vec!["10.0.0.4".parse().unwrap()] }
+        ServiceFacts {
+            uid: UID.into(),
+            owned: true,
+            addresses: vec!["10.0.0.4".parse().unwrap()],
+        }
     }
 
     #[rstest]
@@ -112,7 +131,11 @@ mod tests {
     #[case::no_service(Some("10.0.0.4"), None, Reason::WaitingForLoadBalancer)]
     #[case::forged_service(Some("10.0.0.4"), Some(ServiceFacts { owned: false, ..service() }), Reason::NotOurs)]
     #[case::forged_address(Some("10.0.0.9"), Some(service()), Reason::WaitingForLoadBalancer)]
-    fn address_needs_a_service_that_vouches(#[case] spec: Option<&str>, #[case] facts: Option<ServiceFacts>, #[case] reason: Reason) {
+    fn address_needs_a_service_that_vouches(
+        #[case] spec: Option<&str>,
+        #[case] facts: Option<ServiceFacts>,
+        #[case] reason: Reason,
+    ) {
         assert_eq!(wanted_address(spec, facts.as_ref()).map_err(|p| p.reason), Err(reason));
     }
 }

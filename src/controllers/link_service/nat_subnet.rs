@@ -22,7 +22,10 @@ const SPREAD: u64 = 16;
 /// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same time,
 /// and `refused` prefixes are left out.
 pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Ipv4Net]) -> Option<Ipv4Net> {
-    let taken: Vec<Ipv4Net> = subnets(virtual_network).flat_map(prefixes_of_subnet).chain(refused.iter().copied()).collect();
+    let taken: Vec<Ipv4Net> = subnets(virtual_network)
+        .flat_map(prefixes_of_subnet)
+        .chain(refused.iter().copied())
+        .collect();
     let free: Vec<Ipv4Net> = spaces(virtual_network, rules)
         .into_iter()
         .flat_map(|space| from_the_top(space, rules.prefix_length))
@@ -37,22 +40,38 @@ pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refuse
 
 /// The subnets in the body of a virtual network.
 fn subnets(virtual_network: &Value) -> impl Iterator<Item = &Value> {
-    virtual_network.pointer("/properties/subnets").and_then(Value::as_array).into_iter().flatten()
+    virtual_network
+        .pointer("/properties/subnets")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 /// Both spellings of a subnet's prefixes; IPv6 is left alone.
 fn prefixes_of_subnet(subnet: &Value) -> Vec<Ipv4Net> {
     let one = subnet.pointer("/properties/addressPrefix").into_iter();
-    let many = subnet.pointer("/properties/addressPrefixes").and_then(Value::as_array).into_iter().flatten();
+    let many = subnet
+        .pointer("/properties/addressPrefixes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     parse(one.chain(many))
 }
 
 /// The parts of the network's address space that may be used, highest first.
 fn spaces(virtual_network: &Value, rules: NatSubnetRules) -> Vec<Ipv4Net> {
-    let own = virtual_network.pointer("/properties/addressSpace/addressPrefixes").and_then(Value::as_array);
+    let own = virtual_network
+        .pointer("/properties/addressSpace/addressPrefixes")
+        .and_then(Value::as_array);
     let mut spaces = parse(own.into_iter().flatten());
     if let Some(pool) = rules.pool {
-        let inside = |space: Ipv4Net| if space.contains(&pool) { Some(pool) } else { pool.contains(&space).then_some(space) };
+        let inside = |space: Ipv4Net| {
+            if space.contains(&pool) {
+                Some(pool)
+            } else {
+                pool.contains(&space).then_some(space)
+            }
+        };
         spaces = spaces.into_iter().filter_map(inside).collect();
     }
     spaces.sort();
@@ -61,7 +80,10 @@ fn spaces(virtual_network: &Value, rules: NatSubnetRules) -> Vec<Ipv4Net> {
 }
 
 fn parse<'a>(texts: impl Iterator<Item = &'a Value>) -> Vec<Ipv4Net> {
-    texts.filter_map(Value::as_str).filter_map(|text| text.parse().ok()).collect()
+    texts
+        .filter_map(Value::as_str)
+        .filter_map(|text| text.parse().ok())
+        .collect()
 }
 
 fn from_the_top(space: Ipv4Net, length: u8) -> impl Iterator<Item = Ipv4Net> {
@@ -88,10 +110,16 @@ mod tests {
 
     use super::*;
 
-    const RULES: NatSubnetRules = NatSubnetRules { prefix_length: 28, pool: None };
+    const RULES: NatSubnetRules = NatSubnetRules {
+        prefix_length: 28,
+        pool: None,
+    };
 
     fn network(space: &[&str], taken: &[&str]) -> Value {
-        let subnets: Vec<Value> = taken.iter().map(|p| json!({"properties": {"addressPrefix": p}})).collect();
+        let subnets: Vec<Value> = taken
+            .iter()
+            .map(|p| json!({"properties": {"addressPrefix": p}}))
+            .collect();
         json!({"properties": {"addressSpace": {"addressPrefixes": space}, "subnets": subnets}})
     }
 
@@ -106,12 +134,18 @@ mod tests {
     #[test]
     fn prefix_is_taken_from_the_top_of_the_space() {
         let chosen = choose(&network(&["10.0.0.0/16"], &["10.0.0.0/24"]), RULES, "infra", &[]).unwrap();
-        assert!("10.0.255.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen), "{chosen}");
+        assert!(
+            "10.0.255.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen),
+            "{chosen}"
+        );
     }
 
     #[test]
     fn full_network_has_no_room() {
-        assert_eq!(choose(&network(&["10.0.0.0/24"], &["10.0.0.0/24"]), RULES, "infra", &[]), None);
+        assert_eq!(
+            choose(&network(&["10.0.0.0/24"], &["10.0.0.0/24"]), RULES, "infra", &[]),
+            None
+        );
         assert_eq!(choose(&network(&["fd00::/48"], &[]), RULES, "infra", &[]), None);
         assert_eq!(choose(&network(&["10.0.0.0/29"], &[]), RULES, "infra", &[]), None);
     }
@@ -125,10 +159,16 @@ mod tests {
 
     #[test]
     fn pool_is_respected_and_a_foreign_pool_gives_nothing() {
-        let pool = |text: &str| NatSubnetRules { pool: text.parse().ok(), ..RULES };
+        let pool = |text: &str| NatSubnetRules {
+            pool: text.parse().ok(),
+            ..RULES
+        };
         let chosen = choose(&network(&["10.0.0.0/16"], &[]), pool("10.0.7.0/24"), "infra", &[]).unwrap();
         assert!("10.0.7.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen));
-        assert_eq!(choose(&network(&["10.0.0.0/16"], &[]), pool("10.9.0.0/24"), "infra", &[]), None);
+        assert_eq!(
+            choose(&network(&["10.0.0.0/16"], &[]), pool("10.9.0.0/24"), "infra", &[]),
+            None
+        );
     }
 
     #[test]

@@ -88,19 +88,25 @@ fn find_frontend(
         Ok(address) => address,
         Err(problem) => return Ok(Err(problem)),
     };
-    let Some(service) = &around.service else { return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, ""))) };
+    let Some(service) = &around.service else {
+        return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
+    };
     let mut last = None;
     for group in [Some(settings.resource_group.as_str()), None] {
         let chosen = match facts.frontends(&settings.subscription, group)? {
             Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-            Err(error) => Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1))),
+            Err(error) => {
+                Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
+            }
         };
         match chosen {
             Err(problem) if problem.reason == Reason::WaitingForLoadBalancer => last = Some(problem),
             decided => return Ok(decided),
         }
     }
-    Ok(Err(last.unwrap_or_else(|| Problem::new(Reason::WaitingForLoadBalancer, ""))))
+    Ok(Err(
+        last.unwrap_or_else(|| Problem::new(Reason::WaitingForLoadBalancer, ""))
+    ))
 }
 
 fn with_frontend(
@@ -145,7 +151,9 @@ fn with_frontend(
     if ready {
         bring_link_service(cr, &want, facts, &mut decision)?;
     } else {
-        decision.steps.push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
+        decision
+            .steps
+            .push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
     }
     Ok(decision)
 }
@@ -159,11 +167,21 @@ fn nat_subnet_of(
     let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
     let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
     match &cr.spec.nat_subnet_id {
-        None => Ok((network.child(Kind::Subnet, &names::nat_subnet(&identity.infra_id)).map_err(invalid)?, true)),
+        None => Ok((
+            network
+                .child(Kind::Subnet, &names::nat_subnet(&identity.infra_id))
+                .map_err(invalid)?,
+            true,
+        )),
         Some(text) => {
             let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
             let inside = given.parent().as_ref() == Some(&network);
-            let outside = || Problem::new(Reason::InvalidSpec, "natSubnetID is not in the load balancer's virtual network");
+            let outside = || {
+                Problem::new(
+                    Reason::InvalidSpec,
+                    "natSubnetID is not in the load balancer's virtual network",
+                )
+            };
             inside.then_some((given, false)).ok_or_else(outside)
         }
     }
@@ -177,11 +195,23 @@ fn wanted(
     settings: &Settings,
 ) -> Result<LinkService, IdError> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
-    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?.subscription().clone();
-    let more = cr.spec.additional_allowed_subscriptions.iter().flatten().map(|text| SubscriptionId::parse(text));
+    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?
+        .subscription()
+        .clone();
+    let more = cr
+        .spec
+        .additional_allowed_subscriptions
+        .iter()
+        .flatten()
+        .map(|text| SubscriptionId::parse(text));
     let subscriptions: BTreeSet<SubscriptionId> = std::iter::once(Ok(guest)).chain(more).collect::<Result<_, _>>()?;
     Ok(LinkService {
-        id: names::in_group(Kind::LinkService, &settings.subscription, &settings.resource_group, &name)?,
+        id: names::in_group(
+            Kind::LinkService,
+            &settings.subscription,
+            &settings.resource_group,
+            &name,
+        )?,
         location: location(&cr.spec.location),
         marks: names::link_service_marks(&identity.name, &identity.cluster_id),
         frontend: frontend.id.clone(),
@@ -199,19 +229,31 @@ fn bring_subnet(
 ) -> Result<Result<Step, Problem>, Needs> {
     let failed = |text: String| Problem::new(Reason::NATSubnetCreationFailed, text);
     let seen = facts.look(Kind::Subnet, id)?;
-    let mut want = NatSubnet { id: id.clone(), prefix: None };
+    let mut want = NatSubnet {
+        id: id.clone(),
+        prefix: None,
+    };
     if *seen == Seen::Absent {
-        let Some(network) = id.parent() else { return Ok(Err(failed(IdError::Form.to_string()))) };
+        let Some(network) = id.parent() else {
+            return Ok(Err(failed(IdError::Form.to_string())));
+        };
         want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
             Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
             Seen::ReadFailed(error) => {
                 let problem = failed(format!("virtual_network {}: {error}", network.name()));
                 return Ok(Err(problem.again(error.delay(1))));
             }
-            _ => return Ok(Err(failed("the virtual network does not exist".to_owned()).again(PATIENCE))),
+            _ => {
+                return Ok(Err(
+                    failed("the virtual network does not exist".to_owned()).again(PATIENCE)
+                ));
+            }
         };
         if want.prefix.is_none() {
-            return Ok(Err(failed("the virtual network has no room for a NAT subnet".to_owned()).again(PATIENCE)));
+            return Ok(Err(failed(
+                "the virtual network has no room for a NAT subnet".to_owned(),
+            )
+            .again(PATIENCE)));
         }
     }
     Ok(Ok(toward(&want, seen)))
@@ -243,7 +285,10 @@ fn bring_link_service(
     if step.verb == Verb::Delete {
         let served = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);
         if !served {
-            let text = format!("the Private Link Service has to be replaced ({}); set the annotation {ALLOW_REPLACE}", step.why);
+            let text = format!(
+                "the Private Link Service has to be replaced ({}); set the annotation {ALLOW_REPLACE}",
+                step.why
+            );
             decision.problem = Some(Problem::new(Reason::ReplacementBlocked, text));
             (step.verb, step.why) = (Verb::Wait, Why::Needs("permission to be replaced"));
         } else if disconnect(seen, decision) {
@@ -278,11 +323,16 @@ pub fn teardown(
     }
     let mut decision = Decision::default();
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let Some(want) = leaving(cr, around, recorded.as_ref(), settings) else { return Ok(decision) };
+    let Some(want) = leaving(cr, around, recorded.as_ref(), settings) else {
+        return Ok(decision);
+    };
     let seen = facts.look(Kind::LinkService, &want.id)?;
     let mut step = away(&want, seen);
     if step.foreign() {
-        decision.notes.push(format!("Private Link Service {} is not ours: left alone", want.id.name()));
+        decision.notes.push(format!(
+            "Private Link Service {} is not ours: left alone",
+            want.id.name()
+        ));
         (step.verb, step.found) = (Verb::Keep, None);
     } else if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
         (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
@@ -291,7 +341,11 @@ pub fn teardown(
     decision.steps.push(step);
     let subnet = recorded.and_then(|r| r.nat_subnet).filter(|_| !around.sibling_stays);
     if let Some(id) = subnet.and_then(|text| ResourceId::parse_as(Kind::Subnet, &text).ok()) {
-        let step = if gone { remove_subnet(&id, facts, &mut decision)? } else { Step::needs(Kind::Subnet, id, "the Private Link Service to go") };
+        let step = if gone {
+            remove_subnet(&id, facts, &mut decision)?
+        } else {
+            Step::needs(Kind::Subnet, id, "the Private Link Service to go")
+        };
         decision.steps.push(step);
     }
     Ok(decision)
@@ -315,7 +369,13 @@ fn leaving(
     let cluster_id = recorded.map(|r| &r.cluster_id).or(identity.map(|i| &i.cluster_id))?;
     let cluster = recorded.map(|r| &r.cluster).or(identity.map(|i| &i.name))?;
     let name = names::link_service(&cr.name_any(), cluster_id);
-    let id = names::in_group(Kind::LinkService, &settings.subscription, &settings.resource_group, &name).ok()?;
+    let id = names::in_group(
+        Kind::LinkService,
+        &settings.subscription,
+        &settings.resource_group,
+        &name,
+    )
+    .ok()?;
     Some(LinkService {
         nat_subnet: id.clone(),
         id,
@@ -328,14 +388,19 @@ fn leaving(
 
 /// Our NAT subnet goes, unless others came to use it.
 fn remove_subnet(id: &ResourceId, facts: &Facts, decision: &mut Decision) -> Result<Step, Needs> {
-    let want = NatSubnet { id: id.clone(), prefix: None };
+    let want = NatSubnet {
+        id: id.clone(),
+        prefix: None,
+    };
     let seen = facts.look(Kind::Subnet, id)?;
     let mut step = away(&want, seen);
     let settled = seen.found().filter(|body| progress(body) == Progress::Settled);
     if step.verb == Verb::Delete
         && let Some(used) = settled.and_then(used_by_others)
     {
-        decision.notes.push(format!("NAT subnet {} is left: it has {used}", want.id().name()));
+        decision
+            .notes
+            .push(format!("NAT subnet {} is left: it has {used}", want.id().name()));
         (step.verb, step.found) = (Verb::Keep, None);
     }
     Ok(step)

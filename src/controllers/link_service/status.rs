@@ -23,12 +23,19 @@ pub struct Report {
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, done: &[Done]) -> Report {
     let generation = cr.metadata.generation;
     let balancer = match found {
-        Ok(_) => NewCondition::holds(ConditionType::AzureInternalLoadBalancerAvailable, "Internal Load Balancer found", generation),
+        Ok(_) => NewCondition::holds(
+            ConditionType::AzureInternalLoadBalancerAvailable,
+            "Internal Load Balancer found",
+            generation,
+        ),
         Err(problem) => fails(ConditionType::AzureInternalLoadBalancerAvailable, problem, generation),
     };
     let mut fields = Map::new();
     if let Ok(frontend) = found {
-        fields.insert("internalLoadBalancerID".into(), json!(frontend.load_balancer.to_string()));
+        fields.insert(
+            "internalLoadBalancerID".into(),
+            json!(frontend.load_balancer.to_string()),
+        );
     }
     let service = decision.step(Kind::LinkService).map(|(_, step)| step);
     if let Some(body) = service.and_then(|step| step.settled()) {
@@ -39,16 +46,21 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
         fields.insert("privateLinkServiceAlias".into(), Value::Null);
     }
     let created = match obstacle(decision, done) {
-        None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => {
-            NewCondition::holds(ConditionType::AzurePLSCreated, "Azure Private Link Service is ready", generation)
-        }
+        None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => NewCondition::holds(
+            ConditionType::AzurePLSCreated,
+            "Azure Private Link Service is ready",
+            generation,
+        ),
         None => {
             let waiting = Problem::new(Reason::Provisioning, "the Private Link Service is being provisioned");
             fails(ConditionType::AzurePLSCreated, &waiting, generation)
         }
         Some(problem) => fails(ConditionType::AzurePLSCreated, &problem, generation),
     };
-    Report { conditions: vec![balancer, created], fields }
+    Report {
+        conditions: vec![balancer, created],
+        fields,
+    }
 }
 
 /// The report of a pass that takes the service away.
