@@ -119,22 +119,20 @@ mod tests {
     #[test]
     fn help_gives_unit_variable_and_default_of_every_flag() {
         let help = help();
-        for setting in SETTINGS {
-            let start = format!("--{} <{}>", setting.flag, setting.value);
-            let Some((_, rest)) = help.split_once(&start) else {
-                panic!("{start} is not in the help");
+        let starts = SETTINGS
+            .iter()
+            .map(|setting| format!("--{} <{}>", setting.flag, setting.value));
+        let ends = starts.clone().skip(1).chain(["-h, --help".to_owned()]);
+        for ((setting, start), end) in SETTINGS.iter().zip(starts).zip(ends) {
+            let (_, own) = help.split_once(&start).expect("the flag");
+            let (own, _) = own.split_once(&end).expect("the next flag");
+            let default = match setting.default {
+                Fallback::Value(text) | Fallback::Words(text) => text,
             };
-            let own = rest.split(" --").next().unwrap_or_default();
-            let own = if own.contains("[default: ") {
-                own
-            } else {
-                rest
-            };
-            for part in ["[unit: ", "[env: ", "[default: "] {
-                assert!(own.contains(part), "{start} has no {part}");
-            }
-            assert!(own.contains(setting.unit), "{start}: {}", setting.unit);
-            assert!(own.contains(setting.variable), "{start}");
+            let Setting { unit, variable, .. } = setting;
+            let expected = format!("[unit: {unit}] [env: {variable}] [default: {default}]");
+            assert!(own.contains(&expected), "{start} {own}");
+            assert!(![*unit, default].contains(&""), "{start}");
         }
     }
 

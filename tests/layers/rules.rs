@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hyperlink::telemetry::FIELDS;
+
 use super::source::{self, Path, Source};
 
 /// From the bottom up.
@@ -217,6 +219,13 @@ fn check(
         for line in &source.async_lines {
             found.push(format!(
                 "src/{file}:{line}: async in the {own:?} layer, which waits for nothing"
+            ));
+        }
+    }
+    for (line, field) in &source.log_fields {
+        if !FIELDS.iter().any(|(name, _)| name == field) {
+            found.push(format!(
+                "src/{file}:{line}: logs {field}, which is not among telemetry::FIELDS"
             ));
         }
     }
@@ -485,6 +494,11 @@ mod tests {
         "controllers/frame.rs",
         "#[derive(clap::Args)] struct A;",
         "src/controllers/frame.rs:1: uses clap::Args; only the top layer knows flags"
+    )]
+    #[case::a_log_field_of_its_own(
+        "controllers/frame.rs",
+        "fn f() { tracing::info!(colour = 1, \"x\") }",
+        "src/controllers/frame.rs:1: logs colour, which is not among telemetry::FIELDS"
     )]
     #[case::a_file_that_nobody_names(
         "azure/throttle.rs",

@@ -1,4 +1,5 @@
-//! Reads one source file as far as layers need it: which paths it uses, which modules it names, whether it is `async`.
+//! Reads one source file as far as layers need it: which paths it uses, which modules it names, whether it is `async`, and what it
+//! calls the fields that it logs.
 //! Works on words and braces, which is enough for formatted code without tricks.
 
 /// What a file uses outside its tests.
@@ -10,6 +11,8 @@ pub(crate) struct Source {
     pub(crate) modules: Vec<(String, bool)>,
     /// Lines with `async` or `.await`.
     pub(crate) async_lines: Vec<usize>,
+    /// Field names in `tracing`'s macros.
+    pub(crate) log_fields: Vec<(usize, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +68,7 @@ pub(crate) fn read(text: &str) -> Source {
                     source.async_lines.push(*line);
                 }
                 at = inline_path(&tokens, at, &mut source.paths);
+                source.log_fields.extend(log_fields(&tokens, at));
             }
             _ => at += 1,
         }
@@ -182,6 +186,52 @@ fn inline_path(tokens: &Tokens, mut at: usize, paths: &mut Vec<Path>) -> usize {
         paths.push(Path { line, segments });
     }
     at
+}
+
+/// The field names of the `tracing` macro whose `!` is at `at`, if it is one. Texts are no tokens, so the message is an empty argument;
+/// what comes after it are the message's own values.
+fn log_fields(tokens: &Tokens, at: usize) -> Vec<(usize, String)> {
+    const EVENTS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
+    let mut fields = Vec::new();
+    let Some((_, Token::Word(name))) = at.checked_sub(1).and_then(|at| tokens.get(at)) else {
+        return fields;
+    };
+    let level = name.trim_end_matches("_span");
+    let called = matches!(
+        (tokens.get(at), tokens.get(at + 1)),
+        (Some((_, Token::Other('!'))), Some((_, Token::Other('('))))
+    );
+    if !EVENTS.contains(&level) || !called {
+        return fields;
+    }
+    let mut names_to_come = usize::from(name.ends_with("_span"));
+    let end = closing(tokens, at + 1, '(', ')');
+    for argument in arguments(&tokens[at + 2..end]) {
+        match argument {
+            [] if names_to_come > 0 => names_to_come -= 1,
+            [] => break,
+            [_, (_, Token::Other(':')), ..] => {}
+            [(_, Token::Other('%' | '?')), (line, Token::Word(field)), ..]
+            | [(line, Token::Word(field)), ..] => fields.push((*line, field.clone())),
+            _ => {}
+        }
+    }
+    fields
+}
+
+/// Splits at the commas that are in no bracket.
+fn arguments(tokens: &Tokens) -> Vec<&Tokens> {
+    let mut depth = 0;
+    tokens
+        .split(|(_, token)| {
+            match token {
+                Token::Other('(' | '[' | '{') => depth += 1,
+                Token::Other(')' | ']' | '}') => depth -= 1,
+                _ => {}
+            }
+            depth == 0 && *token == Token::Other(',')
+        })
+        .collect()
 }
 
 /// Words and signs with their line numbers, without comments, texts and characters.
@@ -308,5 +358,15 @@ mod tests {
             read("\nasync fn f() {}\nfn g() { h.await }").async_lines,
             [2, 3]
         );
+    }
+
+    #[test]
+    fn fields_of_events_and_spans_are_seen_and_values_of_the_message_are_not() {
+        let text = "fn f() { tracing::warn!(target: \"x\", lease = %a.b(c, d), ?error, took_ms, \"m {}\", value);\n\
+                    let s = info_span!(\"pass\", role = r.as_str(), %uid); warn(role); println!(\"x\") }";
+        let fields = read(text).log_fields;
+        let names: Vec<&str> = fields.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(names, ["lease", "error", "took_ms", "role", "uid"]);
+        assert_eq!(fields[3].0, 2);
     }
 }
