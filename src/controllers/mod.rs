@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod decision;
+pub mod endpoint;
 pub mod facts;
 pub mod frame;
 pub mod identity;
