@@ -1,0 +1,60 @@
+//! What a pass knows of Azure, and what it still needs to know. Data only.
+//!
+//! A decision is run on the facts at hand; where one is missing it answers with a need, and is run again with it.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::azure::error::ArmError;
+use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::load_balancer::Frontend;
+use crate::azure::resource::{Kind, Seen};
+
+/// Something that a decision needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// One resource.
+    Look(Kind, ResourceId),
+    /// The internal frontends of a group's load balancers, or of the whole subscription's.
+    Frontends(SubscriptionId, Option<String>),
+    /// All resources of a kind inside a zone. For records: of all types.
+    Inside(Kind, ResourceId),
+}
+
+/// The needs of a decision that could not be made yet.
+pub type Needs = Vec<Need>;
+
+/// What is known.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Single resources.
+    pub looks: HashMap<ResourceId, Seen>,
+    /// Frontends by scope.
+    pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
+    /// Contents of zones.
+    pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
+}
+
+impl Facts {
+    /// What was seen of a resource.
+    pub fn look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
+        self.looks.get(id).ok_or_else(|| vec![Need::Look(kind, id.clone())])
+    }
+
+    /// The internal frontends in a scope.
+    pub fn frontends(
+        &self,
+        subscription: &SubscriptionId,
+        group: Option<&str>,
+    ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
+        let key = (subscription.clone(), group.map(str::to_owned));
+        self.frontends.get(&key).ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
+    }
+
+    /// What is inside a zone.
+    pub fn inside(&self, kind: Kind, zone: &ResourceId) -> Result<&Result<Vec<Value>, ArmError>, Needs> {
+        let key = (kind, zone.clone());
+        self.inside.get(&key).ok_or_else(|| vec![Need::Inside(key.0, key.1)])
+    }
+}
