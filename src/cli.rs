@@ -1,7 +1,7 @@
 //! The command line: commands, flags and help. The flags of `run` come from the table of settings; their values are read elsewhere.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use hyperlink::config::{Default, Given, SETTINGS, Setting};
+use hyperlink::config::{Fallback, Given, SETTINGS, Setting};
 
 /// The version and, when known at build time, the commit.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -47,7 +47,8 @@ fn command() -> Command {
         .args(SETTINGS.iter().map(|setting| flag(setting)));
     Command::new("hyperlink")
         .about("Private paths for HyperShift hosted clusters on Azure")
-        .version(version())
+        // clap keeps it for as long as the process lives.
+        .version(version().leak() as &str)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run)
@@ -62,7 +63,7 @@ pub(crate) fn version() -> String {
 
 fn flag(setting: &'static Setting) -> Arg {
     let default = match setting.default {
-        Default::Value(text) | Default::Words(text) => text,
+        Fallback::Value(text) | Fallback::Words(text) => text,
     };
     let Setting {
         help,
@@ -70,7 +71,11 @@ fn flag(setting: &'static Setting) -> Arg {
         variable,
         ..
     } = setting;
-    let repeat = if setting.list { " May be repeated." } else { "" };
+    let repeat = if setting.list {
+        " May be repeated."
+    } else {
+        ""
+    };
     Arg::new(setting.flag)
         .long(setting.flag)
         .value_name(setting.value)
@@ -114,18 +119,20 @@ mod tests {
     #[test]
     fn help_gives_unit_variable_and_default_of_every_flag() {
         let help = help();
-        for setting in SETTINGS {
-            let start = format!("--{} <{}>", setting.flag, setting.value);
-            let Some((_, rest)) = help.split_once(&start) else {
-                panic!("{start} is not in the help");
+        let starts = SETTINGS
+            .iter()
+            .map(|setting| format!("--{} <{}>", setting.flag, setting.value));
+        let ends = starts.clone().skip(1).chain(["-h, --help".to_owned()]);
+        for ((setting, start), end) in SETTINGS.iter().zip(starts).zip(ends) {
+            let (_, own) = help.split_once(&start).expect("the flag");
+            let (own, _) = own.split_once(&end).expect("the next flag");
+            let default = match setting.default {
+                Fallback::Value(text) | Fallback::Words(text) => text,
             };
-            let own = rest.split(" --").next().unwrap_or_default();
-            let own = if own.contains("[default: ") { own } else { rest };
-            for part in ["[unit: ", "[env: ", "[default: "] {
-                assert!(own.contains(part), "{start} has no {part}");
-            }
-            assert!(own.contains(setting.unit), "{start}: {}", setting.unit);
-            assert!(own.contains(setting.variable), "{start}");
+            let Setting { unit, variable, .. } = setting;
+            let expected = format!("[unit: {unit}] [env: {variable}] [default: {default}]");
+            assert!(own.contains(&expected), "{start} {own}");
+            assert!(![*unit, default].contains(&""), "{start}");
         }
     }
 
@@ -137,7 +144,8 @@ mod tests {
                 "HYPERLINK_{}",
                 setting.flag.to_uppercase().replace('-', "_")
             );
-            let standard = setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
+            let standard =
+                setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
             assert!(standard || setting.variable == own, "{}", setting.variable);
             assert!(seen.insert(setting.variable), "{} twice", setting.variable);
         }
@@ -146,7 +154,12 @@ mod tests {
     #[test]
     fn no_command_is_a_wrong_use() {
         assert_eq!(task(["hyperlink"]).unwrap_err().exit_code(), 2);
-        assert_eq!(task(["hyperlink", "run", "--rol", "ho"]).unwrap_err().exit_code(), 2);
+        assert_eq!(
+            task(["hyperlink", "run", "--rol", "ho"])
+                .unwrap_err()
+                .exit_code(),
+            2
+        );
     }
 
     #[test]

@@ -16,58 +16,36 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-/// The names of log fields, one for each thing that is logged. Whoever logs such a thing uses its name from here.
-pub mod field {
-    /// `ho` or `cpo`.
-    pub const ROLE: &str = "role";
-    /// The controller, as in the metrics.
-    pub const CONTROLLER: &str = "controller";
-    /// Namespace of the Kubernetes object.
-    pub const NAMESPACE: &str = "namespace";
-    /// Name of the Kubernetes object.
-    pub const NAME: &str = "name";
-    /// Uid of the Kubernetes object.
-    pub const UID: &str = "uid";
-    /// The step of a plan.
-    pub const STEP: &str = "step";
-    /// What is done: `put`, `delete`, … for steps, the HTTP verb for calls.
-    pub const VERB: &str = "verb";
-    /// Kind of the ARM resource, as in the metrics.
-    pub const KIND: &str = "kind";
-    /// ARM id of the resource.
-    pub const ID: &str = "id";
-    /// HTTP status, a number.
-    pub const STATUS: &str = "status";
-    /// ARM's error code.
-    pub const CODE: &str = "code";
-    /// The error class, as in the metrics.
-    pub const CLASS: &str = "class";
-    /// Correlation id of the pass, as sent to ARM.
-    pub const CORRELATION_ID: &str = "correlation_id";
-    /// Duration in milliseconds, a number.
-    pub const TOOK_MS: &str = "took_ms";
-    /// An error in words.
-    pub const ERROR: &str = "error";
-
-    /// All of them.
-    pub const ALL: [&str; 15] = [
-        ROLE,
-        CONTROLLER,
-        NAMESPACE,
-        NAME,
-        UID,
-        STEP,
-        VERB,
-        KIND,
-        ID,
-        STATUS,
-        CODE,
-        CLASS,
-        CORRELATION_ID,
-        TOOK_MS,
-        ERROR,
-    ];
-}
+/// The names of log fields and what each holds. Who logs such a thing uses its name from here; a test reads the sources for it.
+pub const FIELDS: &[(&str, &str)] = &[
+    ("role", "`ho` or `cpo`"),
+    ("controller", "the controller, as in the metrics"),
+    ("namespace", "namespace of the Kubernetes object"),
+    ("name", "name of the Kubernetes object"),
+    ("uid", "uid of the Kubernetes object"),
+    ("step", "number of the step in its plan"),
+    (
+        "verb",
+        "what is done: `put`, `delete`, … for steps, the HTTP verb for calls",
+    ),
+    ("kind", "kind of the ARM resource, as in the metrics"),
+    ("id", "ARM id of the resource"),
+    ("status", "HTTP status, a number"),
+    ("code", "ARM's error code"),
+    ("class", "the error class, as in the metrics"),
+    (
+        "correlation_id",
+        "correlation id of the pass, as sent to ARM",
+    ),
+    ("took_ms", "duration in milliseconds, a number"),
+    ("error", "an error in words"),
+    ("lease", "name of the lease"),
+    ("holder", "whom the lease names"),
+    ("identity", "as whom this process campaigns"),
+    ("address", "where the process listens"),
+    ("version", "of this program"),
+    ("commit", "of this program's source"),
+];
 
 /// How a line is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -376,9 +354,9 @@ mod tests {
 
     #[test]
     fn no_field_has_two_names() {
-        let mut names = field::ALL.to_vec();
+        let mut names = FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), field::ALL.len());
+        assert_eq!(names.len(), FIELDS.len());
     }
 }

@@ -32,10 +32,18 @@ struct Entry {
     seen: Option<Seen>,
     looked: Instant,
     due: Instant,
+    /// Good enough until then, for a pass that runs anyway.
+    good_until: Instant,
     operation: Option<Operation>,
     look_failures: u32,
     write_failures: u32,
     made_here: bool,
+}
+
+impl Entry {
+    fn due_at(&mut self, when: Instant) {
+        (self.due, self.good_until) = (when, when);
+    }
 }
 
 /// The memory of one process.
@@ -99,12 +107,13 @@ impl Memory {
 
     /// The resource is at rest as seen; its operation, if any, has ended.
     pub fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
-        let due = now + self.hold(kind, id);
+        let hold = self.hold(kind, id);
         self.update(kind, id, now, |entry| {
             if seen == Seen::Absent {
                 entry.made_here = false;
             }
-            (entry.seen, entry.due, entry.operation, entry.look_failures) = (Some(seen), due, None, 0);
+            (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
+            (entry.due, entry.good_until) = (now + hold, now + hold * 4 / 5);
         });
     }
 
@@ -136,7 +145,8 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             entry.look_failures = entry.look_failures.saturating_add(1);
             wait = error.delay(entry.look_failures);
-            (entry.seen, entry.due) = (Some(Seen::ReadFailed(error.clone())), now + wait);
+            entry.seen = Some(Seen::ReadFailed(error.clone()));
+            entry.due_at(now + wait);
         });
         wait
     }
@@ -147,7 +157,8 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
-            (entry.seen, entry.due, entry.operation) = (Some(Seen::WriteFailed(error.clone())), now + wait, None);
+            (entry.seen, entry.operation) = (Some(Seen::WriteFailed(error.clone())), None);
+            entry.due_at(now + wait);
         });
         wait
     }
@@ -155,14 +166,14 @@ impl Memory {
     /// The next look at the resource is due at once.
     pub fn doubt(&self, id: &ResourceId, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.due = now;
+            entry.due_at(now);
         }
     }
 
     /// Looks at the resource again within `wait`, if not sooner.
     pub fn hasten(&self, id: &ResourceId, wait: Duration, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.due = entry.due.min(now + wait);
+            entry.due_at(entry.due.min(now + wait));
         }
     }
 
@@ -192,6 +203,7 @@ impl Memory {
             seen: None,
             looked: now,
             due: now,
+            good_until: now,
             operation: None,
             look_failures: 0,
             write_failures: 0,
@@ -232,7 +244,7 @@ mod tests {
     async fn what_is_settled_is_recalled_until_its_next_look() {
         let (memory, now) = (memory(), Instant::now());
         memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(89)), Some(Seen::Absent));
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(71)), Some(Seen::Absent));
         assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
     }
 

@@ -7,6 +7,7 @@ pub mod error;
 pub mod execute;
 pub mod https;
 pub mod id;
+pub mod inventory;
 pub mod link_service;
 pub mod load_balancer;
 pub mod look;

@@ -141,7 +141,10 @@ fn described(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<Kind> {
         None
     } else if file {
         Some(Kind::SecretFile)
-    } else if [PLS_CLIENT_ID, CLIENT_ID, TENANT_ID, TOKEN_FILE].into_iter().any(is_set) {
+    } else if [PLS_CLIENT_ID, CLIENT_ID, TENANT_ID, TOKEN_FILE]
+        .into_iter()
+        .any(is_set)
+    {
         Some(Kind::WorkloadIdentity)
     } else {
         reader.problem(format!(
@@ -162,7 +165,9 @@ fn two_credentials(reader: &mut Reader<'_>, other: &str) {
 fn needed(reader: &mut Reader<'_>, variable: &str, credential: &str) -> Option<String> {
     let value = reader.environment.variable(variable);
     if value.is_none() {
-        reader.problem(format!("{variable} is missing; credential {credential} needs it"));
+        reader.problem(format!(
+            "{variable} is missing; credential {credential} needs it"
+        ));
     }
     value
 }

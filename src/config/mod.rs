@@ -21,7 +21,7 @@ use crate::azure::https::HttpSettings;
 use crate::telemetry;
 
 pub use reader::{Environment, Given, Problems};
-pub use setting::{Default, SETTINGS, Setting};
+pub use setting::{Fallback, SETTINGS, Setting};
 
 use reader::Reader;
 
@@ -168,8 +168,16 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
     let duration = reader.one(&LEASE_DURATION, parse::whole_seconds);
     let renew_deadline = reader.one(&LEASE_RENEW_DEADLINE, parse::duration);
     let retry = reader.one(&LEASE_RETRY, parse::duration);
-    shorter(reader, (&LEASE_RENEW_DEADLINE, renew_deadline), (&LEASE_DURATION, duration));
-    shorter(reader, (&LEASE_RETRY, retry), (&LEASE_RENEW_DEADLINE, renew_deadline));
+    shorter(
+        reader,
+        (&LEASE_RENEW_DEADLINE, renew_deadline),
+        (&LEASE_DURATION, duration),
+    );
+    shorter(
+        reader,
+        (&LEASE_RETRY, retry),
+        (&LEASE_RENEW_DEADLINE, renew_deadline),
+    );
 
     let around = reader.environment;
     let namespace = if reader.is_given(&LEASE_NAMESPACE) {
@@ -183,7 +191,9 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
         }
         told
     };
-    let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
+    let candidate = around
+        .variable("POD_NAME")
+        .or_else(|| around.variable("HOSTNAME"));
     Some(Lease {
         namespace: namespace?,
         duration: duration?,
@@ -202,7 +212,9 @@ fn shorter(
         && a >= b
     {
         let (short, long) = (short.flag, long.flag);
-        reader.problem(format!("--{short} ({a:?}) must be shorter than --{long} ({b:?})"));
+        reader.problem(format!(
+            "--{short} ({a:?}) must be shorter than --{long} ({b:?})"
+        ));
     }
 }
 

@@ -135,7 +135,9 @@ pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
         Ok(network)
     } else {
         let meant = network.trunc();
-        Err(format!("{text} is an address in {meant}; write the network"))
+        Err(format!(
+            "{text} is an address in {meant}; write the network"
+        ))
     }
 }
 

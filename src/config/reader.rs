@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 
-use super::setting::{Default, Setting};
+use super::setting::{Fallback, Setting};
 
 /// Where Kubernetes tells a pod its namespace.
 const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
+type Lookup = Box<dyn Fn(&str) -> Option<String>>;
+
 /// What the process finds around it. Not printable: variables may hold secrets.
 pub struct Environment {
-    variable: Box<dyn Fn(&str) -> Option<String>>,
+    variable: Lookup,
     service_account_namespace: Option<String>,
 }
 
@@ -25,10 +27,10 @@ impl Environment {
     }
 
     /// These variables, outside a pod.
-    pub fn of<const N: usize>(variables: [(&str, &str); N]) -> Self {
+    pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables: HashMap<String, String> = variables
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         Self {
             variable: Box::new(move |name| variables.get(name).cloned()),
@@ -80,8 +82,16 @@ impl Problems {
 
 impl Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let noun = if self.0.len() == 1 { "problem" } else { "problems" };
-        write!(f, "cannot start, {} {noun} with the settings:", self.0.len())?;
+        let noun = if self.0.len() == 1 {
+            "problem"
+        } else {
+            "problems"
+        };
+        write!(
+            f,
+            "cannot start, {} {noun} with the settings:",
+            self.0.len()
+        )?;
         for problem in &self.0 {
             write!(f, "\n  {problem}")?;
         }
@@ -158,7 +168,7 @@ impl<'a> Reader<'a> {
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Vec<T> {
         let (origin, mut values) = self.found(setting);
-        if let (true, Default::Value(value)) = (values.is_empty(), &setting.default) {
+        if let (true, Fallback::Value(value)) = (values.is_empty(), &setting.default) {
             values.push((*value).to_owned());
         }
         let mut parsed = Vec::new();
@@ -174,9 +184,16 @@ impl<'a> Reader<'a> {
     /// Where the setting comes from, for messages, and its values.
     fn found(&self, setting: &Setting) -> (String, Vec<String>) {
         let split = |text: &str| -> Vec<String> {
-            let parts = if setting.list { text.split(',').collect() } else { vec![text] };
+            let parts = if setting.list {
+                text.split(',').collect()
+            } else {
+                vec![text]
+            };
             let parts = parts.into_iter().map(str::trim);
-            parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+            parts
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .collect()
         };
         let flag = self.given.0.get(setting.flag).into_iter().flatten();
         let values: Vec<String> = flag.flat_map(|text| split(text)).collect();

@@ -13,7 +13,7 @@ pub struct Setting {
     /// The unit or form of the value.
     pub unit: &'static str,
     /// What holds when it is not given.
-    pub default: Default,
+    pub default: Fallback,
     /// Whether it takes several values: the flag repeated, or one text with commas.
     pub list: bool,
     /// What it does, in one or two sentences.
@@ -22,7 +22,7 @@ pub struct Setting {
 
 /// What holds when a setting is not given.
 #[derive(Debug)]
-pub enum Default {
+pub enum Fallback {
     /// This value.
     Value(&'static str),
     /// What these words say.
@@ -42,7 +42,7 @@ macro_rules! settings {
     };
 }
 
-use Default::{Value, Words};
+use Fallback::{Value, Words};
 
 settings! {
     ROLE = "role", "HYPERLINK_ROLE", "ROLE" ["ho or cpo, or both"], Words("none; required"), true,

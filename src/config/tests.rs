@@ -19,7 +19,10 @@ fn flags(line: &[(&str, &str)]) -> Given {
         }
     }
     for (flag, _) in line {
-        assert!(SETTINGS.iter().any(|setting| setting.flag == *flag), "{flag}");
+        assert!(
+            SETTINGS.iter().any(|setting| setting.flag == *flag),
+            "{flag}"
+        );
     }
     given
 }
@@ -45,12 +48,12 @@ const HO: [(&str, &str); 7] = [
 
 fn cpo(line: &[(&str, &str)]) -> Result<Config, Problems> {
     let line = [&[("role", "cpo")], line].concat();
-    resolve(&flags(&line), &Environment::of(CPO))
+    resolve(&flags(&line), &Environment::of(&CPO))
 }
 
 fn ho(line: &[(&str, &str)]) -> Result<Config, Problems> {
     let line = [&[("role", "ho")], line].concat();
-    resolve(&flags(&line), &Environment::of(HO))
+    resolve(&flags(&line), &Environment::of(&HO))
 }
 
 fn credentials_file(subscription: &str) -> NamedTempFile {
@@ -119,7 +122,7 @@ fn hypershifts_operator_environment_with_workload_identity_is_enough() {
 #[test]
 fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
     let file = credentials_file(SUBSCRIPTION);
-    let environment = Environment::of([
+    let environment = Environment::of(&[
         ("AZURE_CREDENTIALS_FILE", path(&file)),
         ("AZURE_RESOURCE_GROUP", "management"),
         ("AZURE_PLS_CLIENT_ID", ""),
@@ -130,7 +133,10 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
         panic!("{:?}", config.azure.credential);
     };
     assert_eq!(taken, file.path());
-    assert_eq!(config.management.clone().unwrap().subscription, SUBSCRIPTION);
+    assert_eq!(
+        config.management.clone().unwrap().subscription,
+        SUBSCRIPTION
+    );
     assert_eq!(config.lease.namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));
 }
@@ -138,7 +144,7 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
 #[test]
 fn a_given_subscription_goes_before_that_of_the_credentials_file() {
     let file = credentials_file("99999999-2222-3333-4444-555555555555");
-    let environment = Environment::of([
+    let environment = Environment::of(&[
         ("AZURE_CREDENTIALS_FILE", path(&file)),
         ("AZURE_RESOURCE_GROUP", "management"),
         ("AZURE_SUBSCRIPTION_ID", SUBSCRIPTION),
@@ -152,7 +158,10 @@ fn a_given_subscription_goes_before_that_of_the_credentials_file() {
 fn control_plane_operators_environment_is_enough() {
     let config = cpo(&[]).unwrap();
     assert_eq!(config.roles, BTreeSet::from([Role::Cpo]));
-    assert!(matches!(config.azure.credential, CredentialSource::WorkloadIdentity { .. }));
+    assert!(matches!(
+        config.azure.credential,
+        CredentialSource::WorkloadIdentity { .. }
+    ));
     assert_eq!(config.management, None);
     assert_eq!(config.azure.http.role, "cpo");
 }
@@ -162,7 +171,7 @@ fn control_plane_operators_environment_is_enough() {
 #[case::with_a_comma(&[("role", "cpo, ho")])]
 #[case::twice_the_same(&[("role", "ho,cpo,ho")])]
 fn both_roles_in_one_process(#[case] line: &[(&str, &str)]) {
-    let config = resolve(&flags(line), &Environment::of(HO)).unwrap();
+    let config = resolve(&flags(line), &Environment::of(&HO)).unwrap();
     assert_eq!(config.roles, BTreeSet::from(Role::ALL));
     assert!(config.management.is_some());
 }
@@ -170,13 +179,16 @@ fn both_roles_in_one_process(#[case] line: &[(&str, &str)]) {
 #[test]
 fn a_flag_goes_before_its_variable_and_an_empty_variable_counts_as_none() {
     let mut variables = CPO.to_vec();
-    variables.extend([("HYPERLINK_ROLE", "cpo"), ("HYPERLINK_RESYNC", "1m"), ("HYPERLINK_NAMESPACE", " ")]);
-    let variables: [(&str, &str); 7] = variables.try_into().unwrap();
+    variables.extend([
+        ("HYPERLINK_ROLE", "cpo"),
+        ("HYPERLINK_RESYNC", "1m"),
+        ("HYPERLINK_NAMESPACE", " "),
+    ]);
     let given = flags(&[("resync", "5s")]);
-    let config = resolve(&given, &Environment::of(variables)).unwrap();
+    let config = resolve(&given, &Environment::of(&variables)).unwrap();
     assert_eq!(config.resync, Duration::from_secs(5));
     assert_eq!(config.namespace, None);
-    let config = resolve(&Given::default(), &Environment::of(variables)).unwrap();
+    let config = resolve(&Given::default(), &Environment::of(&variables)).unwrap();
     assert_eq!(config.resync, Duration::from_secs(60));
 }
 
@@ -189,11 +201,14 @@ fn lease_namespace_in_a_pod(#[case] line: &[(&str, &str)], #[case] expected: &st
 
 #[test]
 fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
-    let environment = Environment::of([]);
+    let environment = Environment::of(&[]);
     let line = [("role", "cpo"), ("credential", "azure-cli")];
     let problems = resolve(&flags(&line), &environment).unwrap_err();
     assert_eq!(problems.all().len(), 1);
-    assert!(problems.all()[0].starts_with("--lease-namespace"), "{problems}");
+    assert!(
+        problems.all()[0].starts_with("--lease-namespace"),
+        "{problems}"
+    );
     let line = [&line[..], &[("namespace", "scope")]].concat();
     let config = resolve(&flags(&line), &environment).unwrap();
     assert_eq!(config.lease.namespace, "scope");
@@ -217,8 +232,14 @@ fn a_cloud_by_its_addresses() {
         ("audience", "https://management.example"),
     ])
     .unwrap();
-    assert_eq!(config.azure.cloud.endpoint().as_str(), "http://127.0.0.1:4000/");
-    assert_eq!(config.azure.cloud.authority().as_str(), "https://127.0.0.1:4001/");
+    assert_eq!(
+        config.azure.cloud.endpoint().as_str(),
+        "http://127.0.0.1:4000/"
+    );
+    assert_eq!(
+        config.azure.cloud.authority().as_str(),
+        "https://127.0.0.1:4001/"
+    );
     assert_eq!(config.azure.cloud.audience(), "https://management.example");
 }
 
@@ -252,7 +273,10 @@ fn everything_that_the_management_side_can_be_told() {
         [scope, format!("/subscriptions/{SUBSCRIPTION}")]
     );
     assert_eq!(management.nat_prefix_length, 24);
-    assert_eq!(management.nat_address_pool, Some("10.1.0.0/16".parse().unwrap()));
+    assert_eq!(
+        management.nat_address_pool,
+        Some("10.1.0.0/16".parse().unwrap())
+    );
     assert_eq!(management.frontend_match, FrontendMatch::Address);
     assert_eq!(config.log.format, telemetry::Format::Json);
 }
@@ -307,13 +331,13 @@ fn two_credentials_are_refused(
         ("POD_NAMESPACE", "hypershift"),
         other[0],
     ];
-    let problems = resolve(&flags(&[("role", role)]), &Environment::of(variables)).unwrap_err();
+    let problems = resolve(&flags(&[("role", role)]), &Environment::of(&variables)).unwrap_err();
     let expected = format!(
         "two credentials: AZURE_CREDENTIALS_FILE and {named} are both set; unset one or choose with --credential (or HYPERLINK_CREDENTIAL)"
     );
     assert_eq!(problems.all(), [expected]);
     let line = [("role", role), ("credential", "secret-file")];
-    assert!(resolve(&flags(&line), &Environment::of(variables)).is_ok());
+    assert!(resolve(&flags(&line), &Environment::of(&variables)).is_ok());
 }
 
 #[test]
@@ -325,28 +349,34 @@ fn the_operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
         ("POD_NAMESPACE", "hypershift"),
         ("AZURE_FEDERATED_TOKEN_FILE", "/t"),
     ];
-    let config = resolve(&flags(&[("role", "ho")]), &Environment::of(variables)).unwrap();
-    assert!(matches!(config.azure.credential, CredentialSource::SecretFile { .. }));
+    let config = resolve(&flags(&[("role", "ho")]), &Environment::of(&variables)).unwrap();
+    assert!(matches!(
+        config.azure.credential,
+        CredentialSource::SecretFile { .. }
+    ));
 }
 
 #[test]
 fn a_credentials_file_that_is_no_use_is_the_only_problem_and_does_not_show_its_secret() {
     let mut file = NamedTempFile::new().unwrap();
-    write!(file, "clientSecret: [hunter2]\n").unwrap();
-    let environment = Environment::of([
+    writeln!(file, "clientSecret: [hunter2]").unwrap();
+    let environment = Environment::of(&[
         ("AZURE_CREDENTIALS_FILE", path(&file)),
         ("AZURE_RESOURCE_GROUP", "management"),
         ("POD_NAMESPACE", "hypershift"),
     ]);
     let problems = resolve(&flags(&[("role", "ho")]), &environment).unwrap_err();
     assert_eq!(problems.all().len(), 1, "{problems}");
-    assert!(problems.all()[0].starts_with("AZURE_CREDENTIALS_FILE: "), "{problems}");
+    assert!(
+        problems.all()[0].starts_with("AZURE_CREDENTIALS_FILE: "),
+        "{problems}"
+    );
     assert!(!problems.to_string().contains("hunter2"), "{problems}");
 }
 
 #[test]
 fn a_half_described_workload_identity_names_what_is_missing() {
-    let environment = Environment::of([("AZURE_PLS_CLIENT_ID", "x"), ("POD_NAMESPACE", "x")]);
+    let environment = Environment::of(&[("AZURE_PLS_CLIENT_ID", "x"), ("POD_NAMESPACE", "x")]);
     let problems = resolve(&flags(&[("role", "cpo")]), &environment).unwrap_err();
     let needs = "is missing; credential workload-identity needs it";
     assert_eq!(
@@ -362,22 +392,38 @@ fn a_half_described_workload_identity_names_what_is_missing() {
 #[test]
 fn a_proxy_is_taken_along_and_a_wrong_one_is_refused_without_showing_its_password() {
     let with = |proxy| {
-        let variables: [(&str, &str); 6] =
-            [CPO[0], CPO[1], CPO[2], CPO[3], ("https_proxy", proxy), ("NO_PROXY", "10.0.0.0/8")];
-        resolve(&flags(&[("role", "cpo")]), &Environment::of(variables))
+        let variables: [(&str, &str); 6] = [
+            CPO[0],
+            CPO[1],
+            CPO[2],
+            CPO[3],
+            ("https_proxy", proxy),
+            ("NO_PROXY", "10.0.0.0/8"),
+        ];
+        resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables))
     };
     let config = with("http://me:hunter2@proxy.example:3128").unwrap();
     assert!(config.azure.http.proxy.https_proxy.is_some());
-    assert_eq!(config.azure.http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
+    assert_eq!(
+        config.azure.http.proxy.no_proxy.as_deref(),
+        Some("10.0.0.0/8")
+    );
     assert!(!format!("{config:?}").contains("hunter2"));
     let problems = with("ftp://me:hunter2@proxy.example").unwrap_err();
-    assert_eq!(problems.all(), ["the https proxy is not an http or https URL"]);
+    assert_eq!(
+        problems.all(),
+        ["the https proxy is not an http or https URL"]
+    );
 }
 
 #[test]
 fn all_problems_are_told_at_once() {
-    let environment = Environment::of([("HYPERLINK_RESYNC", "soon")]);
-    let line = [("role", "ho,cpu"), ("nat-prefix-length", "30"), ("lease-retry", "1m")];
+    let environment = Environment::of(&[("HYPERLINK_RESYNC", "soon")]);
+    let line = [
+        ("role", "ho,cpu"),
+        ("nat-prefix-length", "30"),
+        ("lease-retry", "1m"),
+    ];
     let problems = resolve(&flags(&line), &environment).unwrap_err();
     assert_eq!(
         problems.to_string(),

@@ -32,6 +32,8 @@ pub struct Facts {
     pub looks: HashMap<ResourceId, Seen>,
     /// Frontends by scope.
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
+    /// Whether something is searched for that lists may not have shown yet.
+    pub searching: bool,
     /// Contents of zones.
     pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
 }

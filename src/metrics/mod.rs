@@ -351,7 +351,9 @@ impl Drop for Pass<'_> {
 fn seconds_or_absent(gauge: &GaugeVec, value: Option<Duration>) {
     gauge.reset();
     if let Some(value) = value {
-        gauge.with_label_values::<&str>(&[]).set(value.as_secs_f64());
+        gauge
+            .with_label_values::<&str>(&[])
+            .set(value.as_secs_f64());
     }
 }
 
@@ -529,10 +531,21 @@ mod tests {
             TokenState::default(),
         ]);
         metrics.look_at_token_with(move || tokens.lock().unwrap().pop().unwrap());
-        assert!(!metrics.render().unwrap().contains("hyperlink_token_age_seconds "));
+        assert!(
+            !metrics
+                .render()
+                .unwrap()
+                .contains("hyperlink_token_age_seconds ")
+        );
         let text = metrics.render().unwrap();
-        assert!(text.contains("\nhyperlink_token_age_seconds 100\n"), "{text}");
-        assert!(text.contains("\nhyperlink_token_expires_in_seconds 3500\n"), "{text}");
+        assert!(
+            text.contains("\nhyperlink_token_age_seconds 100\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("\nhyperlink_token_expires_in_seconds 3500\n"),
+            "{text}"
+        );
     }
 
     #[test]

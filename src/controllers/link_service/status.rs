@@ -9,15 +9,7 @@ use crate::azure::plan::{Done, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::decision::{Decision, Problem, shortfall};
-
-/// Conditions and plain fields, as they shall be; a field that is null is removed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// All conditions of the role.
-    pub conditions: Vec<NewCondition>,
-    /// `status` fields.
-    pub fields: Map<String, Value>,
-}
+use crate::controllers::report::{Report, fails};
 
 /// The report of a pass that brings the service about.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, done: &[Done]) -> Report {
@@ -91,8 +83,4 @@ fn obstacle(decision: &Decision, done: &[Done]) -> Option<Problem> {
         })
     };
     decision.problem.clone().or_else(of_step)
-}
-
-fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) -> NewCondition {
-    NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
 }
