@@ -152,8 +152,8 @@ pub struct AzurePrivateLinkServiceStatus {
     #[x_kube(validation = arm_id("privateDnsZones"))]
     pub base_domain_dns_zone_id: Option<String>,
 
-    /// State of the path, by type. Conditions that cannot be read are left out: the API server
-    /// admits times that are none.
+    /// State of the path, by type.
+    // The API server admits times that are none; a condition that cannot be read is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "good_items")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
