@@ -1,1 +1,21 @@
-//! A simulated Azure Resource Manager.
+//! A simulated Azure Resource Manager: Private Link, private DNS, load balancers, identity.
+//!
+//! [`World`] is the state machine; everything that touches a socket is around it.
+
+mod engine;
+mod network;
+mod world;
+
+pub use engine::error::ErrorDetail;
+pub use engine::fault::{
+    DropWhen, FaultAction, FaultError, FaultMatch, FaultRule, OperationFaultKind, PathPattern,
+    parse_faults,
+};
+pub use engine::id::BadId;
+pub use engine::journal::JournalEntry;
+pub use engine::preset::Preset;
+pub use engine::seed::{
+    Bucket, Federated, Principal, Quotas, Role, Seed, SeedError, Service, Subscription, Switches,
+    Tenant, ThrottleSeed, VnetBusy,
+};
+pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};
