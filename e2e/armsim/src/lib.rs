@@ -2,7 +2,10 @@
 //!
 //! [`World`] is the state machine; everything that touches a socket is around it.
 
+pub mod clock;
+pub mod cloud_controller;
 mod engine;
+pub mod face;
 mod network;
 mod world;
 

@@ -63,17 +63,26 @@ struct CloudControllerArgs {
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     // Fails only where a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
-        let stop = stop_on_signal()?;
-        match cli {
-            Cli::Serve(args) => serve(args, stop).await,
-            Cli::CloudController(args) => cloud_controller(args, stop).await.map_err(Into::into),
-        }
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let stop = stop_on_signal()?;
+            match cli {
+                Cli::Serve(args) => serve(args, stop).await,
+                Cli::CloudController(args) => {
+                    cloud_controller(args, stop).await.map_err(Into::into)
+                }
+            }
+        })
 }
 
 fn stop_on_signal() -> std::io::Result<CancellationToken> {
@@ -109,7 +118,24 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
     server.stop().await.context("cannot save the state")
 }
 
-async fn cloud_controller(args: CloudControllerArgs, stop: CancellationToken) -> Result<(), CloudControllerError> {
-    let CloudControllerArgs { kubeconfig, control, load_balancer, subnet } = args;
-    cloud_controller::run(cloud_controller::Options { kubeconfig, control, load_balancer, subnet }, stop).await
+async fn cloud_controller(
+    args: CloudControllerArgs,
+    stop: CancellationToken,
+) -> Result<(), CloudControllerError> {
+    let CloudControllerArgs {
+        kubeconfig,
+        control,
+        load_balancer,
+        subnet,
+    } = args;
+    cloud_controller::run(
+        cloud_controller::Options {
+            kubeconfig,
+            control,
+            load_balancer,
+            subnet,
+        },
+        stop,
+    )
+    .await
 }

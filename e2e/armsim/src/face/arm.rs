@@ -99,8 +99,10 @@ fn absolute(parts: &Parts, arm: &str) -> Option<Uri> {
 }
 
 async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<WireBody>, Dropped> {
-    tokio::time::sleep(wire.delay).await;
-    if wire.drop {
+    if let Some(delay) = wire.delay {
+        tokio::time::sleep(delay).await;
+    }
+    if wire.drop.is_some() {
         return Err(Dropped);
     }
     let (mut parts, body) = response.into_parts();
@@ -135,9 +137,33 @@ fn arm_error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
     response
 }
 
-/// Who the bearer token says the caller is, or the 401 that ARM's front door gives.
-pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp) -> Result<Subject, Response<Bytes>> {
-    let refuse = |code: &str, message: &str| Err(unauthorized(&shared.arm, code, message));
+/// A 401 of ARM's front door.
+pub(super) struct Unauthorized {
+    pub(super) code: &'static str,
+    message: String,
+}
+
+impl Unauthorized {
+    fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The answer, with the challenge that leads clients to the authority.
+    pub(super) fn response(&self, authority: &str) -> Response<Bytes> {
+        let Self { code, message } = self;
+        let mut response = arm_error(StatusCode::UNAUTHORIZED, code, message);
+        let challenge =
+            format!("Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\"");
+        if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+/// Who the bearer token says the caller is.
+pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp) -> Result<Subject, Unauthorized> {
+    let refuse = |code, message: &str| Err(Unauthorized::new(code, message));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return refuse("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.");
     };
@@ -145,36 +171,26 @@ pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp
         let message = "Authentication failed. The 'Authorization' header is provided in an invalid format.";
         return refuse("AuthenticationFailedInvalidHeader", message);
     };
-    match shared.issuer.judge(token, &shared.audiences, real) {
-        Ok(subject) => Ok(subject),
-        Err(Refusal::Invalid) => refuse("InvalidAuthenticationToken", "The access token is invalid."),
-        Err(Refusal::NotYetValid) => refuse("InvalidAuthenticationToken", "The access token is not valid yet."),
-        Err(Refusal::Expired { at }) => {
+    shared.issuer.judge(token, &shared.audiences, real).map_err(|refusal| match refusal {
+        Refusal::Invalid => Unauthorized::new("InvalidAuthenticationToken", "The access token is invalid."),
+        Refusal::NotYetValid => Unauthorized::new("InvalidAuthenticationToken", "The access token is not valid yet."),
+        Refusal::Expired { at } => {
             let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
             let message = format!("The access token expiry UTC time '{at}' is earlier than current UTC time '{real}'.");
-            refuse("ExpiredAuthenticationToken", &message)
+            Unauthorized::new("ExpiredAuthenticationToken", message)
         }
-        Err(Refusal::Audience { got }) => {
+        Refusal::Audience { got } => {
             let allowed = shared.audiences.join("','");
             let message = format!(
                 "The access token has been obtained for wrong audience or resource '{got}'. It should exactly match with one of the allowed audiences '{allowed}'."
             );
-            refuse("InvalidAuthenticationTokenAudience", &message)
+            Unauthorized::new("InvalidAuthenticationTokenAudience", message)
         }
-    }
+    })
 }
 
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-fn unauthorized(authority: &str, code: &str, message: &str) -> Response<Bytes> {
-    let mut response = arm_error(StatusCode::UNAUTHORIZED, code, message);
-    let challenge = format!("Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\"");
-    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    }
-    response
 }

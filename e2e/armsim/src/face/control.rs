@@ -23,7 +23,11 @@ use super::{
     page::{self, Table, cell},
     token_times,
 };
-use crate::{Clock, ClockChange, FaultRule, Seed, ServiceBehind};
+use crate::{
+    Seed, Service,
+    clock::{Clock, ClockChange},
+    parse_faults,
+};
 
 /// A seed for hundreds of clusters fits.
 const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -62,7 +66,6 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
-        .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
         .route("/msi/token", get(identity_token))
         .fallback(|uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) })
@@ -86,10 +89,10 @@ fn done() -> axum::Json<Value> {
 }
 
 async fn seed(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
-    let seed: Seed = parse(&body)?;
+    let seed = Seed::parse(&body).map_err(bad)?;
     let clock = Clock::default();
     let mut simulation = shared.lock();
-    simulation.world.seed(seed, clock.now()).map_err(bad)?;
+    simulation.world.seed(clock.now(), seed).map_err(bad)?;
     simulation.clock = clock;
     Ok(done())
 }
@@ -104,7 +107,7 @@ async fn list_resources(State(shared): Face, uri: Uri) -> Answered<impl IntoResp
     let asked: ResourcesQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
-    Ok(axum::Json(simulation.world.resources(now, asked.prefix.as_deref())))
+    Ok(axum::Json(simulation.world.resources(now, asked.prefix.as_deref().unwrap_or_default())))
 }
 
 async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
@@ -126,8 +129,8 @@ async fn delete_resource(State(shared): Face, Path(id): Path<String>) -> Answere
 }
 
 async fn put_service(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
-    let service: ServiceBehind = parse(&body)?;
-    shared.lock().world.put_service(service).map_err(bad)?;
+    let service: Service = parse(&body)?;
+    shared.lock().world.put_service(service);
     Ok(done())
 }
 
@@ -162,28 +165,14 @@ async fn clear_journal(State(shared): Face) -> impl IntoResponse {
 }
 
 async fn put_faults(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
-    let rules: Vec<FaultRule> = parse(&body)?;
-    shared.lock().world.set_faults(rules).map_err(bad)?;
+    let rules = parse_faults(&body).map_err(bad)?;
+    shared.lock().world.set_faults(rules);
     Ok(done())
 }
 
-async fn clear_faults(State(shared): Face) -> Answered<impl IntoResponse> {
-    shared.lock().world.set_faults(Vec::new()).map_err(bad)?;
-    Ok(done())
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReachableQuery {
-    vnet: String,
-    name: String,
-}
-
-async fn reachable(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
-    let asked: ReachableQuery = query(&uri)?;
-    let mut simulation = shared.lock();
-    let now = simulation.clock.now();
-    Ok(axum::Json(simulation.world.reachable(now, &asked.vnet, &asked.name)))
+async fn clear_faults(State(shared): Face) -> impl IntoResponse {
+    shared.lock().world.clear_faults();
+    done()
 }
 
 async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
@@ -218,11 +207,11 @@ async fn index(State(shared): Face) -> impl IntoResponse {
     let mut simulation = shared.lock();
     let Simulation { world, clock } = &mut *simulation;
     let now = clock.now();
-    let resources = world.resources(now, None);
-    let operations: Vec<Value> = world.operations(now);
+    let resources = world.resources(now, "");
+    let operations: Vec<Value> = world.operations_in_flight(now).iter().map(|operation| json!(operation)).collect();
     let journal: Vec<Value> = world.journal(0).iter().map(|call| json!(call)).collect();
     let tables = [
-        table("Operations in flight", &["id", "kind", "resource", "ends"], operations.iter(), operations.len()),
+        table("Operations in flight", &["name", "resource", "started", "ends", "id"], operations.iter(), operations.len()),
         table("Last calls", &["seq", "time", "method", "path", "principal", "status", "code"], journal.iter().rev(), journal.len()),
         table("Resources", &["id", "type", "properties/provisioningState"], resources.iter(), resources.len()),
     ];

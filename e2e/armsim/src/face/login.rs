@@ -97,6 +97,11 @@ impl Login<'_> {
     }
 }
 
+/// The client id that a token request names; fault rules match it.
+pub(super) fn client_id(request: &Request<Bytes>) -> Option<String> {
+    token_request(request.headers(), request.body()).client_id
+}
+
 fn token_request(headers: &HeaderMap, body: &[u8]) -> TokenRequest {
     let mut form = TokenRequest::default();
     for (key, value) in url::form_urlencoded::parse(body) {

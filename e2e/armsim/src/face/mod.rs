@@ -4,6 +4,7 @@
 mod arm;
 mod control;
 mod entra;
+mod fault;
 mod identity;
 mod jwt;
 mod login;
@@ -20,7 +21,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{Answer, Caller, World, clock::Clock};
+use crate::{Answer, Caller, WireFault, World, clock::Clock};
 use login::{Login, Route};
 pub use server::{Options, Server, StartError};
 use token::{TokenIssuer, TokenTimes};
@@ -52,18 +53,22 @@ impl Shared {
         let mut simulation = self.lock();
         let now = simulation.clock.now();
         if let Some(route) = Route::of(request.uri().path()) {
-            let world = &mut simulation.world;
-            return world.faulted(request, |world| {
-                let (tenants, times) = (world.tenants(), token_times(world));
-                Login { tenants, times, issuer: &self.issuer, audiences: &self.audiences, real }.answer(&route, request)
-            });
+            let client_id = login::client_id(request);
+            let fault = simulation.world.fault(request.method().as_str(), request.uri().path(), client_id.as_deref());
+            let world = &simulation.world;
+            let login =
+                Login { tenants: world.tenants(), times: token_times(world), issuer: &self.issuer, audiences: &self.audiences, real };
+            return fault::disturb(fault, || login.answer(&route, request));
         }
         match arm::authenticate(self, request.headers(), real) {
             Ok(subject) => {
-                let caller = Caller { tenant: subject.tenant, client_id: subject.client_id, object_id: subject.object_id };
+                let caller = Caller { tenant_id: subject.tenant, client_id: subject.client_id, object_id: subject.object_id };
                 simulation.world.handle(now, &caller, request)
             }
-            Err(refused) => simulation.world.refused(now, request, refused),
+            Err(refusal) => {
+                simulation.world.refused(now, request, "", StatusCode::UNAUTHORIZED, refusal.code);
+                Answer { response: refusal.response(&self.arm), wire: WireFault::default() }
+            }
         }
     }
 }

@@ -101,8 +101,9 @@ pub struct Server {
 #[serde(deny_unknown_fields)]
 struct Saved {
     clock: ClockReading,
+    /// PKCS#8 DER, base64.
     token_key: String,
-    world: Value,
+    world: World,
 }
 
 impl Server {
@@ -192,7 +193,8 @@ impl Server {
     fn save(&self, path: &Path) -> Result<(), StartError> {
         let simulation = self.shared.lock();
         let key = self.shared.issuer.key().to_pkcs8().ok_or(StartError::TokenKey)?;
-        let saved = Saved { clock: simulation.clock.read(), token_key: BASE64_STANDARD.encode(key), world: simulation.world.save() };
+        let saved = Saved { clock: simulation.clock.read(), token_key: BASE64_STANDARD.encode(key), world: simulation.world.clone() };
+        drop(simulation);
         let content = serde_json::to_vec(&saved).map_err(|error| bad_state(path, error))?;
         // Never a half-written file under the name that the next start reads.
         let mut partial = path.as_os_str().to_owned();
@@ -216,7 +218,8 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
     let saved: Saved = serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
     let key = BASE64_STANDARD.decode(&saved.token_key).ok().and_then(|der| SigningKey::from_pkcs8(&der));
     let key = key.ok_or_else(|| bad_state(path, "token_key is not a key"))?;
-    let world = World::load(saved.world, options.preset).map_err(|error| bad_state(path, error))?;
+    let mut world = saved.world;
+    world.state.preset = options.preset;
     Ok((world, Clock::resume(&saved.clock), key))
 }
 
