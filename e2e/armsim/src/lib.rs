@@ -5,7 +5,7 @@
 pub mod clock;
 pub mod cloud_controller;
 mod engine;
-pub mod face;
+mod face;
 mod network;
 mod world;
 
@@ -21,4 +21,5 @@ pub use engine::seed::{
     Bucket, Federated, Principal, Quotas, Role, Seed, SeedError, Service, Subscription, Switches,
     Tenant, ThrottleSeed, VnetBusy,
 };
+pub use face::{Options, Server, StartError};
 pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};

@@ -4,9 +4,8 @@ use std::{io::Write as _, net::SocketAddr, path::PathBuf};
 
 use anyhow::Context as _;
 use armsim::{
-    Preset,
+    Options, Preset, Server,
     cloud_controller::{self, CloudControllerError},
-    face::{Options, Server},
 };
 use clap::{Args, Parser};
 use tokio::signal::unix::{SignalKind, signal};

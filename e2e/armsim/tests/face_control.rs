@@ -4,7 +4,7 @@ mod face_support;
 
 use std::{path::Path, process::Stdio};
 
-use armsim::face::Options;
+use armsim::Options;
 use face_support::*;
 use jiff::Timestamp;
 use reqwest::Method;
@@ -214,7 +214,7 @@ async fn control_face_is_for_loopback_only() {
         ..Options::default()
     };
     assert!(
-        armsim::face::Server::start(options)
+        armsim::Server::start(options)
             .await
             .err()
             .unwrap()
@@ -233,7 +233,7 @@ async fn broken_state_file_is_named_and_left_alone() {
         ..Options::default()
     };
     assert!(
-        armsim::face::Server::start(options)
+        armsim::Server::start(options)
             .await
             .err()
             .unwrap()

@@ -6,7 +6,7 @@
     reason = "each test binary uses a part of it"
 )]
 
-use armsim::face::{Options, Server};
+use armsim::{Options, Server};
 use reqwest::{Certificate, Client, Method, Response};
 use serde_json::{Value, json};
 
