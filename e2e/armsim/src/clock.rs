@@ -58,7 +58,12 @@ pub enum ClockError {
 impl Default for Clock {
     /// Simulated time that starts at the real time and runs with it.
     fn default() -> Self {
-        Self { real: Instant::now(), simulated: Timestamp::now(), speed: 1.0, frozen: false }
+        Self {
+            real: Instant::now(),
+            simulated: Timestamp::now(),
+            speed: 1.0,
+            frozen: false,
+        }
     }
 }
 
@@ -66,10 +71,21 @@ impl Clock {
     /// A clock that goes on from a reading taken earlier: real time that has passed since counts, unless it was frozen.
     #[must_use]
     pub fn resume(reading: &ClockReading) -> Self {
-        let away = Timestamp::now().duration_since(reading.real).max(SignedDuration::ZERO);
-        let passed = if reading.frozen { SignedDuration::ZERO } else { scale(away.unsigned_abs(), reading.speed) };
+        let away = Timestamp::now()
+            .duration_since(reading.real)
+            .max(SignedDuration::ZERO);
+        let passed = if reading.frozen {
+            SignedDuration::ZERO
+        } else {
+            scale(away.unsigned_abs(), reading.speed)
+        };
         let simulated = reading.now.checked_add(passed).unwrap_or(reading.now);
-        Self { real: Instant::now(), simulated, speed: reading.speed, frozen: reading.frozen }
+        Self {
+            real: Instant::now(),
+            simulated,
+            speed: reading.speed,
+            frozen: reading.frozen,
+        }
     }
 
     /// Simulated time.
@@ -89,7 +105,12 @@ impl Clock {
     /// What the clock shows.
     #[must_use]
     pub fn read(&self) -> ClockReading {
-        ClockReading { now: self.now(), frozen: self.frozen, speed: self.speed, real: Timestamp::now() }
+        ClockReading {
+            now: self.now(),
+            frozen: self.frozen,
+            speed: self.speed,
+            real: Timestamp::now(),
+        }
     }
 
     /// Applies a change, whole or not at all.
@@ -109,7 +130,12 @@ impl Clock {
         let advance = seconds(change.advance_s.unwrap_or(0.0)).ok_or(ClockError::Advance)?;
         let simulated = now.checked_add(advance).map_err(|_| ClockError::Advance)?;
         let frozen = change.freeze.unwrap_or(self.frozen);
-        *self = Self { real, simulated, speed, frozen };
+        *self = Self {
+            real,
+            simulated,
+            speed,
+            frozen,
+        };
         Ok(())
     }
 }
@@ -140,27 +166,49 @@ mod tests {
         let mut clock = Clock::default();
         let real = clock.real;
         let start = clock.simulated;
-        clock.apply_at(after(real, 1), &change(r#"{"freeze":true}"#)).unwrap();
-        assert_eq!(clock.at(after(real, 60)).duration_since(start), SignedDuration::from_secs(1));
-        clock.apply_at(after(real, 60), &change(r#"{"advance_s":30}"#)).unwrap();
-        assert_eq!(clock.at(after(real, 90)).duration_since(start), SignedDuration::from_secs(31));
+        clock
+            .apply_at(after(real, 1), &change(r#"{"freeze":true}"#))
+            .unwrap();
+        assert_eq!(
+            clock.at(after(real, 60)).duration_since(start),
+            SignedDuration::from_secs(1)
+        );
+        clock
+            .apply_at(after(real, 60), &change(r#"{"advance_s":30}"#))
+            .unwrap();
+        assert_eq!(
+            clock.at(after(real, 90)).duration_since(start),
+            SignedDuration::from_secs(31)
+        );
     }
 
     #[test]
     fn thawed_time_goes_on_from_the_advanced_time() {
         let mut clock = Clock::default();
         let (real, start) = (clock.real, clock.simulated);
-        clock.apply_at(real, &change(r#"{"freeze":true,"advance_s":1000}"#)).unwrap();
-        clock.apply_at(after(real, 50), &change(r#"{"freeze":false}"#)).unwrap();
-        assert_eq!(clock.at(after(real, 55)).duration_since(start), SignedDuration::from_secs(1005));
+        clock
+            .apply_at(real, &change(r#"{"freeze":true,"advance_s":1000}"#))
+            .unwrap();
+        clock
+            .apply_at(after(real, 50), &change(r#"{"freeze":false}"#))
+            .unwrap();
+        assert_eq!(
+            clock.at(after(real, 55)).duration_since(start),
+            SignedDuration::from_secs(1005)
+        );
     }
 
     #[test]
     fn speed_multiplies_only_the_time_after_it_was_set() {
         let mut clock = Clock::default();
         let (real, start) = (clock.real, clock.simulated);
-        clock.apply_at(after(real, 7), &change(r#"{"speed":10}"#)).unwrap();
-        assert_eq!(clock.at(after(real, 10)).duration_since(start), SignedDuration::from_secs(37));
+        clock
+            .apply_at(after(real, 7), &change(r#"{"speed":10}"#))
+            .unwrap();
+        assert_eq!(
+            clock.at(after(real, 10)).duration_since(start),
+            SignedDuration::from_secs(37)
+        );
     }
 
     #[test]
@@ -177,15 +225,28 @@ mod tests {
         }
         assert_eq!(clock.at(real), start);
         assert!(!clock.frozen);
-        assert!(serde_json::from_str::<ClockChange>(r#"{"frozen":true}"#).unwrap_err().to_string().contains("frozen"));
+        assert!(
+            serde_json::from_str::<ClockChange>(r#"{"frozen":true}"#)
+                .unwrap_err()
+                .to_string()
+                .contains("frozen")
+        );
     }
 
     #[test]
     fn resumed_clock_counts_the_time_away_unless_frozen() {
         let now = Timestamp::now();
-        let mut reading = ClockReading { now, frozen: false, speed: 2.0, real: now - SignedDuration::from_secs(100) };
+        let mut reading = ClockReading {
+            now,
+            frozen: false,
+            speed: 2.0,
+            real: now - SignedDuration::from_secs(100),
+        };
         let running = Clock::resume(&reading).now().duration_since(now);
-        assert!(running >= SignedDuration::from_secs(200) && running < SignedDuration::from_secs(260), "{running}");
+        assert!(
+            running >= SignedDuration::from_secs(200) && running < SignedDuration::from_secs(260),
+            "{running}"
+        );
         reading.frozen = true;
         assert_eq!(Clock::resume(&reading).now(), now);
     }

@@ -1,6 +1,10 @@
 //! The command line of the simulator: parse, start, wait for a signal, stop.
 
-use std::{io::Write as _, net::SocketAddr, path::PathBuf};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
+    path::PathBuf,
+};
 
 use anyhow::Context as _;
 use armsim::{
@@ -67,6 +71,7 @@ fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     // Fails only where a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();

@@ -13,7 +13,9 @@ use kube::{
     Api, Client, Config, ResourceExt as _,
     api::{Patch, PatchParams},
     config::{KubeConfigOptions, Kubeconfig},
-    runtime::{Controller, WatchStreamExt as _, controller, controller::Action, reflector, watcher},
+    runtime::{
+        Controller, WatchStreamExt as _, controller, controller::Action, reflector, watcher,
+    },
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -56,6 +58,14 @@ pub enum CloudControllerError {
     /// The frontend has no address: the subnet is missing or full.
     #[error("frontend {0} has no address: is the subnet there, and not full?")]
     NoAddress(String),
+    /// Azure keeps a frontend that a Private Link Service uses.
+    #[error("frontend {frontend} is in use by {link_service}")]
+    InUse {
+        /// Name of the frontend.
+        frontend: String,
+        /// ARM id of the Private Link Service.
+        link_service: String,
+    },
 }
 
 impl From<ControlError> for CloudControllerError {
@@ -90,16 +100,27 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
         let (store, options) = (reader.clone(), options.clone());
         async move {
             if store.wait_until_ready().await.is_ok() {
-                println!("{}", json!({"ready": true, "load_balancer": options.load_balancer, "control": options.control}));
+                println!(
+                    "{}",
+                    json!({"ready": true, "load_balancer": options.load_balancer, "control": options.control})
+                );
             }
         }
     };
-    let context = Arc::new(Context { client, control: Control::new(&options.control), options });
+    let context = Arc::new(Context {
+        client,
+        control: Control::new(&options.control),
+        options,
+    });
     // One at a time: each pass reads, edits and writes the one load balancer.
     let passes = Controller::for_stream(watch, reader)
         .with_config(controller::Config::default().concurrency(1))
         .graceful_shutdown_on(async move { stop.cancelled().await })
-        .run(reconcile, |service, error, _| failed(&service, error), context)
+        .run(
+            reconcile,
+            |service, error, _| failed(&service, error),
+            context,
+        )
         .for_each(|_| async {});
     tokio::pin!(passes);
     tokio::select! {
@@ -115,7 +136,10 @@ fn failed(service: &Service, error: &CloudControllerError) -> Action {
     Action::requeue(RETRY)
 }
 
-async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Action, CloudControllerError> {
+async fn reconcile(
+    service: Arc<Service>,
+    context: Arc<Context>,
+) -> Result<Action, CloudControllerError> {
     match service::want(&service) {
         Want::Ignore => Ok(Action::await_change()),
         Want::Nothing => context.take_away(&service).await,
@@ -126,56 +150,115 @@ async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Actio
 impl Context {
     async fn give(&self, service: &Service) -> Result<Action, CloudControllerError> {
         if let Some(patch) = service::finalizer_patch(service, true) {
-            self.services(service).patch(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+            self.services(service)
+                .patch(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await?;
         }
         let name = service::frontend_name(&service.uid().unwrap_or_default());
         let mut balancer = self.load_balancer().await?;
         if frontend::add(&mut balancer, &name, &self.options.subnet) {
-            self.control.put(&self.options.load_balancer, &balancer).await?;
+            self.control
+                .put(&self.options.load_balancer, &balancer)
+                .await?;
             balancer = self.load_balancer().await?;
-            tracing::info!(service = service.name_any(), namespace = service.namespace(), frontend = name, "frontend made");
+            tracing::info!(
+                service = service.name_any(),
+                namespace = service.namespace(),
+                frontend = name,
+                "frontend made"
+            );
         }
-        let address = frontend::address(&balancer, &name).ok_or_else(|| CloudControllerError::NoAddress(name.clone()))?;
-        let behind = format!("{}/{}", service.namespace().unwrap_or_default(), service.name_any());
-        self.control.stand_behind(&self.options.load_balancer, &name, Some(&behind)).await?;
+        let address = frontend::address(&balancer, &name)
+            .ok_or_else(|| CloudControllerError::NoAddress(name.clone()))?;
+        let behind = format!(
+            "{}/{}",
+            service.namespace().unwrap_or_default(),
+            service.name_any()
+        );
+        self.control
+            .stand_behind(&self.options.load_balancer, &name, Some(&behind))
+            .await?;
         if let Some(patch) = service::status_patch(service, Some(address)) {
-            self.services(service).patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+            self.services(service)
+                .patch_status(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await?;
         }
         Ok(Action::requeue(LOOK_AGAIN))
     }
 
     async fn take_away(&self, service: &Service) -> Result<Action, CloudControllerError> {
         let name = service::frontend_name(&service.uid().unwrap_or_default());
-        match self.load_balancer().await {
-            Ok(mut balancer) => {
-                if frontend::remove(&mut balancer, &name) {
-                    self.control.put(&self.options.load_balancer, &balancer).await?;
-                    tracing::info!(service = service.name_any(), namespace = service.namespace(), frontend = name, "frontend removed");
-                }
-            }
-            Err(CloudControllerError::NoLoadBalancer(_)) => {}
-            Err(error) => return Err(error),
-        }
-        self.control.stand_behind(&self.options.load_balancer, &name, None).await?;
+        self.remove_frontend(&name).await?;
+        self.control
+            .stand_behind(&self.options.load_balancer, &name, None)
+            .await?;
         if service.metadata.deletion_timestamp.is_none()
             && let Some(patch) = service::status_patch(service, None)
         {
-            self.services(service).patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+            self.services(service)
+                .patch_status(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await?;
             // The write gave the Service a new version; its event brings us back for the finalizer.
             return Ok(Action::requeue(RETRY));
         }
         if let Some(patch) = service::finalizer_patch(service, false) {
-            self.services(service).patch(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
+            self.services(service)
+                .patch(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
+                .await?;
         }
         Ok(Action::await_change())
     }
 
+    async fn remove_frontend(&self, name: &str) -> Result<(), CloudControllerError> {
+        let id = &self.options.load_balancer;
+        // Without a load balancer there is no frontend either.
+        let Some(mut balancer) = self.control.get(id).await? else {
+            return Ok(());
+        };
+        if !frontend::remove(&mut balancer, name) {
+            return Ok(());
+        }
+        let subscription = id.split('/').take(3).collect::<Vec<_>>().join("/");
+        let resources = self.control.list(&subscription).await?;
+        if let Some(link_service) = frontend::link_service(&resources, id, name) {
+            return Err(CloudControllerError::InUse {
+                frontend: name.to_owned(),
+                link_service: link_service.to_owned(),
+            });
+        }
+        self.control.put(id, &balancer).await?;
+        tracing::info!(frontend = name, "frontend removed");
+        Ok(())
+    }
+
     async fn load_balancer(&self) -> Result<Value, CloudControllerError> {
         let id = &self.options.load_balancer;
-        self.control.get(id).await?.ok_or_else(|| CloudControllerError::NoLoadBalancer(id.clone()))
+        self.control
+            .get(id)
+            .await?
+            .ok_or_else(|| CloudControllerError::NoLoadBalancer(id.clone()))
     }
 
     fn services(&self, service: &Service) -> Api<Service> {
-        Api::namespaced(self.client.clone(), &service.namespace().unwrap_or_default())
+        Api::namespaced(
+            self.client.clone(),
+            &service.namespace().unwrap_or_default(),
+        )
     }
 }

@@ -32,7 +32,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves connections until told to stop.
-pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -51,12 +56,22 @@ pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, shared: Arc<S
         }
     }
     drop(listener);
-    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    let _ = timeout(GRACE, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
 }
 
-async fn connection(socket: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
+async fn connection(
+    socket: TcpStream,
+    tls: TlsAcceptor,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) {
     let _ = socket.set_nodelay(true);
-    let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(socket)).await else { return };
+    let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(socket)).await else {
+        return;
+    };
     let service = service_fn(|request| answer(Arc::clone(&shared), request));
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -72,7 +87,10 @@ async fn connection(socket: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>, st
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<WireBody>, Dropped> {
     let (mut parts, body) = request.into_parts();
     let body = match Limited::new(body, MAX_BODY).collect().await {
         Ok(body) => body.to_bytes(),
@@ -80,7 +98,11 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         Err(_) => return Err(Dropped),
     };
     let Some(uri) = absolute(&parts, &shared.arm) else {
-        return Ok(whole(arm_error(StatusCode::BAD_REQUEST, "BadRequest", "The Host header is not valid.")));
+        return Ok(whole(arm_error(
+            StatusCode::BAD_REQUEST,
+            "BadRequest",
+            "The Host header is not valid.",
+        )));
     };
     parts.uri = uri;
     let Answer { response, wire } = shared.answer(&Request::from_parts(parts, body));
@@ -95,10 +117,18 @@ fn absolute(parts: &Parts, arm: &str) -> Option<Uri> {
         None => own,
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    Uri::builder().scheme("https").authority(host).path_and_query(path).build().ok()
+    Uri::builder()
+        .scheme("https")
+        .authority(host)
+        .path_and_query(path)
+        .build()
+        .ok()
 }
 
-async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<WireBody>, Dropped> {
+async fn perform(
+    response: Response<Bytes>,
+    wire: WireFault,
+) -> Result<Response<WireBody>, Dropped> {
     if let Some(delay) = wire.delay {
         tokio::time::sleep(delay).await;
     }
@@ -109,10 +139,18 @@ async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<
     let promised = wire.content_length.unwrap_or(body.len() as u64);
     let kept = wire.cut_body_at.map_or(body.len(), |at| at.min(body.len()));
     if kept as u64 == promised {
-        return Ok(Response::from_parts(parts, WireBody::whole(body.slice(..kept))));
+        return Ok(Response::from_parts(
+            parts,
+            WireBody::whole(body.slice(..kept)),
+        ));
     }
-    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(promised));
-    Ok(Response::from_parts(parts, WireBody::broken(body.slice(..kept))))
+    parts
+        .headers
+        .insert(header::CONTENT_LENGTH, HeaderValue::from(promised));
+    Ok(Response::from_parts(
+        parts,
+        WireBody::broken(body.slice(..kept)),
+    ))
 }
 
 fn whole(response: Response<Bytes>) -> Response<WireBody> {
@@ -126,14 +164,21 @@ fn too_large() -> Response<WireBody> {
         "The request content size exceeds the maximum size of '4194304' bytes.",
     ));
     // The rest of the body is still on its way.
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
 /// An error of ARM's front door.
 fn arm_error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
-    let mut response = http_json(status, &json!({"error": {"code": code, "message": message}}));
-    response.headers_mut().insert("x-ms-failure-cause", HeaderValue::from_static("gateway"));
+    let mut response = http_json(
+        status,
+        &json!({"error": {"code": code, "message": message}}),
+    );
+    response
+        .headers_mut()
+        .insert("x-ms-failure-cause", HeaderValue::from_static("gateway"));
     response
 }
 
@@ -145,30 +190,44 @@ pub(super) struct Unauthorized {
 
 impl Unauthorized {
     fn new(code: &'static str, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 
     /// The answer, with the challenge that leads clients to the authority.
     pub(super) fn response(&self, authority: &str) -> Response<Bytes> {
         let Self { code, message } = self;
         let mut response = arm_error(StatusCode::UNAUTHORIZED, code, message);
-        let challenge =
-            format!("Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\"");
+        let challenge = format!(
+            "Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\""
+        );
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }
 }
 
 /// Who the bearer token says the caller is.
-pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp) -> Result<Subject, Unauthorized> {
+pub(super) fn authenticate(
+    shared: &Shared,
+    headers: &HeaderMap,
+    real: Timestamp,
+) -> Result<Subject, Unauthorized> {
     let refuse = |code, message: &str| Err(Unauthorized::new(code, message));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
-        return refuse("AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.");
+        return refuse(
+            "AuthenticationFailed",
+            "Authentication failed. The 'Authorization' header is missing.",
+        );
     };
     let Some(token) = value.to_str().ok().and_then(bearer) else {
-        let message = "Authentication failed. The 'Authorization' header is provided in an invalid format.";
+        let message =
+            "Authentication failed. The 'Authorization' header is provided in an invalid format.";
         return refuse("AuthenticationFailedInvalidHeader", message);
     };
     shared.issuer.judge(token, &shared.audiences, real).map_err(|refusal| match refusal {

@@ -51,7 +51,8 @@ fn bad(message: impl ToString) -> Refused {
 
 /// Serves until told to stop.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
-    let served = axum::serve(listener, router(shared)).with_graceful_shutdown(async move { stop.cancelled().await });
+    let served = axum::serve(listener, router(shared))
+        .with_graceful_shutdown(async move { stop.cancelled().await });
     if let Err(error) = served.await {
         tracing::error!(%error, "control face ended");
     }
@@ -62,15 +63,26 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/", get(index))
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
-        .route("/resources/{*id}", put(put_resource).delete(delete_resource))
+        .route(
+            "/resources/{*id}",
+            put(put_resource).delete(delete_resource),
+        )
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/clock", post(change_clock))
         .route("/msi/token", get(identity_token))
-        .fallback(|uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) })
+        .fallback(|uri: Uri| async move {
+            Refused(
+                StatusCode::NOT_FOUND,
+                format!("no such control call: {}", uri.path()),
+            )
+        })
         .method_not_allowed_fallback(|uri: Uri| async move {
-            Refused(StatusCode::METHOD_NOT_ALLOWED, format!("{} does not take this method", uri.path()))
+            Refused(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("{} does not take this method", uri.path()),
+            )
         })
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(shared)
@@ -81,7 +93,9 @@ fn parse<T: DeserializeOwned>(body: &Bytes) -> Answered<T> {
 }
 
 fn query<T: DeserializeOwned>(uri: &Uri) -> Answered<T> {
-    axum::extract::Query::try_from_uri(uri).map(|query| query.0).map_err(|error| bad(error.body_text()))
+    axum::extract::Query::try_from_uri(uri)
+        .map(|query| query.0)
+        .map_err(|error| bad(error.body_text()))
 }
 
 fn done() -> axum::Json<Value> {
@@ -107,18 +121,31 @@ async fn list_resources(State(shared): Face, uri: Uri) -> Answered<impl IntoResp
     let asked: ResourcesQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
-    Ok(axum::Json(simulation.world.resources(now, asked.prefix.as_deref().unwrap_or_default())))
+    Ok(axum::Json(simulation.world.resources(
+        now,
+        asked.prefix.as_deref().unwrap_or_default(),
+    )))
 }
 
-async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
+async fn put_resource(
+    State(shared): Face,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Answered<impl IntoResponse> {
     let resource: Value = parse(&body)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
-    let stored = simulation.world.put_resource(now, &format!("/{id}"), resource).map_err(bad)?;
+    let stored = simulation
+        .world
+        .put_resource(now, &format!("/{id}"), resource)
+        .map_err(bad)?;
     Ok(axum::Json(stored))
 }
 
-async fn delete_resource(State(shared): Face, Path(id): Path<String>) -> Answered<impl IntoResponse> {
+async fn delete_resource(
+    State(shared): Face,
+    Path(id): Path<String>,
+) -> Answered<impl IntoResponse> {
     let id = format!("/{id}");
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -142,8 +169,14 @@ struct FrontendName {
 }
 
 async fn delete_service(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
-    let FrontendName { load_balancer, frontend } = query(&uri)?;
-    shared.lock().world.delete_service(&load_balancer, &frontend);
+    let FrontendName {
+        load_balancer,
+        frontend,
+    } = query(&uri)?;
+    shared
+        .lock()
+        .world
+        .delete_service(&load_balancer, &frontend);
     Ok(done())
 }
 
@@ -156,7 +189,9 @@ struct JournalQuery {
 async fn read_journal(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: JournalQuery = query(&uri)?;
     let simulation = shared.lock();
-    Ok(axum::Json(json!(simulation.world.journal(asked.since.unwrap_or(0)))))
+    Ok(axum::Json(json!(
+        simulation.world.journal(asked.since.unwrap_or(0))
+    )))
 }
 
 async fn clear_journal(State(shared): Face) -> impl IntoResponse {
@@ -183,19 +218,32 @@ async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoRes
 }
 
 async fn identity_token(State(shared): Face, uri: Uri, headers: HeaderMap) -> Response {
-    let query = axum::extract::Query::<IdentityQuery>::try_from_uri(&uri).map(|query| query.0).unwrap_or_default();
-    let secret = headers.get("x-identity-header").and_then(|value| value.to_str().ok());
+    let query = axum::extract::Query::<IdentityQuery>::try_from_uri(&uri)
+        .map(|query| query.0)
+        .unwrap_or_default();
+    let secret = headers
+        .get("x-identity-header")
+        .and_then(|value| value.to_str().ok());
     let simulation = shared.lock();
     let world = &simulation.world;
     let refuse = |status: u16, message: &str| {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-        (status, axum::Json(json!({"statusCode": status.as_u16(), "message": message}))).into_response()
+        (
+            status,
+            axum::Json(json!({"statusCode": status.as_u16(), "message": message})),
+        )
+            .into_response()
     };
-    let (subject, resource) = match identity::decide(&query, secret, world.tenants(), &shared.audiences) {
-        Ok(decided) => decided,
-        Err(error) => return refuse(error.status, &error.message),
-    };
-    let Some(token) = shared.issuer.issue(&subject, &resource, token_times(world), Timestamp::now()) else {
+    let (subject, resource) =
+        match identity::decide(&query, secret, world.tenants(), &shared.audiences) {
+            Ok(decided) => decided,
+            Err(error) => return refuse(error.status, &error.message),
+        };
+    let Some(token) =
+        shared
+            .issuer
+            .issue(&subject, &resource, token_times(world), Timestamp::now())
+    else {
         return refuse(500, "The service could not sign a token.");
     };
     let body = json!({"access_token": token.token, "expires_on": token.expires_on.to_string(), "resource": resource,
@@ -208,17 +256,62 @@ async fn index(State(shared): Face) -> impl IntoResponse {
     let Simulation { world, clock } = &mut *simulation;
     let now = clock.now();
     let resources = world.resources(now, "");
-    let operations: Vec<Value> = world.operations_in_flight(now).iter().map(|operation| json!(operation)).collect();
+    let operations: Vec<Value> = world
+        .operations_in_flight(now)
+        .iter()
+        .map(|operation| json!(operation))
+        .collect();
     let journal: Vec<Value> = world.journal(0).iter().map(|call| json!(call)).collect();
     let tables = [
-        table("Operations in flight", &["name", "resource", "started", "ends", "id"], operations.iter(), operations.len()),
-        table("Last calls", &["seq", "time", "method", "path", "principal", "status", "code"], journal.iter().rev(), journal.len()),
-        table("Resources", &["id", "type", "properties/provisioningState"], resources.iter(), resources.len()),
+        table(
+            "Operations in flight",
+            &["name", "resource", "started", "ends", "id"],
+            operations.iter(),
+            operations.len(),
+        ),
+        table(
+            "Last calls",
+            &[
+                "seq",
+                "time",
+                "method",
+                "path",
+                "principal",
+                "status",
+                "code",
+            ],
+            journal.iter().rev(),
+            journal.len(),
+        ),
+        table(
+            "Resources",
+            &["id", "type", "properties/provisioningState"],
+            resources.iter(),
+            resources.len(),
+        ),
     ];
-    Html(page::render(&format!("Simulated time {now}, HTTPS address {}", shared.arm), &tables))
+    Html(page::render(
+        &format!("Simulated time {now}, HTTPS address {}", shared.arm),
+        &tables,
+    ))
 }
 
-fn table<'v>(title: &'static str, columns: &'static [&'static str], rows: impl Iterator<Item = &'v Value>, total: usize) -> Table {
-    let row = |value: &Value| columns.iter().map(|column| cell(value, &format!("/{column}"))).collect();
-    Table { title, total, columns, rows: rows.take(page::ROWS).map(row).collect() }
+fn table<'v>(
+    title: &'static str,
+    columns: &'static [&'static str],
+    rows: impl Iterator<Item = &'v Value>,
+    total: usize,
+) -> Table {
+    let row = |value: &Value| {
+        columns
+            .iter()
+            .map(|column| cell(value, &format!("/{column}")))
+            .collect()
+    };
+    Table {
+        title,
+        total,
+        columns,
+        rows: rows.take(page::ROWS).map(row).collect(),
+    }
 }

@@ -45,11 +45,21 @@ pub(crate) struct EntraError {
 
 impl EntraError {
     fn request(code: u32, message: impl Into<String>) -> Self {
-        Self { status: 400, error: "invalid_request", code, message: message.into() }
+        Self {
+            status: 400,
+            error: "invalid_request",
+            code,
+            message: message.into(),
+        }
     }
 
     fn client(code: u32, message: impl Into<String>) -> Self {
-        Self { status: 401, error: "invalid_client", code, message: message.into() }
+        Self {
+            status: 401,
+            error: "invalid_client",
+            code,
+            message: message.into(),
+        }
     }
 
     /// The JSON body.
@@ -70,7 +80,12 @@ impl EntraError {
 
 /// The credentials of an `Authorization: Basic` header, which Entra takes in place of the form's.
 pub(crate) fn basic(header: &str) -> Option<(String, String)> {
-    let text = String::from_utf8(BASE64_STANDARD.decode(header.strip_prefix("Basic ")?).ok()?).ok()?;
+    let text = String::from_utf8(
+        BASE64_STANDARD
+            .decode(header.strip_prefix("Basic ")?)
+            .ok()?,
+    )
+    .ok()?;
     let (id, secret) = text.split_once(':')?;
     Some((id.to_owned(), secret.to_owned()))
 }
@@ -98,17 +113,29 @@ pub(crate) fn decide(
         "client_credentials" => {}
         other => {
             let message = format!("The app requested an unsupported grant type '{other}'.");
-            return Err(EntraError { status: 400, error: "unsupported_grant_type", code: 70003, message });
+            return Err(EntraError {
+                status: 400,
+                error: "unsupported_grant_type",
+                code: 70003,
+                message,
+            });
         }
     }
     let client_id = required(request.client_id.as_ref(), "client_id")?;
     let scope = required(request.scope.as_ref(), "scope")?;
-    let principal = tenant.principals.iter().find(|principal| principal.client_id.eq_ignore_ascii_case(client_id)).ok_or_else(|| EntraError {
-        status: 400,
-        error: "unauthorized_client",
-        code: 700_016,
-        message: format!("Application with identifier '{client_id}' was not found in the directory '{}'.", tenant.id),
-    })?;
+    let principal = tenant
+        .principals
+        .iter()
+        .find(|principal| principal.client_id.eq_ignore_ascii_case(client_id))
+        .ok_or_else(|| EntraError {
+            status: 400,
+            error: "unauthorized_client",
+            code: 700_016,
+            message: format!(
+                "Application with identifier '{client_id}' was not found in the directory '{}'.",
+                tenant.id
+            ),
+        })?;
     prove(request, principal, real)?;
     let audience = audience(scope, arm_audiences, &tenant.id)?;
     Ok((subject(tenant, principal), audience))
@@ -116,20 +143,30 @@ pub(crate) fn decide(
 
 /// Whom a token for this principal names.
 pub(crate) fn subject(tenant: &Tenant, principal: &Principal) -> Subject {
-    Subject { tenant: tenant.id.clone(), client_id: principal.client_id.clone(), object_id: principal.object_id.clone() }
+    Subject {
+        tenant: tenant.id.clone(),
+        client_id: principal.client_id.clone(),
+        object_id: principal.object_id.clone(),
+    }
 }
 
 fn required<'r>(value: Option<&'r String>, name: &str) -> Result<&'r str, EntraError> {
     match value.map(String::as_str) {
         Some(value) if !value.is_empty() => Ok(value),
-        _ => Err(EntraError::request(900_144, format!("The request body must contain the following parameter: '{name}'."))),
+        _ => Err(EntraError::request(
+            900_144,
+            format!("The request body must contain the following parameter: '{name}'."),
+        )),
     }
 }
 
 fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Result<(), EntraError> {
     if let Some(assertion) = &request.client_assertion {
         if request.client_assertion_type.as_deref() != Some(JWT_BEARER) {
-            return Err(EntraError::request(50146, format!("'client_assertion_type' must be '{JWT_BEARER}'.")));
+            return Err(EntraError::request(
+                50146,
+                format!("'client_assertion_type' must be '{JWT_BEARER}'."),
+            ));
         }
         return federated(assertion, &principal.federated, real);
     }
@@ -140,7 +177,10 @@ fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Resu
         }
         (Some(given), Some(secret)) if given == secret => Ok(()),
         _ => {
-            let message = format!("Invalid client secret provided for app '{}'.", principal.client_id);
+            let message = format!(
+                "Invalid client secret provided for app '{}'.",
+                principal.client_id
+            );
             Err(EntraError::client(7_000_215, message))
         }
     }
@@ -173,51 +213,90 @@ impl OneOrMany {
 
 /// Issuer, subject and audience compare case-sensitively, in this order; then the times, then the signature.
 fn federated(assertion: &str, identities: &[Federated], real: Timestamp) -> Result<(), EntraError> {
-    let malformed = |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
+    let malformed =
+        |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
     let jwt = Jwt::parse(assertion).map_err(malformed)?;
     let claims: AssertionClaims = jwt.claims().map_err(malformed)?;
     let no_match = |code, what: &str, value: &str| {
-        Err(EntraError::client(code, format!("No matching federated identity record found for presented assertion {what} '{value}'.")))
+        Err(EntraError::client(
+            code,
+            format!(
+                "No matching federated identity record found for presented assertion {what} '{value}'."
+            ),
+        ))
     };
-    let by_issuer: Vec<_> = identities.iter().filter(|identity| identity.issuer == claims.iss).collect();
+    let by_issuer: Vec<_> = identities
+        .iter()
+        .filter(|identity| identity.issuer == claims.iss)
+        .collect();
     if by_issuer.is_empty() {
         return no_match(700_211, "issuer", &claims.iss);
     }
-    let by_subject: Vec<_> = by_issuer.into_iter().filter(|identity| identity.subject == claims.sub).collect();
+    let by_subject: Vec<_> = by_issuer
+        .into_iter()
+        .filter(|identity| identity.subject == claims.sub)
+        .collect();
     if by_subject.is_empty() {
         return no_match(700_213, "subject", &claims.sub);
     }
-    let Some(identity) = by_subject.iter().find(|identity| claims.aud.contains(&identity.audience)) else {
+    let Some(identity) = by_subject
+        .iter()
+        .find(|identity| claims.aud.contains(&identity.audience))
+    else {
         let audience = match &claims.aud {
             OneOrMany::One(one) => one.clone(),
             OneOrMany::Many(many) => many.join(", "),
         };
         return no_match(700_212, "audience", &audience);
     };
-    #[allow(clippy::cast_precision_loss, reason = "Unix seconds fit a double for the next hundred million years")]
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "Unix seconds fit a double for the next hundred million years"
+    )]
     let now = real.as_second() as f64;
     if claims.exp <= now || claims.nbf.is_some_and(|nbf| nbf > now + 300.0) {
-        let message = format!("Client assertion is not within its valid time range. Current time: {real}.");
+        let message =
+            format!("Client assertion is not within its valid time range. Current time: {real}.");
         return Err(EntraError::client(700_024, message));
     }
-    jwt.verify(&identity.jwks).map_err(|error| EntraError::client(700_027, format!("Client assertion failed signature validation: {error}.")))
+    jwt.verify(&identity.jwks).map_err(|error| {
+        EntraError::client(
+            700_027,
+            format!("Client assertion failed signature validation: {error}."),
+        )
+    })
 }
 
 /// The audience of `<resource>/.default`; a resource with a slash at its end keeps it.
 fn audience(scope: &str, arm_audiences: &[String], tenant: &str) -> Result<String, EntraError> {
     let Some(resource) = scope.strip_suffix("/.default") else {
-        let message = format!("The provided value for scope {scope} is not valid. Client credential flows must have a scope value with /.default suffixed to the resource identifier.");
-        return Err(EntraError { status: 400, error: "invalid_scope", code: 1_002_012, message });
+        let message = format!(
+            "The provided value for scope {scope} is not valid. Client credential flows must have a scope value with /.default suffixed to the resource identifier."
+        );
+        return Err(EntraError {
+            status: 400,
+            error: "invalid_scope",
+            code: 1_002_012,
+            message,
+        });
     };
     known_resource(resource, arm_audiences).ok_or_else(|| {
-        let message = format!("The resource principal named {resource} was not found in the tenant named {tenant}.");
-        EntraError { status: 400, error: "invalid_resource", code: 500_011, message }
+        let message = format!(
+            "The resource principal named {resource} was not found in the tenant named {tenant}."
+        );
+        EntraError {
+            status: 400,
+            error: "invalid_resource",
+            code: 500_011,
+            message,
+        }
     })
 }
 
 /// The resource as an audience, if the tenant knows it.
 pub(crate) fn known_resource(resource: &str, arm_audiences: &[String]) -> Option<String> {
-    let known = arm_audiences.iter().any(|audience| audience == resource) || OTHER_RESOURCES.contains(&resource.trim_end_matches('/'));
+    let known = arm_audiences.iter().any(|audience| audience == resource)
+        || OTHER_RESOURCES.contains(&resource.trim_end_matches('/'));
     known.then(|| resource.to_owned())
 }
 

@@ -26,7 +26,10 @@ pub(crate) struct IdentityError {
 }
 
 fn refuse<T>(status: u16, message: impl Into<String>) -> Result<T, IdentityError> {
-    Err(IdentityError { status, message: message.into() })
+    Err(IdentityError {
+        status,
+        message: message.into(),
+    })
 }
 
 /// Who asks, and the audience that the token is to have. `secret` is the `X-IDENTITY-HEADER`: any value will do, none will not.
@@ -48,16 +51,30 @@ pub(crate) fn decide(
         return refuse(400, "The resource parameter is missing.");
     };
     let Some(audience) = known_resource(resource, arm_audiences) else {
-        return refuse(400, format!("AADSTS500011: The resource principal named {resource} was not found in the tenant."));
+        return refuse(
+            400,
+            format!(
+                "AADSTS500011: The resource principal named {resource} was not found in the tenant."
+            ),
+        );
     };
     let wanted = |principal: &Principal| match &query.client_id {
         Some(id) => principal.client_id.eq_ignore_ascii_case(id),
         None => principal.secret.is_none() && principal.federated.is_empty(),
     };
-    let found = tenants.iter().find_map(|tenant| tenant.principals.iter().find(|principal| wanted(principal)).map(|principal| subject(tenant, principal)));
+    let found = tenants.iter().find_map(|tenant| {
+        tenant
+            .principals
+            .iter()
+            .find(|principal| wanted(principal))
+            .map(|principal| subject(tenant, principal))
+    });
     match found {
         Some(subject) => Ok((subject, audience)),
-        None => refuse(400, "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId."),
+        None => refuse(
+            400,
+            "No User Assigned or Delegated Managed Identity found for specified ClientId/ResourceId/PrincipalId.",
+        ),
     }
 }
 
@@ -77,25 +94,63 @@ mod tests {
         ]}]))
         .unwrap();
         let query = serde_json::from_value(query).unwrap();
-        decide(&query, secret, &tenants, &[ARM.to_owned()]).map(|(subject, _)| subject.client_id).map_err(|error| error.status)
+        decide(&query, secret, &tenants, &[ARM.to_owned()])
+            .map(|(subject, _)| subject.client_id)
+            .map_err(|error| error.status)
     }
 
     #[test]
     fn system_assigned_identity_is_the_principal_without_credentials() {
-        assert_eq!(ask(json!({"resource": ARM, "api-version": "2019-08-01"}), Some("x")), Ok("system".into()));
+        assert_eq!(
+            ask(
+                json!({"resource": ARM, "api-version": "2019-08-01"}),
+                Some("x")
+            ),
+            Ok("system".into())
+        );
     }
 
     #[test]
     fn user_assigned_identity_is_named_by_its_client_id() {
-        assert_eq!(ask(json!({"resource": ARM, "api-version": "2019-08-01", "client_id": "USER"}), Some("x")), Ok("user".into()));
-        assert_eq!(ask(json!({"resource": ARM, "api-version": "2019-08-01", "client_id": "nobody"}), Some("x")), Err(400));
+        assert_eq!(
+            ask(
+                json!({"resource": ARM, "api-version": "2019-08-01", "client_id": "USER"}),
+                Some("x")
+            ),
+            Ok("user".into())
+        );
+        assert_eq!(
+            ask(
+                json!({"resource": ARM, "api-version": "2019-08-01", "client_id": "nobody"}),
+                Some("x")
+            ),
+            Err(400)
+        );
     }
 
     #[test]
     fn missing_header_version_or_resource_is_refused() {
-        assert_eq!(ask(json!({"resource": ARM, "api-version": "2019-08-01"}), None), Err(403));
-        assert_eq!(ask(json!({"resource": ARM, "api-version": "2017-09-01"}), Some("x")), Err(400));
-        assert_eq!(ask(json!({"api-version": "2019-08-01"}), Some("x")), Err(400));
-        assert_eq!(ask(json!({"resource": "https://unknown.example", "api-version": "2019-08-01"}), Some("x")), Err(400));
+        assert_eq!(
+            ask(json!({"resource": ARM, "api-version": "2019-08-01"}), None),
+            Err(403)
+        );
+        assert_eq!(
+            ask(
+                json!({"resource": ARM, "api-version": "2017-09-01"}),
+                Some("x")
+            ),
+            Err(400)
+        );
+        assert_eq!(
+            ask(json!({"api-version": "2019-08-01"}), Some("x")),
+            Err(400)
+        );
+        assert_eq!(
+            ask(
+                json!({"resource": "https://unknown.example", "api-version": "2019-08-01"}),
+                Some("x")
+            ),
+            Err(400)
+        );
     }
 }

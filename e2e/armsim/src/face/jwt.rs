@@ -5,7 +5,8 @@ use aws_lc_rs::{
     rand::SystemRandom,
     rsa::PublicKeyComponents,
     signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
+        RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
     },
 };
 use base64::{
@@ -48,7 +49,12 @@ impl<'a> Jwt<'a> {
         let (signed, signature) = token.rsplit_once('.').ok_or(JwtError::Malformed)?;
         let (header, payload) = signed.split_once('.').ok_or(JwtError::Malformed)?;
         let header = serde_json::from_slice(&decode(header)?).map_err(|_| JwtError::Malformed)?;
-        Ok(Self { header, signed: signed.as_bytes(), signature: decode(signature)?, payload: decode(payload)? })
+        Ok(Self {
+            header,
+            signed: signed.as_bytes(),
+            signature: decode(signature)?,
+            payload: decode(payload)?,
+        })
     }
 
     /// The claims as said, whether or not the signature holds.
@@ -69,7 +75,11 @@ impl<'a> Jwt<'a> {
             },
             _ => false,
         };
-        if verified { Ok(()) } else { Err(JwtError::Signature) }
+        if verified {
+            Ok(())
+        } else {
+            Err(JwtError::Signature)
+        }
     }
 
     fn verify_jwk(&self, key: &Value) -> bool {
@@ -78,14 +88,24 @@ impl<'a> Jwt<'a> {
         {
             return false;
         }
-        let part = |name| text(key, name).and_then(|value| decode(value.trim_end_matches('=')).ok());
+        let part =
+            |name| text(key, name).and_then(|value| decode(value.trim_end_matches('=')).ok());
         match (self.header.alg.as_str(), text(key, "kty")) {
             ("RS256", Some("RSA")) => {
-                let (Some(n), Some(e)) = (part("n"), part("e")) else { return false };
-                PublicKeyComponents { n: unpadded(&n), e: unpadded(&e) }.verify(&RSA_PKCS1_2048_8192_SHA256, self.signed, &self.signature).is_ok()
+                let (Some(n), Some(e)) = (part("n"), part("e")) else {
+                    return false;
+                };
+                PublicKeyComponents {
+                    n: unpadded(&n),
+                    e: unpadded(&e),
+                }
+                .verify(&RSA_PKCS1_2048_8192_SHA256, self.signed, &self.signature)
+                .is_ok()
             }
             ("ES256", Some("EC")) if text(key, "crv") == Some("P-256") => {
-                let (Some(x), Some(y)) = (part("x"), part("y")) else { return false };
+                let (Some(x), Some(y)) = (part("x"), part("y")) else {
+                    return false;
+                };
                 self.verify_bytes(&[&[4], x.as_slice(), &y].concat())
             }
             _ => false,
@@ -94,9 +114,13 @@ impl<'a> Jwt<'a> {
 
     fn verify_bytes(&self, key: &[u8]) -> bool {
         if self.header.alg == "RS256" {
-            UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key).verify(self.signed, &self.signature).is_ok()
+            UnparsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key)
+                .verify(self.signed, &self.signature)
+                .is_ok()
         } else {
-            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key).verify(self.signed, &self.signature).is_ok()
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key)
+                .verify(self.signed, &self.signature)
+                .is_ok()
         }
     }
 }
@@ -109,12 +133,16 @@ pub(crate) struct SigningKey {
 impl SigningKey {
     /// A new key; `None` when the system gives no randomness.
     pub(crate) fn generate() -> Option<Self> {
-        EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok().map(|pair| Self { pair })
+        EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
+            .ok()
+            .map(|pair| Self { pair })
     }
 
     /// A key from PKCS#8 DER.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Option<Self> {
-        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der).ok().map(|pair| Self { pair })
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der)
+            .ok()
+            .map(|pair| Self { pair })
     }
 
     /// The key as PKCS#8 DER.
@@ -131,21 +159,34 @@ impl SigningKey {
     }
 
     fn kid(&self) -> String {
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
+        let digest =
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
         BASE64_URL_SAFE_NO_PAD.encode(&digest.as_ref()[..12])
     }
 
     /// A signed token; `None` when signing fails.
     pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
         let header = json!({"typ": "JWT", "alg": "ES256", "kid": self.kid()});
-        let signed = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header.to_string()), BASE64_URL_SAFE_NO_PAD.encode(claims.to_string()));
-        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).ok()?;
-        Some(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+        let signed = format!(
+            "{}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
+            BASE64_URL_SAFE_NO_PAD.encode(claims.to_string())
+        );
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .ok()?;
+        Some(format!(
+            "{signed}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(signature)
+        ))
     }
 }
 
 fn decode(part: &str) -> Result<Vec<u8>, JwtError> {
-    BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| JwtError::Malformed)
+    BASE64_URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| JwtError::Malformed)
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
@@ -159,7 +200,11 @@ fn unpadded(bytes: &[u8]) -> &[u8] {
 }
 
 fn pem_der(pem: &str) -> Option<Vec<u8>> {
-    let body: String = pem.lines().map(str::trim).filter(|line| !line.starts_with("-----")).collect();
+    let body: String = pem
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("-----"))
+        .collect();
     BASE64_STANDARD.decode(body).ok()
 }
 
@@ -171,9 +216,19 @@ mod tests {
 
     fn rsa_token(pair: &RsaKeyPair, kid: Option<&str>) -> String {
         let header = json!({"alg": "RS256", "kid": kid});
-        let signed = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(header.to_string()), BASE64_URL_SAFE_NO_PAD.encode("{}"));
+        let signed = format!(
+            "{}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
+            BASE64_URL_SAFE_NO_PAD.encode("{}")
+        );
         let mut signature = vec![0; pair.public_modulus_len()];
-        pair.sign(&aws_lc_rs::signature::RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).unwrap();
+        pair.sign(
+            &aws_lc_rs::signature::RSA_PKCS1_SHA256,
+            &SystemRandom::new(),
+            signed.as_bytes(),
+            &mut signature,
+        )
+        .unwrap();
         format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
 
@@ -190,14 +245,27 @@ mod tests {
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
         let token = rsa_token(&pair, Some("a"));
         let jwt = Jwt::parse(&token).unwrap();
-        assert_eq!(jwt.verify(&json!({"keys": [{"kty": "EC"}, rsa_jwk(&pair, Some("a"))]})), Ok(()));
+        assert_eq!(
+            jwt.verify(&json!({"keys": [{"kty": "EC"}, rsa_jwk(&pair, Some("a"))]})),
+            Ok(())
+        );
         assert_eq!(jwt.verify(&rsa_jwk(&pair, None)), Ok(()));
         let der = pair.public_key().as_der().unwrap();
-        let pem = format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", BASE64_STANDARD.encode(der.as_ref()));
+        let pem = format!(
+            "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+            BASE64_STANDARD.encode(der.as_ref())
+        );
         assert_eq!(jwt.verify(&json!(pem)), Ok(()));
-        assert_eq!(jwt.verify(&json!({"keys": [rsa_jwk(&pair, Some("b"))]})), Err(JwtError::Signature), "another kid does not count");
+        assert_eq!(
+            jwt.verify(&json!({"keys": [rsa_jwk(&pair, Some("b"))]})),
+            Err(JwtError::Signature),
+            "another kid does not count"
+        );
         let other = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        assert_eq!(jwt.verify(&json!({"keys": [rsa_jwk(&other, Some("a"))]})), Err(JwtError::Signature));
+        assert_eq!(
+            jwt.verify(&json!({"keys": [rsa_jwk(&other, Some("a"))]})),
+            Err(JwtError::Signature)
+        );
     }
 
     #[test]
@@ -207,14 +275,31 @@ mod tests {
         let kept = SigningKey::from_pkcs8(&key.to_pkcs8().unwrap()).unwrap();
         assert_eq!(Jwt::parse(&token).unwrap().verify(&kept.jwks()), Ok(()));
         let parts: Vec<&str> = token.split('.').collect();
-        let forged = [parts[0], &BASE64_URL_SAFE_NO_PAD.encode(r#"{"sub":"two"}"#), parts[2]].join(".");
-        assert_eq!(Jwt::parse(&forged).unwrap().verify(&key.jwks()), Err(JwtError::Signature));
+        let forged = [
+            parts[0],
+            &BASE64_URL_SAFE_NO_PAD.encode(r#"{"sub":"two"}"#),
+            parts[2],
+        ]
+        .join(".");
+        assert_eq!(
+            Jwt::parse(&forged).unwrap().verify(&key.jwks()),
+            Err(JwtError::Signature)
+        );
     }
 
     #[test]
     fn unsigned_and_broken_tokens_are_refused() {
-        let none = format!("{}.{}.", BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), BASE64_URL_SAFE_NO_PAD.encode("{}"));
-        assert_eq!(Jwt::parse(&none).unwrap().verify(&SigningKey::generate().unwrap().jwks()), Err(JwtError::Algorithm));
+        let none = format!(
+            "{}.{}.",
+            BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#),
+            BASE64_URL_SAFE_NO_PAD.encode("{}")
+        );
+        assert_eq!(
+            Jwt::parse(&none)
+                .unwrap()
+                .verify(&SigningKey::generate().unwrap().jwks()),
+            Err(JwtError::Algorithm)
+        );
         for broken in ["", "a", "a.b", "a.b.c", "....", "e30.e30"] {
             assert!(Jwt::parse(broken).is_err(), "{broken}");
         }

@@ -44,7 +44,9 @@ struct Simulation {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Simulation> {
-        self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.simulation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers one request on the HTTPS address.
@@ -54,20 +56,38 @@ impl Shared {
         let now = simulation.clock.now();
         if let Some(route) = Route::of(request.uri().path()) {
             let client_id = login::client_id(request);
-            let fault = simulation.world.fault(request.method().as_str(), request.uri().path(), client_id.as_deref());
+            let fault = simulation.world.fault(
+                request.method().as_str(),
+                request.uri().path(),
+                client_id.as_deref(),
+            );
             let world = &simulation.world;
-            let login =
-                Login { tenants: world.tenants(), times: token_times(world), issuer: &self.issuer, audiences: &self.audiences, real };
+            let login = Login {
+                tenants: world.tenants(),
+                times: token_times(world),
+                issuer: &self.issuer,
+                audiences: &self.audiences,
+                real,
+            };
             return fault::disturb(fault, || login.answer(&route, request));
         }
         match arm::authenticate(self, request.headers(), real) {
             Ok(subject) => {
-                let caller = Caller { tenant_id: subject.tenant, client_id: subject.client_id, object_id: subject.object_id };
+                let caller = Caller {
+                    tenant_id: subject.tenant,
+                    client_id: subject.client_id,
+                    object_id: subject.object_id,
+                };
                 simulation.world.handle(now, &caller, request)
             }
             Err(refusal) => {
-                simulation.world.refused(now, request, "", StatusCode::UNAUTHORIZED, refusal.code);
-                Answer { response: refusal.response(&self.arm), wire: WireFault::default() }
+                simulation
+                    .world
+                    .refused(now, request, "", StatusCode::UNAUTHORIZED, refusal.code);
+                Answer {
+                    response: refusal.response(&self.arm),
+                    wire: WireFault::default(),
+                }
             }
         }
     }
@@ -75,14 +95,20 @@ impl Shared {
 
 fn token_times(world: &World) -> TokenTimes {
     let switches = world.switches();
-    TokenTimes { life_s: switches.token_life_s, skew_s: switches.token_skew_s }
+    TokenTimes {
+        life_s: switches.token_life_s,
+        skew_s: switches.token_skew_s,
+    }
 }
 
 fn http_json(status: StatusCode, body: &Value) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(body.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json; charset=utf-8"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
 }

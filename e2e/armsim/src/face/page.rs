@@ -24,7 +24,11 @@ pub(crate) fn render(subtitle: &str, tables: &[Table]) -> String {
     );
     let _ = write!(html, "<p>{}</p>", escape(subtitle));
     for table in tables {
-        let _ = write!(html, "<h2>{} ({})</h2><table><tr>", table.title, table.total);
+        let _ = write!(
+            html,
+            "<h2>{} ({})</h2><table><tr>",
+            table.title, table.total
+        );
         for column in table.columns {
             let _ = write!(html, "<th>{column}</th>");
         }
@@ -52,7 +56,10 @@ pub(crate) fn cell(value: &Value, pointer: &str) -> String {
 }
 
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -61,8 +68,16 @@ mod tests {
 
     #[test]
     fn what_came_from_outside_is_escaped() {
-        let table = Table { title: "Calls", total: 1, columns: &["path"], rows: vec![vec!["/<script>\"&".into()]] };
+        let table = Table {
+            title: "Calls",
+            total: 1,
+            columns: &["path"],
+            rows: vec![vec!["/<script>\"&".into()]],
+        };
         let html = render("now", &[table]);
-        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"), "{html}");
+        assert!(
+            html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"),
+            "{html}"
+        );
     }
 }

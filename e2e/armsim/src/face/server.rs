@@ -45,7 +45,14 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { dir: None, listen: loopback, control: loopback, preset: Preset::Fast, random_seed: None, state: None }
+        Self {
+            dir: None,
+            listen: loopback,
+            control: loopback,
+            preset: Preset::Fast,
+            random_seed: None,
+            state: None,
+        }
     }
 }
 
@@ -65,7 +72,9 @@ pub enum StartError {
     #[error("cannot make a key to sign tokens with")]
     TokenKey,
     /// The control face is for tests on this machine only.
-    #[error("--control {0}: must be a loopback address, because whoever reaches it may do anything")]
+    #[error(
+        "--control {0}: must be a loopback address, because whoever reaches it may do anything"
+    )]
     NotLoopback(SocketAddr),
     /// The state file cannot be used; remove it to start with an empty world.
     #[error("state file {path}: {reason}")]
@@ -133,8 +142,17 @@ impl Server {
         let stop = CancellationToken::new();
         let acceptor = TlsAcceptor::from(tls.server);
         let tasks = vec![
-            tokio::spawn(arm::serve(listener, acceptor, Arc::clone(&shared), stop.clone())),
-            tokio::spawn(control::serve(control_listener, Arc::clone(&shared), stop.clone())),
+            tokio::spawn(arm::serve(
+                listener,
+                acceptor,
+                Arc::clone(&shared),
+                stop.clone(),
+            )),
+            tokio::spawn(control::serve(
+                control_listener,
+                Arc::clone(&shared),
+                stop.clone(),
+            )),
         ];
         let server = Self {
             authority: arm.clone(),
@@ -161,7 +179,11 @@ impl Server {
     }
 
     fn exports(&self, dir: &Path) -> String {
-        let ca = dir.join("ca.pem").display().to_string().replace('\'', r"'\''");
+        let ca = dir
+            .join("ca.pem")
+            .display()
+            .to_string()
+            .replace('\'', r"'\''");
         format!(
             "export ARMSIM_ARM='{}'\nexport ARMSIM_AUTHORITY='{}'\nexport ARMSIM_CONTROL='{}'\nexport ARMSIM_IDENTITY='{}'\nexport ARMSIM_CA='{ca}'\n",
             self.arm, self.authority, self.control, self.identity
@@ -192,8 +214,17 @@ impl Server {
 
     fn save(&self, path: &Path) -> Result<(), StartError> {
         let simulation = self.shared.lock();
-        let key = self.shared.issuer.key().to_pkcs8().ok_or(StartError::TokenKey)?;
-        let saved = Saved { clock: simulation.clock.read(), token_key: BASE64_STANDARD.encode(key), world: simulation.world.clone() };
+        let key = self
+            .shared
+            .issuer
+            .key()
+            .to_pkcs8()
+            .ok_or(StartError::TokenKey)?;
+        let saved = Saved {
+            clock: simulation.clock.read(),
+            token_key: BASE64_STANDARD.encode(key),
+            world: simulation.world.clone(),
+        };
         drop(simulation);
         let content = serde_json::to_vec(&saved).map_err(|error| bad_state(path, error))?;
         // Never a half-written file under the name that the next start reads.
@@ -206,17 +237,30 @@ impl Server {
 }
 
 fn bad_state(path: &Path, reason: impl ToString) -> StartError {
-    StartError::State { path: path.to_owned(), reason: reason.to_string() }
+    StartError::State {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    }
 }
 
 /// The world, its clock and the token key: from the state file if there is one, else new.
 fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> {
     let Some(path) = options.state.as_deref().filter(|path| path.exists()) else {
-        let random_seed = options.random_seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
-        return Ok((World::new(options.preset, random_seed), Clock::default(), SigningKey::generate().ok_or(StartError::TokenKey)?));
+        let random_seed = options
+            .random_seed
+            .unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().0);
+        return Ok((
+            World::new(options.preset, random_seed),
+            Clock::default(),
+            SigningKey::generate().ok_or(StartError::TokenKey)?,
+        ));
     };
-    let saved: Saved = serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
-    let key = BASE64_STANDARD.decode(&saved.token_key).ok().and_then(|der| SigningKey::from_pkcs8(&der));
+    let saved: Saved =
+        serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
+    let key = BASE64_STANDARD
+        .decode(&saved.token_key)
+        .ok()
+        .and_then(|der| SigningKey::from_pkcs8(&der));
     let key = key.ok_or_else(|| bad_state(path, "token_key is not a key"))?;
     let mut world = saved.world;
     world.state.preset = options.preset;
@@ -226,6 +270,14 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
 /// The public cloud's audiences for ARM, and this server's own addresses as one; each with and without a slash at the end.
 fn audiences(arm: &str, port: u16) -> Vec<String> {
     let own = [arm.to_owned(), format!("https://localhost:{port}")];
-    let public = ["https://management.core.windows.net", "https://management.azure.com"].map(str::to_owned);
-    public.into_iter().chain(own).flat_map(|audience| [format!("{audience}/"), audience]).collect()
+    let public = [
+        "https://management.core.windows.net",
+        "https://management.azure.com",
+    ]
+    .map(str::to_owned);
+    public
+        .into_iter()
+        .chain(own)
+        .flat_map(|audience| [format!("{audience}/"), audience])
+        .collect()
 }

@@ -4,7 +4,8 @@
 use std::{io::Write as _, net::IpAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use rustls::{
     ServerConfig,
@@ -40,7 +41,10 @@ impl Tls {
             None => params.self_signed(&key)?.pem(),
         };
         let server = server_config(&Issuer::new(params, key), listen)?;
-        Ok(Self { ca_pem, server: Arc::new(server) })
+        Ok(Self {
+            ca_pem,
+            server: Arc::new(server),
+        })
     }
 }
 
@@ -60,7 +64,13 @@ fn kept_key(path: &Path) -> Result<KeyPair, StartError> {
 
 /// Writes a file that only its owner may read.
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(content)
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content)
 }
 
 fn ca_params() -> CertificateParams {
@@ -73,7 +83,9 @@ fn ca_params() -> CertificateParams {
 fn named(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     params.not_before = date_time_ymd(2024, 1, 1);
     params.not_after = date_time_ymd(2049, 1, 1);
     params
@@ -114,7 +126,10 @@ mod tests {
         let loopback = IpAddr::from([127, 0, 0, 1]);
         let first = Tls::new(Some(dir.path()), loopback).unwrap().ca_pem;
         assert_eq!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);
-        let mode = std::fs::metadata(dir.path().join("ca-key.pem")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(dir.path().join("ca-key.pem"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::remove_file(dir.path().join("ca-key.pem")).unwrap();
         assert_ne!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);

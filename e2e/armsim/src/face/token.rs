@@ -66,7 +66,10 @@ struct Claims {
 
 impl TokenIssuer {
     pub(crate) fn new(key: SigningKey) -> Self {
-        Self { key, verified: Mutex::default() }
+        Self {
+            key,
+            verified: Mutex::default(),
+        }
     }
 
     /// The key, to be kept over a restart.
@@ -80,7 +83,13 @@ impl TokenIssuer {
     }
 
     /// Signs a token for one audience; `None` when signing fails.
-    pub(crate) fn issue(&self, subject: &Subject, audience: &str, times: TokenTimes, real: Timestamp) -> Option<AccessToken> {
+    pub(crate) fn issue(
+        &self,
+        subject: &Subject,
+        audience: &str,
+        times: TokenTimes,
+        real: Timestamp,
+    ) -> Option<AccessToken> {
         let issued = real.as_second() + times.skew_s;
         let expires_on = issued + times.life_s;
         let token = self.key.sign(&json!({
@@ -88,12 +97,21 @@ impl TokenIssuer {
             "appid": subject.client_id, "appidacr": "1", "idtyp": "app", "oid": subject.object_id, "sub": subject.object_id, "tid": subject.tenant,
             "uti": Uuid::new_v4().simple().to_string(), "ver": "1.0",
         }))?;
-        Some(AccessToken { token, expires_in_s: times.life_s, expires_on })
+        Some(AccessToken {
+            token,
+            expires_in_s: times.life_s,
+            expires_on,
+        })
     }
 
     /// Accepts a token that this key signed, that is valid now (five minutes of clock skew towards the future are forgiven) and
     /// that is for one of the audiences.
-    pub(crate) fn judge(&self, token: &str, audiences: &[String], real: Timestamp) -> Result<Subject, Refusal> {
+    pub(crate) fn judge(
+        &self,
+        token: &str,
+        audiences: &[String],
+        real: Timestamp,
+    ) -> Result<Subject, Refusal> {
         let claims = self.verified_claims(token)?;
         let now = real.as_second();
         if claims.nbf > now + 300 {
@@ -105,11 +123,20 @@ impl TokenIssuer {
         if !audiences.contains(&claims.aud) {
             return Err(Refusal::Audience { got: claims.aud });
         }
-        Ok(Subject { tenant: claims.tid, client_id: claims.appid, object_id: claims.oid })
+        Ok(Subject {
+            tenant: claims.tid,
+            client_id: claims.appid,
+            object_id: claims.oid,
+        })
     }
 
     fn verified_claims(&self, token: &str) -> Result<Claims, Refusal> {
-        if let Some(claims) = self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(token) {
+        if let Some(claims) = self
+            .verified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(token)
+        {
             return Ok(claims.clone());
         }
         let jwt = Jwt::parse(token).map_err(|_| Refusal::Invalid)?;
@@ -131,35 +158,86 @@ mod tests {
     const ARM: &str = "https://management.azure.com";
 
     fn subject() -> Subject {
-        Subject { tenant: "t".into(), client_id: "c".into(), object_id: "o".into() }
+        Subject {
+            tenant: "t".into(),
+            client_id: "c".into(),
+            object_id: "o".into(),
+        }
     }
 
     fn judged(audience: &str, times: TokenTimes, later_s: i64) -> Result<Subject, Refusal> {
         let issuer = TokenIssuer::new(SigningKey::generate().unwrap());
         let real = Timestamp::from_second(1_800_000_000).unwrap();
-        let token = issuer.issue(&subject(), audience, times, real).unwrap().token;
-        issuer.judge(&token, &[ARM.to_owned()], Timestamp::from_second(real.as_second() + later_s).unwrap())
+        let token = issuer
+            .issue(&subject(), audience, times, real)
+            .unwrap()
+            .token;
+        issuer.judge(
+            &token,
+            &[ARM.to_owned()],
+            Timestamp::from_second(real.as_second() + later_s).unwrap(),
+        )
     }
 
     #[test]
     fn token_is_good_until_its_last_second() {
-        let times = TokenTimes { life_s: 60, skew_s: 0 };
+        let times = TokenTimes {
+            life_s: 60,
+            skew_s: 0,
+        };
         assert_eq!(judged(ARM, times, 59), Ok(subject()));
-        assert_eq!(judged(ARM, times, 60), Err(Refusal::Expired { at: 1_800_000_060 }));
+        assert_eq!(
+            judged(ARM, times, 60),
+            Err(Refusal::Expired { at: 1_800_000_060 })
+        );
     }
 
     #[test]
     fn token_of_a_clock_far_ahead_is_not_valid_yet() {
-        assert_eq!(judged(ARM, TokenTimes { life_s: 3599, skew_s: 300 }, 0), Ok(subject()));
-        assert_eq!(judged(ARM, TokenTimes { life_s: 3599, skew_s: 301 }, 0), Err(Refusal::NotYetValid));
+        assert_eq!(
+            judged(
+                ARM,
+                TokenTimes {
+                    life_s: 3599,
+                    skew_s: 300
+                },
+                0
+            ),
+            Ok(subject())
+        );
+        assert_eq!(
+            judged(
+                ARM,
+                TokenTimes {
+                    life_s: 3599,
+                    skew_s: 301
+                },
+                0
+            ),
+            Err(Refusal::NotYetValid)
+        );
     }
 
     #[test]
     fn token_for_another_audience_or_of_another_key_is_refused() {
-        let times = TokenTimes { life_s: 60, skew_s: 0 };
-        assert_eq!(judged("https://vault.azure.net", times, 0), Err(Refusal::Audience { got: "https://vault.azure.net".into() }));
+        let times = TokenTimes {
+            life_s: 60,
+            skew_s: 0,
+        };
+        assert_eq!(
+            judged("https://vault.azure.net", times, 0),
+            Err(Refusal::Audience {
+                got: "https://vault.azure.net".into()
+            })
+        );
         let issuer = || TokenIssuer::new(SigningKey::generate().unwrap());
-        let token = issuer().issue(&subject(), ARM, times, Timestamp::UNIX_EPOCH).unwrap().token;
-        assert_eq!(issuer().judge(&token, &[ARM.to_owned()], Timestamp::UNIX_EPOCH), Err(Refusal::Invalid));
+        let token = issuer()
+            .issue(&subject(), ARM, times, Timestamp::UNIX_EPOCH)
+            .unwrap()
+            .token;
+        assert_eq!(
+            issuer().judge(&token, &[ARM.to_owned()], Timestamp::UNIX_EPOCH),
+            Err(Refusal::Invalid)
+        );
     }
 }

@@ -30,12 +30,18 @@ enum Ending {
 
 impl WireBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self { bytes, ending: Ending::Whole }
+        Self {
+            bytes,
+            ending: Ending::Whole,
+        }
     }
 
     /// Sends these bytes and breaks the connection. The answer needs a `content-length` header of its own.
     pub(crate) fn broken(bytes: Bytes) -> Self {
-        Self { bytes, ending: Ending::Broken }
+        Self {
+            bytes,
+            ending: Ending::Broken,
+        }
     }
 }
 
@@ -43,7 +49,10 @@ impl Body for WireBody {
     type Data = Bytes;
     type Error = Dropped;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
         if !self.bytes.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.bytes)))));
         }
