@@ -1,4 +1,9 @@
 //! The control face: strict JSON, drift, the journal, the clock, and the state over a restart.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -243,115 +248,141 @@ async fn broken_state_file_is_named_and_left_alone() {
     assert_eq!(std::fs::read_to_string(&state).unwrap(), "{");
 }
 
-/// The real binary: its addresses as it prints them.
-async fn run(dir: &Path, listen: &str) -> (tokio::process::Child, Value) {
-    let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_armsim"))
-        .args(["serve", "--listen", listen, "--random-seed", "7", "--dir"])
-        .arg(dir)
-        .arg("--state")
-        .arg(dir.join("state.json"))
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = lines.next_line().await.unwrap().expect("a line of JSON");
-    (child, serde_json::from_str(&line).unwrap())
+/// The real binary, with a client that trusts it.
+struct Process {
+    child: tokio::process::Child,
+    ready: Value,
+    client: reqwest::Client,
 }
 
-async fn terminate(mut child: tokio::process::Child) {
-    let pid = child.id().unwrap().to_string();
-    assert!(
-        tokio::process::Command::new("kill")
-            .arg(pid)
-            .status()
-            .await
-            .unwrap()
-            .success()
-    );
-    assert!(child.wait().await.unwrap().success());
+impl Process {
+    async fn run(dir: &Path, listen: &str) -> Self {
+        let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_armsim"))
+            .args(["serve", "--listen", listen, "--random-seed", "7", "--dir"])
+            .arg(dir)
+            .arg("--state")
+            .arg(dir.join("state.json"))
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready: Value =
+            serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let ca = std::fs::read(ready["ca"].as_str().unwrap()).unwrap();
+        let ca = reqwest::Certificate::from_pem(&ca).unwrap();
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .tls_certs_only([ca])
+            .build()
+            .unwrap();
+        Self {
+            child,
+            ready,
+            client,
+        }
+    }
+
+    fn url(&self, address: &str, path: &str) -> String {
+        format!("{}{path}", self.ready[address].as_str().unwrap())
+    }
+
+    async fn token(&self) -> String {
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", CLIENT),
+            ("client_secret", SECRET),
+            ("scope", ARM_SCOPE),
+        ];
+        let url = self.url("authority", &format!("/{TENANT}/oauth2/v2.0/token"));
+        let (_, body) =
+            status_and_json(self.client.post(url).form(&form).send().await.unwrap()).await;
+        body["access_token"].as_str().unwrap().to_owned()
+    }
+
+    async fn terminate(mut self) {
+        let pid = self.child.id().unwrap().to_string();
+        assert!(
+            tokio::process::Command::new("kill")
+                .arg(pid)
+                .status()
+                .await
+                .unwrap()
+                .success()
+        );
+        assert!(self.child.wait().await.unwrap().success());
+    }
+}
+
+#[tokio::test]
+async fn ready_line_and_env_file_name_all_addresses() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = Process::run(dir.path(), "127.0.0.1:0").await;
+    let exports = std::fs::read_to_string(dir.path().join("env")).unwrap();
+    for (key, variable) in [
+        ("arm", "ARM"),
+        ("authority", "AUTHORITY"),
+        ("control", "CONTROL"),
+        ("identity", "IDENTITY"),
+        ("ca", "CA"),
+    ] {
+        let line = format!(
+            "export ARMSIM_{variable}='{}'\n",
+            process.ready[key].as_str().unwrap()
+        );
+        assert!(exports.contains(&line), "{line} {exports}");
+    }
+    process.terminate().await;
 }
 
 #[tokio::test]
 async fn state_trust_and_tokens_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
-    let (child, ready) = run(dir.path(), "127.0.0.1:0").await;
-    for key in ["arm", "authority", "control", "identity", "ca"] {
-        assert!(ready[key].is_string(), "{ready}");
-    }
-    let exports = std::fs::read_to_string(dir.path().join("env")).unwrap();
-    assert!(
-        exports.contains(&format!(
-            "export ARMSIM_ARM='{}'",
-            ready["arm"].as_str().unwrap()
-        )),
-        "{exports}"
-    );
-    let ca = std::fs::read(ready["ca"].as_str().unwrap()).unwrap();
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .tls_certs_only([reqwest::Certificate::from_pem(&ca).unwrap()])
-        .build()
-        .unwrap();
-    let arm = ready["arm"].as_str().unwrap().to_owned();
-    let control =
-        |ready: &Value, path: &str| format!("{}{path}", ready["control"].as_str().unwrap());
-    client
-        .put(control(&ready, "/seed"))
-        .json(&world())
-        .send()
-        .await
-        .unwrap()
-        .error_for_status()
-        .unwrap();
-    let form = [
-        ("grant_type", "client_credentials"),
-        ("client_id", CLIENT),
-        ("client_secret", SECRET),
-        ("scope", ARM_SCOPE),
-    ];
-    let token = client
-        .post(format!("{arm}/{TENANT}/oauth2/v2.0/token"))
-        .form(&form)
-        .send()
-        .await
-        .unwrap();
-    let token = token.json::<Value>().await.unwrap()["access_token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let subnet = format!("{arm}{VNET}/subnets/one?api-version=2024-05-01");
-    let put = client
+    let first = Process::run(dir.path(), "127.0.0.1:0").await;
+    let seed = first
+        .client
+        .put(first.url("control", "/seed"))
+        .json(&world());
+    assert_eq!(seed.send().await.unwrap().status(), 200);
+    let token = first.token().await;
+    let subnet = first.url("arm", &format!("{VNET}/subnets/one?api-version=2024-05-01"));
+    let put = first
+        .client
         .put(&subnet)
-        .bearer_auth(&token)
         .json(&json!({"properties": {"addressPrefix": "10.0.1.0/24"}}));
-    assert_eq!(put.send().await.unwrap().status(), 201);
-    terminate(child).await;
-
-    let (child, ready) = run(dir.path(), arm.strip_prefix("https://").unwrap()).await;
-    let again = client
-        .get(&subnet)
-        .bearer_auth(&token)
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(again.status(), 200);
-    assert_eq!(
-        again.json::<Value>().await.unwrap()["properties"]["addressPrefix"],
-        "10.0.1.0/24"
+    assert_eq!(put.bearer_auth(&token).send().await.unwrap().status(), 201);
+    let (client, listen) = (
+        first.client.clone(),
+        first.url("arm", "").replace("https://", ""),
     );
-    let journal = client
-        .get(control(&ready, "/journal"))
-        .send()
-        .await
-        .unwrap()
-        .json::<Value>()
-        .await
-        .unwrap();
+    first.terminate().await;
+
+    let second = Process::run(dir.path(), &listen).await;
+    let (status, found) = status_and_json(
+        client
+            .get(&subnet)
+            .bearer_auth(&token)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(
+        (status, &found["properties"]["addressPrefix"]),
+        (200, &json!("10.0.1.0/24"))
+    );
+    let (_, journal) = status_and_json(
+        client
+            .get(second.url("control", "/journal"))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(
         journal.as_array().unwrap().len(),
         2,
         "the call before and the call after: {journal}"
     );
-    terminate(child).await;
+    second.terminate().await;
 }

@@ -1,4 +1,9 @@
 //! What a fault rule does to the connection, as a client sees it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 

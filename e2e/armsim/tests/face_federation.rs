@@ -1,4 +1,9 @@
 //! Federated assertions over real sockets: a workload's token in place of a secret.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 

@@ -1,4 +1,9 @@
 //! Bearer tokens over real sockets: who gets one, and which ones ARM takes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 

@@ -3,7 +3,8 @@
     dead_code,
     unreachable_pub,
     missing_docs,
-    reason = "each test binary uses a part of it"
+    clippy::unwrap_used,
+    reason = "each test binary uses a part of it, and a test that cannot go on fails"
 )]
 
 use armsim::{Options, Server};
