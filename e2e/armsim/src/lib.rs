@@ -4,9 +4,11 @@
 
 pub mod clock;
 pub mod cloud_controller;
+mod dns;
 mod engine;
 mod face;
 mod network;
+mod reachable;
 mod world;
 
 pub use engine::error::ErrorDetail;
@@ -22,4 +24,5 @@ pub use engine::seed::{
     Tenant, ThrottleSeed, VnetBusy,
 };
 pub use face::{Options, Server, StartError};
+pub use reachable::{Hop, HopKind, Reachable};
 pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};

@@ -42,7 +42,9 @@ pub(crate) fn link(name: &str) -> Result<String, String> {
     if well_formed {
         Ok(name.to_ascii_lowercase())
     } else {
-        Err(format!("The virtual network link name '{name}' is invalid."))
+        Err(format!(
+            "The virtual network link name '{name}' is invalid."
+        ))
     }
 }
 
@@ -51,7 +53,11 @@ pub(crate) fn link(name: &str) -> Result<String, String> {
 pub(crate) fn record(kind: RecordType, name: &str, zone: &str) -> Result<String, String> {
     let refused = || Err(format!("The domain name '{name}' is invalid."));
     if name == "@" {
-        return if kind == RecordType::Cname { refused() } else { Ok(name.to_owned()) };
+        return if kind == RecordType::Cname {
+            refused()
+        } else {
+            Ok(name.to_owned())
+        };
     }
     if kind == RecordType::Soa || fqdn(name, zone).len() > LONGEST_NAME + 1 {
         return refused();
@@ -61,7 +67,11 @@ pub(crate) fn record(kind: RecordType, name: &str, zone: &str) -> Result<String,
         None if name == "*" => return Ok(name.to_owned()),
         None => name,
     };
-    if rest.split('.').all(is_label) { Ok(name.to_ascii_lowercase()) } else { refused() }
+    if rest.split('.').all(is_label) {
+        Ok(name.to_ascii_lowercase())
+    } else {
+        refused()
+    }
 }
 
 /// Whether `name` can stand as the target of a CNAME, MX, SRV or PTR record: labels, an optional trailing dot.
@@ -72,13 +82,19 @@ pub(crate) fn is_domain(name: &str) -> bool {
 
 /// The full name of a record set, in lower case and with the trailing dot that the service adds.
 pub(crate) fn fqdn(relative: &str, zone: &str) -> String {
-    let full = if relative == "@" { format!("{zone}.") } else { format!("{relative}.{zone}.") };
+    let full = if relative == "@" {
+        format!("{zone}.")
+    } else {
+        format!("{relative}.{zone}.")
+    };
     full.to_ascii_lowercase()
 }
 
 fn is_label(label: &str) -> bool {
     (1..=LONGEST_LABEL).contains(&label.len())
-        && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+        && label
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         && !label.starts_with('-')
         && !label.ends_with('-')
 }

@@ -29,12 +29,22 @@ pub(crate) enum RecordType {
 
 impl RecordType {
     /// All types, in the order in which lists over all types show them.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::A, Self::Aaaa, Self::Cname, Self::Mx, Self::Ptr, Self::Soa, Self::Srv, Self::Txt];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::A,
+        Self::Aaaa,
+        Self::Cname,
+        Self::Mx,
+        Self::Ptr,
+        Self::Soa,
+        Self::Srv,
+        Self::Txt,
+    ];
 
     /// The type that a path segment names, in any case.
     pub(crate) fn parse(segment: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(segment))
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str().eq_ignore_ascii_case(segment))
     }
 
     /// The type as ids and DNS write it.
@@ -69,17 +79,26 @@ impl RecordType {
 /// The writable properties that a PUT stores, or the service's message.
 pub(crate) fn put(kind: RecordType, sent: &Value) -> Result<Map<String, Value>, String> {
     let mut stored = Map::new();
-    let ttl = sent.get("ttl").ok_or("The TTL of the record set is missing.")?;
+    let ttl = sent
+        .get("ttl")
+        .ok_or("The TTL of the record set is missing.")?;
     stored.insert("ttl".to_owned(), checked_ttl(ttl)?);
     if let Some(metadata) = sent.get("metadata").filter(|value| !value.is_null()) {
         stored.insert("metadata".to_owned(), checked_metadata(metadata)?);
     }
-    stored.insert(kind.property().to_owned(), checked_records(kind, &sent[kind.property()])?);
+    stored.insert(
+        kind.property().to_owned(),
+        checked_records(kind, &sent[kind.property()])?,
+    );
     Ok(stored)
 }
 
 /// What is stored after a PATCH over `current`, or the service's message.
-pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<Map<String, Value>, String> {
+pub(crate) fn patch(
+    kind: RecordType,
+    current: &Value,
+    sent: &Value,
+) -> Result<Map<String, Value>, String> {
     let mut laid = json!({});
     for property in ["ttl", "metadata", kind.property()] {
         for source in [current, sent] {
@@ -92,7 +111,11 @@ pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<M
 }
 
 /// The properties as the service answers them: what is stored with the read-only ones.
-pub(crate) fn properties(stored: &Map<String, Value>, relative: &str, zone: &str) -> Map<String, Value> {
+pub(crate) fn properties(
+    stored: &Map<String, Value>,
+    relative: &str,
+    zone: &str,
+) -> Map<String, Value> {
     let mut shown = stored.clone();
     shown.insert("fqdn".to_owned(), json!(names::fqdn(relative, zone)));
     shown.insert("isAutoRegistered".to_owned(), json!(false));
@@ -110,18 +133,25 @@ pub(crate) fn first_soa() -> Map<String, Value> {
         "retryTime": 300,
         "serialNumber": 1,
     });
-    Map::from_iter([("ttl".to_owned(), json!(3600)), ("soaRecord".to_owned(), soa)])
+    Map::from_iter([
+        ("ttl".to_owned(), json!(3600)),
+        ("soaRecord".to_owned(), soa),
+    ])
 }
 
 fn checked_ttl(ttl: &Value) -> Result<Value, String> {
     match ttl.as_u64() {
         Some(seconds) if seconds <= LONGEST_TTL => Ok(json!(seconds)),
-        _ => Err(format!("The TTL {ttl} is not valid. A TTL is a number of seconds from 0 to {LONGEST_TTL}.")),
+        _ => Err(format!(
+            "The TTL {ttl} is not valid. A TTL is a number of seconds from 0 to {LONGEST_TTL}."
+        )),
     }
 }
 
 fn checked_metadata(metadata: &Value) -> Result<Value, String> {
-    let pairs = metadata.as_object().ok_or("The metadata of the record set is not an object of strings.")?;
+    let pairs = metadata
+        .as_object()
+        .ok_or("The metadata of the record set is not an object of strings.")?;
     match pairs.iter().find(|(_, value)| !value.is_string()) {
         Some((key, _)) => Err(format!("The metadata value of '{key}' is not a string.")),
         None => Ok(metadata.clone()),
@@ -147,7 +177,9 @@ fn checked_records(kind: RecordType, sent: &Value) -> Result<Value, String> {
     for record in records {
         let record = checked_record(kind, record)?;
         if checked.contains(&record) {
-            return Err(format!("The record {record} occurs twice in the record set."));
+            return Err(format!(
+                "The record {record} occurs twice in the record set."
+            ));
         }
         checked.push(record);
     }
@@ -184,7 +216,9 @@ fn checked_record(kind: RecordType, record: &Value) -> Result<Value, String> {
 }
 
 fn checked_txt(record: &Value) -> Result<Value, String> {
-    let refused = || "The value of a TXT record is not a list of strings of at most 1024 characters.".to_owned();
+    let refused = || {
+        "The value of a TXT record is not a list of strings of at most 1024 characters.".to_owned()
+    };
     let parts = record["value"].as_array().ok_or_else(refused)?;
     let short = |part: &Value| part.as_str().is_some_and(|text| text.len() <= 1024);
     if parts.is_empty() || !parts.iter().all(short) {
@@ -199,7 +233,13 @@ fn checked_soa(record: &Value) -> Result<Value, String> {
     if record.get("email").is_some() {
         soa["email"] = json!(text_of(record, "email")?);
     }
-    for field in ["serialNumber", "refreshTime", "retryTime", "expireTime", "minimumTtl"] {
+    for field in [
+        "serialNumber",
+        "refreshTime",
+        "retryTime",
+        "expireTime",
+        "minimumTtl",
+    ] {
         if record.get(field).is_some() {
             soa[field] = json!(number_of(record, field, u64::from(u32::MAX))?);
         }
@@ -208,17 +248,25 @@ fn checked_soa(record: &Value) -> Result<Value, String> {
 }
 
 fn text_of<'a>(record: &'a Value, field: &str) -> Result<&'a str, String> {
-    record[field].as_str().ok_or_else(|| format!("The property '{field}' of the record is missing or not a string."))
+    record[field]
+        .as_str()
+        .ok_or_else(|| format!("The property '{field}' of the record is missing or not a string."))
 }
 
 fn domain_of<'a>(record: &'a Value, field: &str) -> Result<&'a str, String> {
     let name = text_of(record, field)?;
-    if names::is_domain(name) { Ok(name) } else { Err(format!("The domain name '{name}' is invalid.")) }
+    if names::is_domain(name) {
+        Ok(name)
+    } else {
+        Err(format!("The domain name '{name}' is invalid."))
+    }
 }
 
 fn number_of(record: &Value, field: &str, most: u64) -> Result<u64, String> {
     let number = record[field].as_u64().filter(|number| *number <= most);
-    number.ok_or_else(|| format!("The property '{field}' of the record is not a number from 0 to {most}."))
+    number.ok_or_else(|| {
+        format!("The property '{field}' of the record is not a number from 0 to {most}.")
+    })
 }
 
 fn not_an_address(text: &str, family: &str) -> String {
@@ -244,7 +292,10 @@ mod tests {
 
     #[test]
     fn a_set_without_records_is_an_empty_list() {
-        assert_eq!(put(RecordType::A, &json!({"ttl": 1})).unwrap()["aRecords"], json!([]));
+        assert_eq!(
+            put(RecordType::A, &json!({"ttl": 1})).unwrap()["aRecords"],
+            json!([])
+        );
     }
 
     #[rstest]
@@ -269,7 +320,9 @@ mod tests {
     #[test]
     fn a_set_holds_at_most_20_records() {
         let of = |count: u8| {
-            let records: Vec<_> = (0..count).map(|n| json!({"ipv4Address": format!("10.0.0.{n}")})).collect();
+            let records: Vec<_> = (0..count)
+                .map(|n| json!({"ipv4Address": format!("10.0.0.{n}")}))
+                .collect();
             put(RecordType::A, &json!({"ttl": 1, "aRecords": records}))
         };
         assert!(of(20).is_ok());
@@ -278,9 +331,11 @@ mod tests {
 
     #[test]
     fn a_patch_keeps_what_it_does_not_name() {
-        let current = json!({"ttl": 30, "metadata": {"a": "b"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
+        let current =
+            json!({"ttl": 30, "metadata": {"a": "b"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         let stored = patch(RecordType::A, &current, &json!({"metadata": {"c": "d"}})).unwrap();
-        let expected = json!({"ttl": 30, "metadata": {"c": "d"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
+        let expected =
+            json!({"ttl": 30, "metadata": {"c": "d"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         assert_eq!(Value::Object(stored), expected);
     }
 

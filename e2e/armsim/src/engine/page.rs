@@ -56,8 +56,13 @@ pub(crate) fn page(
     let mut body = json!({ "value": shown });
     if let Some(last) = last {
         let mut link = format!("{}?api-version={}", call.url, call.api_version);
-        if let Some(top) = call.parameter("$top") {
-            link.push_str(&format!("&$top={top}"));
+        // Whatever else was asked for, such as $top, holds for the next page too.
+        for (name, value) in &call.query {
+            if !["api-version", "$skiptoken"].contains(&name.to_ascii_lowercase().as_str()) {
+                let value: String =
+                    url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+                link.push_str(&format!("&{name}={value}"));
+            }
         }
         link.push_str(&format!("&$skipToken={}", URL_SAFE_NO_PAD.encode(last)));
         body["nextLink"] = json!(link);

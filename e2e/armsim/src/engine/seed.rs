@@ -240,6 +240,8 @@ pub struct Switches {
     pub alias_lag_s: f64,
     /// Seconds after the end of a VNet link's deletion in which it is still shown.
     pub link_delete_lag_s: f64,
+    /// Seconds after the end of a VNet link's operation in which the link still shows `InProgress`.
+    pub link_complete_lag_s: f64,
     /// Seconds after the end of a subnet's operation in which the subnet still shows `Updating`.
     pub subnet_lag_s: f64,
     /// Whether a private link service needs `loadBalancers/frontendIPConfigurations/join/action`.
@@ -266,6 +268,7 @@ impl Default for Switches {
             rejected_can_be_approved: false,
             alias_lag_s: 0.0,
             link_delete_lag_s: 0.0,
+            link_complete_lag_s: 0.0,
             subnet_lag_s: 0.0,
             pls_needs_frontend_join: true,
             endpoint_needs_policies_disabled: true,

@@ -12,6 +12,7 @@ use super::random::Random;
 use super::resource::Store;
 use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
 use super::throttle::Throttle;
+use crate::dns;
 
 /// The state of one world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub(crate) struct State {
     pub(crate) faults: Faults,
     /// Addresses in use: by subnet (key of its id), by address, the id of the IP configuration that has it.
     pub(crate) addresses: BTreeMap<String, BTreeMap<std::net::Ipv4Addr, String>>,
+    /// The order of writes to private DNS.
+    pub(crate) dns: dns::Ledger,
 }
 
 impl State {
@@ -50,6 +53,7 @@ impl State {
             journal: Journal::default(),
             faults: Faults::default(),
             addresses: BTreeMap::new(),
+            dns: dns::Ledger::default(),
         }
     }
 
