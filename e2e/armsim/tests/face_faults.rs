@@ -204,26 +204,6 @@ fn header<'h>(head: &'h str, name: &str) -> &'h str {
     line.split_once(':').unwrap().1.trim()
 }
 
-async fn connect(face: &Face) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
-    use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
-    let mut roots = rustls::RootCertStore::empty();
-    roots
-        .add(CertificateDer::from_pem_slice(face.server.ca_pem.as_bytes()).unwrap())
-        .unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    let address = face.server.arm.strip_prefix("https://").unwrap();
-    let socket = tokio::net::TcpStream::connect(address).await.unwrap();
-    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
-    connector
-        .connect(ServerName::try_from("localhost").unwrap(), socket)
-        .await
-        .unwrap()
-}
-
 /// Everything that comes back on a connection of its own, until it ends.
 async fn raw_get(face: &Face, token: &str) -> String {
     let mut stream = connect(face).await;

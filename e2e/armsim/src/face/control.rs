@@ -70,6 +70,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
+        .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
         .route("/msi/token", get(identity_token))
         .fallback(|uri: Uri| async move {
@@ -208,6 +209,24 @@ async fn put_faults(State(shared): Face, body: Bytes) -> Answered<impl IntoRespo
 async fn clear_faults(State(shared): Face) -> impl IntoResponse {
     shared.lock().world.clear_faults();
     done()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReachableQuery {
+    vnet: String,
+    name: String,
+}
+
+async fn reachable(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ReachableQuery = query(&uri)?;
+    let mut simulation = shared.lock();
+    let now = simulation.clock.now();
+    Ok(axum::Json(simulation.world.reachable(
+        now,
+        &asked.vnet,
+        &asked.name,
+    )))
 }
 
 async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {

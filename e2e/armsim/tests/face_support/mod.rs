@@ -155,3 +155,24 @@ pub async fn status_and_json(response: Response) -> (u16, Value) {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")),
     )
 }
+
+/// A TLS connection of its own, for what no HTTP client would send.
+pub async fn connect(face: &Face) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+    use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(face.server.ca_pem.as_bytes()).unwrap())
+        .unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let address = face.server.arm.strip_prefix("https://").unwrap();
+    let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    connector
+        .connect(ServerName::try_from("localhost").unwrap(), socket)
+        .await
+        .unwrap()
+}
