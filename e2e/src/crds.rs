@@ -1,5 +1,6 @@
-//! Installs HyperShift's kinds: its own CRDs where they are at hand, and otherwise partial ones
-//! of ours that have only the fields that Hyperlink reads.
+//! Installs HyperShift's kinds: its own CRDs where they are at hand. Elsewhere the kind that
+//! Hyperlink serves comes from Hyperlink, and the others are partial CRDs of ours that have only
+//! the fields that Hyperlink reads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub async fn install(client: &kube::Client) -> Result<()> {
             directory
         }
         None => {
+            install_one(client, serde_json::from_value(serde_json::to_value(hyperlink::api::crd())?)?).await?;
             let variable = crate::reference::VARIABLE;
             eprintln!(
                 "HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used"

@@ -37,7 +37,7 @@ fn it_answers_with_the_version_it_was_built_from() {
 fn crds_of_hypershift_are_established() {
     scenario(async {
         let crds: Api<CustomResourceDefinition> = Api::all(ControlPlane::shared().await?.client()?);
-        for kind in ["hostedclusters", "hostedcontrolplanes"] {
+        for kind in ["azureprivatelinkservices", "hostedclusters", "hostedcontrolplanes"] {
             let crd = crds.get(&format!("{kind}.hypershift.openshift.io")).await?;
             let conditions = crd
                 .status
