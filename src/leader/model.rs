@@ -42,10 +42,6 @@ impl Model {
         self.0.touched.store(patches, Ordering::SeqCst);
     }
 
-    pub(super) fn touches_left(&self) -> usize {
-        self.0.touched.load(Ordering::SeqCst)
-    }
-
     pub(super) fn writes(&self) -> usize {
         self.0.writes.load(Ordering::SeqCst)
     }
@@ -165,7 +161,10 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 fn refuse(status: StatusCode) -> (StatusCode, Value) {
-    let body =
-        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status.as_u16()});
+    let reason = status
+        .canonical_reason()
+        .unwrap_or_default()
+        .replace(' ', "");
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status.as_u16()});
     (status, body)
 }
