@@ -1,1 +1,171 @@
-//! Commands and dispatch.
+//! The command line: commands, flags and help. The flags of `run` come from the table of settings; their values are read elsewhere.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use hyperlink::config::{Fallback, Given, SETTINGS, Setting};
+
+/// The version and, when known at build time, the commit.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The source's commit, given to the build as HYPERLINK_COMMIT.
+pub(crate) const COMMIT: &str = match option_env!("HYPERLINK_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
+
+/// What was asked for.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Run the controllers.
+    Run(Given),
+    /// Print the CustomResourceDefinition.
+    Crd,
+    /// Print version and commit.
+    Version,
+}
+
+/// Reads the command line. The error is also how help is asked for: it knows where it goes and with which exit code.
+pub(crate) fn task<I, T>(arguments: I) -> Result<Task, clap::Error>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<std::ffi::OsString> + Clone,
+{
+    let matches = command().try_get_matches_from(arguments)?;
+    Ok(match matches.subcommand() {
+        Some(("run", flags)) => Task::Run(given(flags)),
+        Some(("crd", _)) => Task::Crd,
+        _ => Task::Version,
+    })
+}
+
+fn command() -> Command {
+    let run = Command::new("run")
+        .about("Runs the controllers of one or both roles")
+        .after_help(
+            "Each flag can be given as the environment variable named beside it; the flag wins. HyperShift's variables work \
+             unchanged. HTTPS_PROXY and NO_PROXY are honoured for Azure. Exit codes: 0 stopped as asked, 1 failed, 2 wrong settings.",
+        )
+        .args(SETTINGS.iter().map(|setting| flag(setting)));
+    Command::new("hyperlink")
+        .about("Private paths for HyperShift hosted clusters on Azure")
+        // clap keeps it for as long as the process lives.
+        .version(version().leak() as &str)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run)
+        .subcommand(Command::new("crd").about("Prints the CustomResourceDefinition as YAML"))
+        .subcommand(Command::new("version").about("Prints version and commit"))
+}
+
+/// `0.1.0 (commit)`
+pub(crate) fn version() -> String {
+    format!("{VERSION} ({COMMIT})")
+}
+
+fn flag(setting: &'static Setting) -> Arg {
+    let default = match setting.default {
+        Fallback::Value(text) | Fallback::Words(text) => text,
+    };
+    let Setting {
+        help,
+        unit,
+        variable,
+        ..
+    } = setting;
+    let repeat = if setting.list {
+        " May be repeated."
+    } else {
+        ""
+    };
+    Arg::new(setting.flag)
+        .long(setting.flag)
+        .value_name(setting.value)
+        .action(if setting.list {
+            ArgAction::Append
+        } else {
+            ArgAction::Set
+        })
+        .help(format!(
+            "{help}{repeat} [unit: {unit}] [env: {variable}] [default: {default}]"
+        ))
+}
+
+fn given(flags: &ArgMatches) -> Given {
+    let mut given = Given::default();
+    for setting in SETTINGS {
+        if let Some(values) = flags.get_many::<String>(setting.flag) {
+            given.set(setting, values.cloned());
+        }
+    }
+    given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn help() -> String {
+        let error = task(["hyperlink", "run", "--help"]).unwrap_err();
+        assert_eq!(error.exit_code(), 0);
+        // As one line: where the help is wrapped is no matter.
+        let text = error.to_string();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn help_gives_unit_variable_and_default_of_every_flag() {
+        let help = help();
+        let starts = SETTINGS
+            .iter()
+            .map(|setting| format!("--{} <{}>", setting.flag, setting.value));
+        let ends = starts.clone().skip(1).chain(["-h, --help".to_owned()]);
+        for ((setting, start), end) in SETTINGS.iter().zip(starts).zip(ends) {
+            let (_, own) = help.split_once(&start).expect("the flag");
+            let (own, _) = own.split_once(&end).expect("the next flag");
+            let default = match setting.default {
+                Fallback::Value(text) | Fallback::Words(text) => text,
+            };
+            let Setting { unit, variable, .. } = setting;
+            let expected = format!("[unit: {unit}] [env: {variable}] [default: {default}]");
+            assert!(own.contains(&expected), "{start} {own}");
+            assert!(![*unit, default].contains(&""), "{start}");
+        }
+    }
+
+    #[test]
+    fn every_variable_is_ours_or_a_standard_one_and_none_is_used_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for setting in SETTINGS {
+            let own = format!(
+                "HYPERLINK_{}",
+                setting.flag.to_uppercase().replace('-', "_")
+            );
+            let standard =
+                setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
+            assert!(standard || setting.variable == own, "{}", setting.variable);
+            assert!(seen.insert(setting.variable), "{} twice", setting.variable);
+        }
+    }
+
+    #[test]
+    fn no_command_is_a_wrong_use() {
+        assert_eq!(task(["hyperlink"]).unwrap_err().exit_code(), 2);
+        assert_eq!(
+            task(["hyperlink", "run", "--rol", "ho"])
+                .unwrap_err()
+                .exit_code(),
+            2
+        );
+    }
+
+    #[test]
+    fn version_names_the_commit() {
+        let shown = task(["hyperlink", "--version"]).unwrap_err();
+        assert_eq!(shown.to_string().trim(), format!("hyperlink {}", version()));
+        assert!(matches!(task(["hyperlink", "version"]), Ok(Task::Version)));
+    }
+}

@@ -1,6 +1,129 @@
-//! The `hyperlink` binary: parses the command line and dispatches.
+//! The `hyperlink` binary: parses, dispatches, and turns what happened into an exit code: 0 done, 1 failed, 2 wrong settings.
 
 mod cli;
 mod manager;
 
-fn main() {}
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use hyperlink::config::{self, Config, Environment, Given};
+use hyperlink::telemetry;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use cli::Task;
+
+const WRONG_SETTINGS: u8 = 2;
+
+/// Everything waits on the network: more threads would only cost memory.
+const WORKER_THREADS: usize = 2;
+
+/// For name look-ups and files.
+const BLOCKING_THREADS: usize = 4;
+
+fn main() -> ExitCode {
+    // First of all: whoever builds a TLS client without it may pick another provider, or panic.
+    if rustls::crypto::aws_lc_rs::default_provider()
+        .install_default()
+        .is_err()
+    {
+        return failed(&anyhow!("a TLS provider is installed already"));
+    }
+    match cli::task(std::env::args_os()) {
+        Ok(Task::Run(given)) => run(&given),
+        Ok(Task::Crd) => done(crd()),
+        Ok(Task::Version) => done(print(&format!("hyperlink {}\n", cli::version()))),
+        Err(usage) => {
+            // Help goes to standard output, all else to standard error. Nobody is left to tell if that is closed.
+            let _ = usage.print();
+            u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+        }
+    }
+}
+
+fn run(given: &Given) -> ExitCode {
+    match config::resolve(given, &Environment::of_process()) {
+        Ok(config) => done(start(config)),
+        Err(problems) => {
+            complain(&problems.to_string());
+            ExitCode::from(WRONG_SETTINGS)
+        }
+    }
+}
+
+fn start(config: Config) -> anyhow::Result<()> {
+    let filter = telemetry::filter(&config.log.filter)?;
+    telemetry::init(config.log.format, filter)?;
+    std::panic::set_hook(Box::new(
+        |panic| tracing::error!(error = %panic, "panicked"),
+    ));
+    let runtime = runtime().context("cannot start the runtime")?;
+    let ended = runtime.block_on(async {
+        let stop = stop_signal().context("cannot listen for signals")?;
+        manager::run(config, stop).await
+    });
+    // A name look-up that hangs must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .max_blocking_threads(BLOCKING_THREADS)
+        .enable_all()
+        .build()
+}
+
+/// Cancelled by the first SIGTERM or SIGINT. A second one ends the process on the spot.
+fn stop_signal() -> std::io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = CancellationToken::new();
+    let first = stop.clone();
+    tokio::spawn(async move {
+        either(&mut terminate, &mut interrupt).await;
+        tracing::info!("stopping");
+        first.cancel();
+        either(&mut terminate, &mut interrupt).await;
+        tracing::warn!("stopping at once");
+        std::process::exit(1);
+    });
+    Ok(stop)
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+fn crd() -> anyhow::Result<()> {
+    print(&hyperlink::api::crd_yaml()?)
+}
+
+/// Unlike `println!`, does not panic when the reader has gone.
+fn print(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "hyperlink: {text}");
+}
+
+fn done(ended: anyhow::Result<()>) -> ExitCode {
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    complain(&format!("{error:#}"));
+    ExitCode::FAILURE
+}

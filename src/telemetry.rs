@@ -1,1 +1,362 @@
-//! Log format and field names.
+//! How a log line looks: one line per event, as text or JSON, with fixed field names. Decides nothing about what is logged.
+//!
+//! Control characters are escaped in both forms, so no value from outside can start a line of its own or steer a terminal.
+//! Libraries that carry tokens on the wire are never logged below `info`, whatever the filter says.
+
+use std::fmt::{self, Write as _};
+use std::io::Write;
+use std::sync::Mutex;
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt, ParseError, filter_fn};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+/// The names of log fields and what each holds. Who logs such a thing uses its name from here; a test reads the sources for it.
+pub const FIELDS: &[(&str, &str)] = &[
+    ("role", "`ho` or `cpo`"),
+    ("controller", "the controller, as in the metrics"),
+    ("namespace", "namespace of the Kubernetes object"),
+    ("name", "name of the Kubernetes object"),
+    ("uid", "uid of the Kubernetes object"),
+    ("step", "number of the step in its plan"),
+    (
+        "verb",
+        "what is done: `put`, `delete`, … for steps, the HTTP verb for calls",
+    ),
+    ("kind", "kind of the ARM resource, as in the metrics"),
+    ("id", "ARM id of the resource"),
+    ("status", "HTTP status, a number"),
+    ("code", "ARM's error code"),
+    ("class", "the error class, as in the metrics"),
+    (
+        "correlation_id",
+        "correlation id of the pass, as sent to ARM",
+    ),
+    ("took_ms", "duration in milliseconds, a number"),
+    ("error", "an error in words"),
+    ("lease", "name of the lease"),
+    ("holder", "whom the lease names"),
+    ("identity", "as whom this process campaigns"),
+    ("address", "where the process listens"),
+    ("version", "of this program"),
+    ("commit", "of this program's source"),
+];
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `time LEVEL target: message key=value …`
+    Text,
+    /// One flat JSON object: `timestamp`, `level`, `target`, `message` and the fields.
+    Json,
+}
+
+/// Libraries whose chatter is of no use; a filter that names one of them brings it back.
+const QUIET: &str = "kube_client=warn,kube_runtime=warn,hyper::=warn,hyper_util=warn,h2=warn,tower=warn,\
+     rustls=warn,reqwest=warn,azure_core=warn,azure_identity=warn,typespec=warn";
+
+/// Libraries that hold headers or bodies with tokens in their hands, by the beginning of their targets.
+const CARRIES_TOKENS: [&str; 8] = [
+    "hyper::",
+    "hyper_util",
+    "h2",
+    "rustls",
+    "reqwest",
+    "azure_core",
+    "azure_identity",
+    "typespec",
+];
+
+/// Builds the filter from directives as in `RUST_LOG`: `info`, `debug,kube_runtime=info`.
+pub fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::builder().parse(format!("{QUIET},{directives}"))
+}
+
+/// Logs to standard error from now on, for the whole process. Fails if logging was set up before.
+pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
+    tracing_subscriber::registry()
+        .with(lines(format, filter, std::io::stderr()))
+        .try_init()
+}
+
+/// The layer that writes to `out`, behind `filter` and the limit for libraries that carry tokens.
+fn lines<S, W>(format: Format, filter: EnvFilter, out: W) -> impl Layer<S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: Write + Send + 'static,
+{
+    let lines = Lines {
+        format,
+        out: Mutex::new(out),
+    };
+    lines.with_filter(filter.and(filter_fn(harmless)))
+}
+
+fn harmless(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= Level::INFO
+        || !CARRIES_TOKENS
+            .iter()
+            .any(|library| metadata.target().starts_with(library))
+}
+
+struct Lines<W> {
+    format: Format,
+    out: Mutex<W>,
+}
+
+/// The fields of a span or event. The inner one wins where names meet.
+#[derive(Default, Clone)]
+struct Fields(Map<String, Value>);
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().into(), value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0
+            .insert(field.name().into(), format!("{value:?}").into());
+    }
+}
+
+impl<S, W> Layer<S> for Lines<W>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: Write + Send + 'static,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = Fields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            values.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut all = Fields::default();
+        for span in context.event_scope(event).into_iter().flatten() {
+            // The event's own span comes first, the root last; what is there already stays.
+            if let Some(fields) = span.extensions().get::<Fields>() {
+                for (name, value) in &fields.0 {
+                    all.0.entry(name).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        event.record(&mut all);
+        let line = match self.format {
+            Format::Text => text(event.metadata(), all.0),
+            Format::Json => json(event.metadata(), all.0),
+        };
+        // One write per line. A closed standard error is no reason to stop.
+        if let Ok(mut out) = self.out.lock() {
+            let _ = out.write_all(line.as_bytes());
+        }
+    }
+}
+
+fn json(metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
+    fields.insert("timestamp".into(), now().into());
+    fields.insert("level".into(), metadata.level().as_str().into());
+    fields.insert("target".into(), metadata.target().into());
+    let mut line = escape_control(&Value::Object(fields).to_string());
+    line.push('\n');
+    line
+}
+
+fn text(metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
+    let mut line = format!("{} {:>5} {}:", now(), metadata.level(), metadata.target());
+    if let Some(message) = fields.remove("message") {
+        line.push(' ');
+        line.push_str(&plain(&message));
+    }
+    for (name, value) in &fields {
+        // Writing to a String cannot fail.
+        let _ = write!(line, " {name}={}", quoted(value));
+    }
+    line.push('\n');
+    line
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => escape_control(text),
+        other => other.to_string(),
+    }
+}
+
+/// Quotes only what would not read as one word, so that lines stay easy to search.
+fn quoted(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => {
+            escape_control(&value.to_string())
+        }
+        _ => plain(value),
+    }
+}
+
+/// Escapes what moves the cursor, starts a line or turns the direction of writing.
+fn escape_control(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match c {
+            '\n' => safe.push_str("\\n"),
+            '\r' => safe.push_str("\\r"),
+            '\t' => safe.push_str("\\t"),
+            // As in JSON, which has no other form for these.
+            _ if c.is_control() || turns => {
+                let _ = write!(safe, "\\u{:04x}", c as u32);
+            }
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn now() -> String {
+    // Milliseconds, always three digits: lines then sort as text.
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: Format, directives: &str, work: impl FnOnce()) -> String {
+        let sink = Sink::default();
+        let layer = lines(format, filter(directives).unwrap(), sink.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), work);
+        let bytes = sink.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
+        let out = logged(Format::Json, "info", || {
+            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", step = 1);
+            pass.in_scope(|| tracing::info!(step = 2, took_ms = 15, "put the endpoint"));
+        });
+        let line: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(line["role"], "ho");
+        assert_eq!(line["name"], "private-router");
+        assert_eq!(line["step"], 2);
+        assert_eq!(line["took_ms"], 15);
+        assert_eq!(line["message"], "put the endpoint");
+        assert_eq!(line["level"], "INFO");
+        assert!(line["timestamp"].as_str().unwrap().ends_with('Z'));
+    }
+
+    #[test]
+    fn a_text_line_reads_as_message_and_pairs() {
+        let out = logged(Format::Text, "info", || {
+            tracing::info!(kind = "subnet", error = "not found", status = 404, "read");
+        });
+        let (_, rest) = out.split_once(' ').unwrap();
+        assert_eq!(
+            rest,
+            " INFO hyperlink::telemetry::tests: read error=\"not found\" kind=subnet status=404\n"
+        );
+    }
+
+    #[rstest]
+    #[case::text(Format::Text)]
+    #[case::json(Format::Json)]
+    fn a_value_from_outside_cannot_start_a_line_or_steer_a_terminal(#[case] format: Format) {
+        let hostile = "x\r\n2026-01-01 INFO all is well \u{1b}[2J\u{202e}\u{7f}";
+        let out = logged(format, "info", || {
+            tracing::warn!(a = %hostile, b = hostile, "{hostile}");
+        });
+        assert_eq!(out.matches('\n').count(), 1, "{out}");
+        assert!(!out.trim_end().contains(|c: char| c.is_control()), "{out}");
+        assert!(!out.contains('\u{202e}'), "{out}");
+        if format == Format::Json {
+            let line: Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(line["b"], hostile);
+        }
+    }
+
+    #[rstest]
+    #[case::by_default_libraries_are_quiet("info", "kube_runtime::controller", false)]
+    #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
+    #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
+    #[case::ours_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
+    fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] seen: bool) {
+        let out = logged(Format::Text, directives, || match target {
+            "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),
+            "hyper_util::client" => tracing::info!(target: "hyper_util::client", "x"),
+            _ => tracing::info!(target: "hyperlink::azure::client", "x"),
+        });
+        assert_eq!(!out.is_empty(), seen, "{out}");
+    }
+
+    #[test]
+    fn no_filter_opens_the_details_of_a_library_that_carries_tokens() {
+        let out = logged(Format::Text, "trace,hyper::=trace,azure_core=trace", || {
+            tracing::debug!(target: "hyper::proto", "authorization: Bearer x");
+            tracing::debug!(target: "azure_core::http", "authorization: Bearer x");
+            tracing::trace!(target: "hyperlink::azure", "ours");
+        });
+        assert_eq!(out.lines().count(), 1, "{out}");
+        assert!(out.contains("ours"), "{out}");
+    }
+
+    #[test]
+    fn a_filter_that_does_not_parse_is_refused() {
+        assert!(filter("hyperlink=loud").is_err());
+    }
+
+    #[test]
+    fn no_field_has_two_names() {
+        let mut names = FIELDS.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), FIELDS.len());
+    }
+}

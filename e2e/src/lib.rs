@@ -1,1 +1,29 @@
-//! The ground Hyperlink is tested on.
+//! The ground Hyperlink is tested on: a real Kubernetes control plane, a simulated Azure, the
+//! real executables, and HyperShift's part played by us.
+//!
+//! Everything here starts processes or talks to them; nothing decides what Hyperlink should do.
+//! Whatever is started dies with the process that started it ([`process`]), and its logs are
+//! kept and named when a test fails ([`run_dir`]).
+
+pub mod control_plane;
+pub mod crds;
+pub mod kubeconfig;
+pub mod pki;
+pub mod process;
+pub mod reference;
+pub mod run_dir;
+pub mod scenario;
+pub mod wait;
+
+pub use control_plane::ControlPlane;
+pub use scenario::scenario;
+pub use wait::eventually;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository that this crate was compiled in.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(PathBuf::new, Path::to_path_buf)
+}

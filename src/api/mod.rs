@@ -1,1 +1,23 @@
 //! Kubernetes kinds: our own in full, HyperShift's as far as they are read.
+//!
+//! Data only: no I/O, no clock, no decisions about Azure.
+
+pub mod cluster_ref;
+pub mod condition;
+pub mod crd;
+pub mod hypershift;
+mod lenient;
+pub mod markers;
+pub mod pause;
+pub mod private_link_service;
+pub mod role;
+
+pub use cluster_ref::ClusterRef;
+pub use condition::{ConditionType, Reason, Status};
+pub use crd::{crd, crd_yaml};
+pub use hypershift::{HostedCluster, HostedControlPlane};
+pub use pause::Paused;
+pub use private_link_service::{
+    AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus,
+};
+pub use role::Role;

@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod error;
+pub mod https;
 pub mod ports;
 pub mod resource;
 pub mod transport;

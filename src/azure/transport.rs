@@ -1,7 +1,19 @@
-//! How requests reach ARM: one trait, and its HTTPS form.
+//! How requests reach ARM: one trait, and its HTTPS form. Tokens go to the configured host and nowhere else.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http::header::AUTHORIZATION;
+use url::Url;
+
+use super::auth::{AuthError, Cloud, TokenSource};
+use super::https;
+
+/// The longest answer that is read, in bytes: ARM's own limit.
+/// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>
+pub const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Sends one request and returns the whole answer.
 ///
@@ -16,7 +28,7 @@ pub trait Transport: Send + Sync {
 }
 
 /// Why no answer came.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// The address is not on the configured ARM host; nothing was sent.
     #[error("refused to send a token to {0}")]
@@ -30,7 +42,95 @@ pub enum TransportError {
     /// The connection failed.
     #[error("connection failed: {0}")]
     Connection(String),
-    /// No token could be had.
+    /// No token could be had; nothing was sent.
     #[error("no token: {0}")]
-    Token(String),
+    Token(#[from] AuthError),
+}
+
+impl From<reqwest::Error> for TransportError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() {
+            Self::Timeout
+        } else {
+            Self::Connection(https::why(&error))
+        }
+    }
+}
+
+/// ARM over HTTPS with a bearer token.
+pub struct HttpsTransport {
+    client: reqwest::Client,
+    endpoint: Url,
+    tokens: Arc<dyn TokenSource>,
+}
+
+impl HttpsTransport {
+    /// `client` comes from [`https::HttpSettings`]; `tokens` are for this cloud.
+    pub fn new(client: reqwest::Client, cloud: &Cloud, tokens: Arc<dyn TokenSource>) -> Self {
+        Self {
+            client,
+            endpoint: cloud.endpoint().clone(),
+            tokens,
+        }
+    }
+
+    /// The server chooses polling URLs, nextLinks and redirects, so every address is compared.
+    fn check(&self, url: &Url) -> Result<(), TransportError> {
+        let same = url.scheme() == self.endpoint.scheme()
+            && url.host() == self.endpoint.host()
+            && url.port_or_known_default() == self.endpoint.port_or_known_default();
+        if !same {
+            let origin = url.origin().ascii_serialization();
+            return Err(TransportError::ForeignHost(origin));
+        }
+        // A user name in the address would become credentials of its own.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TransportError::ForeignHost(
+                "an address with a user name".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Transport for HttpsTransport {
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        // Compared in the form that is sent, so that no second parser sees another host.
+        let mut request = reqwest::Request::try_from(request)
+            .map_err(|_| TransportError::ForeignHost("an address that is no URL".into()))?;
+        self.check(request.url())?;
+        let token = self.tokens.token().await?;
+        request
+            .headers_mut()
+            .insert(AUTHORIZATION, token.authorization());
+        let answer = self.client.execute(request).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            self.tokens.invalidate(&token);
+        }
+        read(answer).await
+    }
+}
+
+async fn read(mut answer: reqwest::Response) -> Result<http::Response<Bytes>, TransportError> {
+    let too_large = Err(TransportError::TooLarge(ANSWER_LIMIT));
+    let announced = answer.content_length().unwrap_or_default();
+    let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+    if announced > ANSWER_LIMIT {
+        return too_large;
+    }
+    let mut body = BytesMut::with_capacity(announced);
+    while let Some(part) = answer.chunk().await? {
+        if body.len() + part.len() > ANSWER_LIMIT {
+            return too_large;
+        }
+        body.extend_from_slice(&part);
+    }
+    let mut response = http::Response::new(body.freeze());
+    *response.status_mut() = answer.status();
+    *response.headers_mut() = std::mem::take(answer.headers_mut());
+    Ok(response)
 }

@@ -1,0 +1,116 @@
+//! Installs HyperShift's kinds: its own CRDs where they are at hand. Elsewhere the kind that
+//! Hyperlink serves comes from Hyperlink, and the others are partial CRDs of ours that have only
+//! the fields that Hyperlink reads.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::ApiResource;
+
+use crate::wait::eventually;
+
+/// HyperShift's kinds that Hyperlink reads, as the names of its CRD files begin.
+const FOREIGN: [&str; 2] = ["hostedclusters", "hostedcontrolplanes"];
+
+/// HyperShift's kind that Hyperlink serves.
+const SERVED: &str = "azureprivatelinkservices";
+
+/// Installs the CRDs and waits until they are served.
+///
+/// # Errors
+///
+/// A CRD is missing or refused, or does not become Established.
+pub async fn install(client: &kube::Client) -> Result<()> {
+    let directory = match crate::reference::directory("hypershift-crds") {
+        Some(directory) => {
+            install_file(client, &find(&directory, SERVED)?).await?;
+            directory
+        }
+        None => {
+            install_one(client, serde_json::from_value(serde_json::to_value(hyperlink::api::crd())?)?).await?;
+            let variable = crate::reference::VARIABLE;
+            eprintln!(
+                "HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used"
+            );
+            crate::repository().join("e2e/fixtures/crds")
+        }
+    };
+    for kind in FOREIGN {
+        install_file(client, &find(&directory, kind)?).await?;
+    }
+    Ok(())
+}
+
+fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in
+        std::fs::read_dir(directory).with_context(|| format!("read {}", directory.display()))?
+    {
+        let path = entry?.path();
+        if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(kind))
+        {
+            found.push(path);
+        }
+    }
+    match <[PathBuf; 1]>::try_from(found) {
+        Ok([path]) => Ok(path),
+        Err(found) => bail!("{} CRDs of {kind} in {}", found.len(), directory.display()),
+    }
+}
+
+/// Installs the CRD of a file and waits until it is served.
+///
+/// # Errors
+///
+/// The file is no CRD, or it is refused.
+pub async fn install_file(client: &kube::Client, path: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let crd =
+        serde_yaml_ng::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
+    install_one(client, crd)
+        .await
+        .with_context(|| format!("install {}", path.display()))
+}
+
+/// Installs one CRD and waits until it is served.
+///
+/// # Errors
+///
+/// It is refused or does not become Established.
+pub async fn install_one(client: &kube::Client, crd: DynamicObject) -> Result<()> {
+    let name = crd.metadata.name.clone().context("a CRD without a name")?;
+    let kind = ApiResource::erase::<CustomResourceDefinition>(&());
+    let crds: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+    crds.patch(
+        &name,
+        &PatchParams::apply("e2e").force(),
+        &Patch::Apply(&crd),
+    )
+    .await?;
+    eventually(
+        &format!("{name} is established"),
+        Duration::from_secs(30),
+        || async {
+            let crd = crds.get(&name).await?;
+            let conditions = crd
+                .data
+                .pointer("/status/conditions")
+                .and_then(|list| list.as_array())
+                .cloned();
+            let conditions = conditions.unwrap_or_default();
+            if conditions
+                .iter()
+                .any(|one| one["type"] == "Established" && one["status"] == "True")
+            {
+                return Ok(());
+            }
+            Err(anyhow!("conditions: {conditions:?}"))
+        },
+    )
+    .await
+}

@@ -1,0 +1,250 @@
+//! Child processes that cannot outlive us, not even when we are killed with SIGKILL.
+//!
+//! The kernel sends a child its parent-death signal when the *thread* that started it ends, so
+//! all children are started by one thread that never does. Children lead process groups of their
+//! own: Ctrl-C reaches us alone, and we end them in order.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::wait::eventually;
+
+/// setpriv arms the signal; the shell then looks whether the parent ($0) died before that, and
+/// becomes the program.
+const BECOME: &str = r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#;
+
+/// What to start. Its standard error goes to `NAME.log` and its standard output to `NAME.out` in
+/// the directory given to [`Program::spawn`].
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: PathBuf,
+    args: Vec<OsString>,
+    envs: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    /// A program without arguments, with our environment.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            args: Vec::new(),
+            envs: Vec::new(),
+        }
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds `--NAME=VALUE`.
+    #[must_use]
+    pub fn flag(self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        let mut arg = OsString::from(format!("--{name}="));
+        arg.push(value);
+        self.arg(arg)
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.envs
+            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Starts the program.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, a log cannot be written, or the process cannot be made.
+    pub fn spawn(&self, name: &str, logs: &Path) -> Result<Process> {
+        if !self.path.is_file() {
+            bail!("no program {}", self.path.display());
+        }
+        let log = logs.join(format!("{name}.log"));
+        let out = logs.join(format!("{name}.out"));
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "--", "sh", "-c", BECOME])
+            .arg(std::process::id().to_string())
+            .arg(&self.path)
+            .args(&self.args)
+            .envs(self.envs.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(File::create(&out).with_context(|| format!("write {}", out.display()))?)
+            .stderr(File::create(&log).with_context(|| format!("write {}", log.display()))?)
+            .process_group(0);
+        let child =
+            spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
+        Ok(Process {
+            name: name.to_owned(),
+            log,
+            out,
+            pid: child.id(),
+            child: Mutex::new(child),
+        })
+    }
+}
+
+type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+
+fn spawn_from_the_lasting_thread(command: Command) -> Result<Child> {
+    static SPAWNER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            // The sender is static, so this loop ends with the process.
+            for (mut command, reply) in inbox {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (reply, answer) = mpsc::channel();
+    spawner
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .send((command, reply))
+        .context("the spawner has ended")?;
+    Ok(answer.recv().context("the spawner has ended")??)
+}
+
+/// A running child. Dropping it kills it.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    log: PathBuf,
+    out: PathBuf,
+    pid: u32,
+    child: Mutex<Child>,
+}
+
+impl Process {
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The file that its standard error goes to.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The file that its standard output goes to.
+    pub fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// How it ended, if it has.
+    pub fn exit(&self) -> Option<ExitStatus> {
+        self.child
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .try_wait()
+            .ok()
+            .flatten()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// It is still running after `timeout`.
+    pub async fn wait(&self, timeout: Duration) -> Result<ExitStatus> {
+        eventually(&format!("{} ends", self.name), timeout, || async {
+            self.exit().ok_or_else(|| anyhow!("it is running"))
+        })
+        .await
+    }
+
+    /// Fails, with the end of its log, if it has ended.
+    ///
+    /// # Errors
+    ///
+    /// It is not running.
+    pub fn check(&self) -> Result<()> {
+        match self.exit() {
+            None => Ok(()),
+            Some(status) => bail!("{} has ended: {status}\n{}", self.name, self.log_tail()),
+        }
+    }
+
+    /// Sends a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.
+    ///
+    /// # Errors
+    ///
+    /// It is not running.
+    pub fn signal(&self, signal: &str) -> Result<()> {
+        // An id is free for reuse once its process was waited for, which exit() does.
+        self.check()?;
+        self::signal(self.pid, signal)
+    }
+
+    /// Kills it with SIGKILL and waits for its end.
+    pub fn kill(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// The most memory that it had resident so far, in bytes (`VmHWM`), while it runs.
+    pub fn peak_rss(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    }
+
+    /// The last lines of its log.
+    pub fn log_tail(&self) -> String {
+        let text = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<_> = text.lines().collect();
+        let tail = lines
+            .get(lines.len().saturating_sub(15)..)
+            .unwrap_or_default();
+        format!("{}:\n{}", self.log.display(), tail.join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Sends a signal to a process by its id.
+///
+/// # Errors
+///
+/// There is no such process.
+pub fn signal(pid: u32, signal: &str) -> Result<()> {
+    let status = Command::new("sh")
+        .args(["-c", r#"kill -s "$0" "$1""#, signal, &pid.to_string()])
+        .status()?;
+    if !status.success() {
+        bail!("cannot send {signal} to process {pid}");
+    }
+    Ok(())
+}
+
+/// Whether a process runs: a zombie, which only waits to be waited for, does not.
+pub fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The second field is the name in brackets, and may contain anything.
+    let state = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.chars().next());
+    matches!(state, Some(state) if state != 'Z' && state != 'X')
+}

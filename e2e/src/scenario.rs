@@ -1,0 +1,44 @@
+//! How a test of this crate runs: its runtime, its TLS provider, and how it fails or is skipped.
+
+use std::future::Future;
+use std::io::Write;
+use std::sync::Once;
+
+/// Runs one test to its end and panics with the whole chain of causes if it fails.
+///
+/// The panic is what makes [`crate::run_dir`] keep the logs, so tests return their errors through
+/// here and not to the test harness.
+///
+/// # Panics
+///
+/// When the test fails.
+pub fn scenario<F: Future<Output = anyhow::Result<()>>>(test: F) {
+    install_tls_provider();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(test),
+        Err(error) => Err(error.into()),
+    };
+    if let Err(error) = outcome {
+        panic!("{error:#}");
+    }
+}
+
+/// Installs the TLS provider of the whole process. kube and reqwest panic without one.
+pub fn install_tls_provider() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // Refused only if there is one already.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    });
+}
+
+/// Says that the running test is skipped, in the form that `.ci/run` counts: once per test.
+///
+/// Written past the test harness, which swallows the output of tests that pass.
+pub fn skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {reason}");
+}

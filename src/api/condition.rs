@@ -1,0 +1,225 @@
+//! Condition types, who owns each, and every reason that is ever written.
+
+use super::Role;
+
+/// A condition of the custom resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ConditionType {
+    /// The frontend behind `spec.loadBalancerIP` was found.
+    AzureInternalLoadBalancerAvailable,
+    /// The Private Link Service is as wanted.
+    AzurePLSCreated,
+    /// The Private Endpoint is there, connected and has an address.
+    AzurePrivateEndpointAvailable,
+    /// Zones, links and records are as wanted.
+    AzurePrivateDNSAvailable,
+    /// The whole path is there: the summary of the others.
+    AzurePrivateLinkServiceAvailable,
+}
+
+impl ConditionType {
+    /// All, in the order of the path; the summary last.
+    pub const ALL: [ConditionType; 5] = [
+        ConditionType::AzureInternalLoadBalancerAvailable,
+        ConditionType::AzurePLSCreated,
+        ConditionType::AzurePrivateEndpointAvailable,
+        ConditionType::AzurePrivateDNSAvailable,
+        ConditionType::AzurePrivateLinkServiceAvailable,
+    ];
+
+    /// The text in `conditions[].type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConditionType::AzureInternalLoadBalancerAvailable => {
+                "AzureInternalLoadBalancerAvailable"
+            }
+            ConditionType::AzurePLSCreated => "AzurePLSCreated",
+            ConditionType::AzurePrivateEndpointAvailable => "AzurePrivateEndpointAvailable",
+            ConditionType::AzurePrivateDNSAvailable => "AzurePrivateDNSAvailable",
+            ConditionType::AzurePrivateLinkServiceAvailable => "AzurePrivateLinkServiceAvailable",
+        }
+    }
+
+    /// The only role that writes it.
+    pub fn owner(self) -> Role {
+        match self {
+            ConditionType::AzureInternalLoadBalancerAvailable | ConditionType::AzurePLSCreated => {
+                Role::Ho
+            }
+            ConditionType::AzurePrivateEndpointAvailable
+            | ConditionType::AzurePrivateDNSAvailable
+            | ConditionType::AzurePrivateLinkServiceAvailable => Role::Cpo,
+        }
+    }
+
+    /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].
+    pub fn owned_by(role: Role) -> impl Iterator<Item = ConditionType> {
+        Self::ALL
+            .into_iter()
+            .filter(move |kind| kind.owner() == role)
+    }
+}
+
+/// The status of a condition of ours. Never Unknown: HyperShift's aggregation counts that as fine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// It is so.
+    True,
+    /// It is not, or not yet.
+    False,
+}
+
+impl Status {
+    /// The text in `conditions[].status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::True => "True",
+            Status::False => "False",
+        }
+    }
+}
+
+/// One table for the variants, their list and their texts, so that none can be forgotten.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Why a condition has its status: `conditions[].reason`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name,)*];
+
+            /// The text in `conditions[].reason`.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Reason::$name => stringify!($name),)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// True.
+    AzureSuccess,
+    /// Not as it should be, and no other reason fits.
+    AzureError,
+    // Failed steps.
+    /// The load balancers could not be read.
+    ILBLookupFailed,
+    /// The NAT subnet could not be read, chosen or written.
+    NATSubnetCreationFailed,
+    /// The Private Link Service could not be created.
+    PLSCreationFailed,
+    /// The Private Link Service could not be changed.
+    PLSUpdateFailed,
+    /// The Private Endpoint's connection is not approved.
+    PrivateEndpointConnectionNotApproved,
+    /// The Private Endpoint could not be read.
+    PrivateEndpointGetFailed,
+    /// The Private Endpoint could not be written.
+    PrivateEndpointCreationFailed,
+    /// The internal zone could not be read or written.
+    DNSZoneCreationFailed,
+    /// The internal zone's link could not be read or written.
+    VNetLinkCreationFailed,
+    /// The internal zone's records could not be read or written.
+    ARecordCreationFailed,
+    /// The base domain's zone could not be read or written.
+    BaseDomainDNSZoneCreationFailed,
+    /// The base domain zone's link could not be read or written.
+    BaseDomainVNetLinkCreationFailed,
+    /// The base domain zone's records could not be read or written.
+    BaseDomainARecordCreationFailed,
+    /// Something could not be deleted.
+    DeletionFailed,
+    // Waiting.
+    /// The Service has no address yet, or no frontend has it.
+    WaitingForLoadBalancer,
+    /// There is no alias yet.
+    WaitingForPrivateLinkService,
+    /// The endpoint has no address yet.
+    WaitingForPrivateEndpoint,
+    /// Azure is at work.
+    Provisioning,
+    /// The custom resource is going.
+    Deleting,
+    // Refusals: nothing is written to Azure until something changes.
+    /// An annotation, id or derived name that Azure could not take.
+    InvalidSpec,
+    /// The annotation names no HostedCluster that exists.
+    HostedClusterNotFound,
+    /// The owner reference names no HostedControlPlane that exists.
+    HostedControlPlaneNotFound,
+    /// HostedCluster and HostedControlPlane disagree about the cluster.
+    IdentityMismatch,
+    /// Another, older cluster has this cluster id or infra id.
+    DuplicateIdentity,
+    /// The cluster lives in another Azure cloud than this process serves.
+    CloudMismatch,
+    /// A resource under our name belongs to someone else.
+    NotOurs,
+    /// The resource lies outside the scopes that this process may use.
+    ScopeNotAllowed,
+    /// A lock forbids the change.
+    ScopeLocked,
+    /// Several frontends fit.
+    AmbiguousLoadBalancer,
+    /// Replacing the Private Link Service would cut the cluster off.
+    ReplacementBlocked,
+    /// The process is configured for another place than where the resource was created.
+    ConfigurationChanged,
+    /// Another zone of that name is linked to the guest's VNet.
+    VNetLinkedToOtherZone,
+    /// Another controller undoes our writes.
+    OtherControllerActive,
+    /// True, but the zone hides public names from the guest.
+    ZoneShadowsBaseDomain,
+}
+
+impl Reason {
+    /// The reason with this text; `None` if we never write it.
+    pub fn parse(text: &str) -> Option<Reason> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|reason| reason.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_the_names_of_the_variants() {
+        for kind in ConditionType::ALL {
+            assert_eq!(kind.as_str(), format!("{kind:?}"));
+        }
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(*reason));
+        }
+        assert_eq!(Reason::parse("azuresuccess"), None);
+    }
+
+    #[test]
+    fn every_condition_has_one_owner() {
+        let ho: Vec<_> = ConditionType::owned_by(Role::Ho)
+            .map(ConditionType::as_str)
+            .collect();
+        let cpo: Vec<_> = ConditionType::owned_by(Role::Cpo)
+            .map(ConditionType::as_str)
+            .collect();
+        assert_eq!(
+            ho,
+            ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"]
+        );
+        assert_eq!(
+            cpo,
+            [
+                "AzurePrivateEndpointAvailable",
+                "AzurePrivateDNSAvailable",
+                "AzurePrivateLinkServiceAvailable"
+            ]
+        );
+    }
+}

@@ -1,0 +1,182 @@
+//! The CustomResourceDefinition: the rules that several fields share, and the whole as YAML.
+//!
+//! `kube` derives it from the Rust types; what Kubernetes writes differently than schemars is put
+//! right in [`crd`].
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
+use kube::CustomResourceExt;
+use kube::core::Rule;
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+use super::AzurePrivateLinkService;
+
+const UUID: &str = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}";
+
+/// May be set once, and then never changed.
+pub(super) fn immutable() -> Rule {
+    Rule::new("self == oldSelf").message("cannot be changed once set")
+}
+
+/// An IPv4 or IPv6 address.
+pub(super) fn ip() -> Rule {
+    Rule::new("isIP(self)").message("must be an IPv4 or IPv6 address")
+}
+
+/// A UUID, as subscriptions have.
+pub(super) fn uuid() -> Rule {
+    Rule::new(format!("self.matches('^{UUID}$')")).message("must be a UUID")
+}
+
+/// A DNS name without a dot at the end.
+pub(super) fn dns_name() -> Rule {
+    const LABEL: &str = "[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?";
+    Rule::new(format!(r"self.matches('^{LABEL}(\\.{LABEL})*$')")).message("must be a DNS name")
+}
+
+/// An ARM id of `Microsoft.Network/<types>`; `types` is a regular expression.
+pub(super) fn arm_id(types: &str) -> Rule {
+    network_id("[^/]+", types)
+}
+
+/// An ARM id of a load balancer, whose subscription must be a UUID.
+pub(super) fn load_balancer_id() -> Rule {
+    network_id(UUID, "loadBalancers")
+}
+
+fn network_id(subscription: &str, types: &str) -> Rule {
+    let rule = format!(
+        r"self.matches('^/subscriptions/{subscription}/resourceGroups/[^/]+/providers/Microsoft\\.Network/{types}/[^/]+$')"
+    );
+    let named = types.replace("/[^/]+/", "/…/");
+    Rule::new(rule).message(format!("must be an ARM id of Microsoft.Network/{named}").as_str())
+}
+
+/// `spec.additionalAllowedSubscriptions`: schemars has no rules for the items of a list.
+pub(super) fn subscriptions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 50,
+        "x-kubernetes-list-type": "set",
+        "items": {
+            "description": "A subscription's UUID.",
+            "type": "string",
+            "minLength": 36,
+            "maxLength": 36,
+            "x-kubernetes-validations": [uuid()],
+        },
+    })
+}
+
+/// `status.conditions`: the standard condition, whose Rust type carries none of its rules.
+pub(super) fn conditions(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 10,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": {
+            "description": "One aspect of the state.",
+            "type": "object",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {
+                    "description": "When the status last changed.",
+                    "type": "string",
+                    "format": "date-time",
+                },
+                "message": {
+                    "description": "What a person should know.",
+                    "type": "string",
+                    "maxLength": 32768,
+                },
+                "observedGeneration": {
+                    "description": "The metadata.generation that this was decided from.",
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                },
+                "reason": {
+                    "description": "Why, as one CamelCase word.",
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                },
+                "status": {
+                    "description": "Whether it is so.",
+                    "type": "string",
+                    "enum": ["True", "False", "Unknown"],
+                },
+                "type": {
+                    "description": "Which aspect.",
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                },
+            },
+        },
+    })
+}
+
+/// The definition to install. Not the trait's `crd`, which lets optional fields be null and leaves
+/// out the three fields that every object has.
+pub fn crd() -> CustomResourceDefinition {
+    let mut crd = AzurePrivateLinkService::crd();
+    let roots = crd
+        .spec
+        .versions
+        .iter_mut()
+        .filter_map(|version| version.schema.as_mut());
+    for root in roots.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        refuse_null(root);
+        root.title = None;
+        let properties = root.properties.get_or_insert_default();
+        for (name, kind) in [
+            ("apiVersion", "string"),
+            ("kind", "string"),
+            ("metadata", "object"),
+        ] {
+            let of_kind = JSONSchemaProps {
+                type_: Some(kind.into()),
+                ..Default::default()
+            };
+            properties.insert(name.into(), of_kind);
+        }
+    }
+    crd
+}
+
+/// [`crd`] as YAML.
+pub fn crd_yaml() -> Result<String, serde_yaml_ng::Error> {
+    serde_yaml_ng::to_string(&crd())
+}
+
+/// schemars lets every `Option` be null; Kubernetes' own types never do.
+fn refuse_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    schema
+        .properties
+        .iter_mut()
+        .flatten()
+        .for_each(|(_, property)| refuse_null(property));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_as_reviewed() {
+        insta::assert_snapshot!(crd_yaml().unwrap());
+    }
+
+    #[test]
+    fn no_field_may_be_null() {
+        let yaml = crd_yaml().unwrap();
+        assert!(!yaml.contains("nullable"), "{yaml}");
+    }
+}

@@ -1,0 +1,359 @@
+//! HyperShift's own kinds, as far as they are read.
+//!
+//! Read-only views: they cannot be serialised, so that a part is never written back as the whole.
+//! A field of another shape than expected counts as absent.
+
+use std::borrow::Cow;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::NamespaceResourceScope;
+use serde::Deserialize;
+
+use super::lenient::{good_items, or_default};
+
+/// A kind of `hypershift.openshift.io/v1beta1` of which `spec` is read.
+macro_rules! read_only_kind {
+    ($(#[$doc:meta])* $name:ident, $plural:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+        pub struct $name {
+            /// Standard metadata.
+            #[serde(default)]
+            pub metadata: ObjectMeta,
+            /// The fields that both kinds share.
+            #[serde(default, deserialize_with = "or_default")]
+            pub spec: ClusterSpec,
+        }
+
+        impl kube::Resource for $name {
+            type DynamicType = ();
+            type Scope = NamespaceResourceScope;
+
+            fn kind(_: &()) -> Cow<'_, str> {
+                stringify!($name).into()
+            }
+            fn group(_: &()) -> Cow<'_, str> {
+                "hypershift.openshift.io".into()
+            }
+            fn version(_: &()) -> Cow<'_, str> {
+                "v1beta1".into()
+            }
+            fn plural(_: &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+read_only_kind!(
+    /// The cluster as its owner describes it, in the owner's namespace.
+    HostedCluster,
+    "hostedclusters"
+);
+read_only_kind!(
+    /// The control plane of a HostedCluster, in a namespace of its own.
+    HostedControlPlane,
+    "hostedcontrolplanes"
+);
+
+/// What is read of a HostedCluster's and a HostedControlPlane's spec.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterSpec {
+    /// The cluster's UUID.
+    #[serde(rename = "clusterID", deserialize_with = "or_default")]
+    pub cluster_id: Option<String>,
+    /// The name that the cluster's cloud resources derive from.
+    #[serde(rename = "infraID", deserialize_with = "or_default")]
+    pub infra_id: Option<String>,
+    /// See [`super::Paused`].
+    #[serde(deserialize_with = "or_default")]
+    pub paused_until: Option<String>,
+    /// The cluster's domain.
+    #[serde(deserialize_with = "or_default")]
+    pub dns: Dns,
+    /// How the control plane's services are published.
+    #[serde(deserialize_with = "good_items")]
+    pub services: Vec<PublishedService>,
+    /// Where the cluster runs.
+    #[serde(deserialize_with = "or_default")]
+    pub platform: Platform,
+}
+
+/// `spec.dns`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Dns {
+    /// The cluster's base domain.
+    #[serde(deserialize_with = "or_default")]
+    pub base_domain: Option<String>,
+}
+
+/// `spec.services[]`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishedService {
+    /// `APIServer`, `OAuthServer`, …
+    #[serde(deserialize_with = "or_default")]
+    pub service: Option<String>,
+    /// How it is published.
+    #[serde(deserialize_with = "or_default")]
+    pub service_publishing_strategy: PublishingStrategy,
+}
+
+/// `spec.services[].servicePublishingStrategy`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishingStrategy {
+    /// By which means.
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub kind: Option<PublishingType>,
+    /// For [`PublishingType::Route`].
+    #[serde(deserialize_with = "or_default")]
+    pub route: PublishedHost,
+    /// For [`PublishingType::LoadBalancer`].
+    #[serde(deserialize_with = "or_default")]
+    pub load_balancer: PublishedHost,
+}
+
+/// The public name of a published service.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PublishedHost {
+    /// A DNS name.
+    #[serde(deserialize_with = "or_default")]
+    pub hostname: Option<String>,
+}
+
+/// `spec.services[].servicePublishingStrategy.type`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum PublishingType {
+    /// Through the router.
+    Route,
+    /// With a load balancer of its own.
+    LoadBalancer,
+    /// Any other.
+    #[serde(other)]
+    Other,
+}
+
+/// `spec.platform`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Platform {
+    /// Which platform.
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub kind: Option<PlatformType>,
+    /// For [`PlatformType::Azure`].
+    #[serde(deserialize_with = "or_default")]
+    pub azure: Option<AzurePlatform>,
+}
+
+/// `spec.platform.type`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum PlatformType {
+    /// Azure.
+    Azure,
+    /// Any other.
+    #[serde(other)]
+    Other,
+}
+
+/// `spec.platform.azure`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AzurePlatform {
+    /// `AzurePublicCloud`, `AzureUSGovernmentCloud`, …; absent means public.
+    #[serde(deserialize_with = "or_default")]
+    pub cloud: Option<String>,
+    /// The guest's region.
+    #[serde(deserialize_with = "or_default")]
+    pub location: Option<String>,
+    /// The guest's resource group.
+    #[serde(deserialize_with = "or_default")]
+    pub resource_group: Option<String>,
+    /// The guest's subscription.
+    #[serde(rename = "subscriptionID", deserialize_with = "or_default")]
+    pub subscription_id: Option<String>,
+    /// The guest's tenant.
+    #[serde(rename = "tenantID", deserialize_with = "or_default")]
+    pub tenant_id: Option<String>,
+    /// ARM id of the guest's VNet.
+    #[serde(rename = "vnetID", deserialize_with = "or_default")]
+    pub vnet_id: Option<String>,
+    /// ARM id of the guest's subnet.
+    #[serde(rename = "subnetID", deserialize_with = "or_default")]
+    pub subnet_id: Option<String>,
+    /// How the API server is reached; absent means [`Topology::Public`].
+    #[serde(deserialize_with = "or_default")]
+    pub topology: Option<Topology>,
+    /// Set when the topology is not public.
+    #[serde(deserialize_with = "or_default")]
+    pub private: Option<PrivateAccess>,
+}
+
+/// `spec.platform.azure.topology`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Topology {
+    /// From the internet only.
+    Public,
+    /// From the internet and the guest's VNet.
+    PublicAndPrivate,
+    /// From the guest's VNet only.
+    Private,
+    /// Not known to us.
+    #[serde(other)]
+    Other,
+}
+
+/// `spec.platform.azure.private`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PrivateAccess {
+    /// By which means.
+    #[serde(rename = "type", deserialize_with = "or_default")]
+    pub kind: Option<PrivateType>,
+    /// For [`PrivateType::PrivateLink`].
+    #[serde(deserialize_with = "or_default")]
+    pub private_link: PrivateLink,
+}
+
+/// `spec.platform.azure.private.type`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum PrivateType {
+    /// Azure Private Link.
+    PrivateLink,
+    /// Swift, or not known to us: not ours to serve.
+    #[serde(other)]
+    Other,
+}
+
+/// `spec.platform.azure.private.privateLink`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PrivateLink {
+    /// ARM id of the subnet for the Private Link Service; absent: one is made.
+    #[serde(rename = "natSubnetID", deserialize_with = "or_default")]
+    pub nat_subnet_id: Option<String>,
+    /// Subscriptions that may connect besides the guest's own.
+    #[serde(deserialize_with = "good_items")]
+    pub additional_allowed_subscriptions: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kube::Resource;
+    use serde_json::json;
+
+    fn private_cluster() -> serde_json::Value {
+        json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "HostedControlPlane",
+            "metadata": {"name": "example", "namespace": "clusters-example"},
+            "spec": {
+                "clusterID": "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11",
+                "infraID": "example-x7k2p",
+                "pausedUntil": "true",
+                "dns": {"baseDomain": "azure.example.com", "publicZoneID": "x"},
+                "services": [
+                    {"service": "OAuthServer", "servicePublishingStrategy":
+                        {"type": "Route", "route": {"hostname": "oauth.example.com"}}},
+                    {"service": "APIServer", "servicePublishingStrategy":
+                        {"type": "NodePort", "nodePort": {"address": "x"}}},
+                ],
+                "platform": {"type": "Azure", "azure": {
+                    "cloud": "AzurePublicCloud", "location": "eastus", "resourceGroup": "rg",
+                    "subscriptionID": "s", "tenantID": "t", "vnetID": "v", "subnetID": "n",
+                    "topology": "PublicAndPrivate",
+                    "private": {"type": "PrivateLink", "privateLink": {
+                        "natSubnetID": "nat", "additionalAllowedSubscriptions": ["a", "b"]}},
+                }},
+            },
+            "status": {"ready": true},
+        })
+    }
+
+    #[test]
+    fn the_fields_of_a_private_cluster_are_read() {
+        let seen: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
+
+        let spec = seen.spec;
+        assert_eq!(
+            spec.cluster_id.as_deref(),
+            Some("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11")
+        );
+        assert_eq!(spec.infra_id.as_deref(), Some("example-x7k2p"));
+        assert_eq!(spec.paused_until.as_deref(), Some("true"));
+        assert_eq!(spec.dns.base_domain.as_deref(), Some("azure.example.com"));
+        let [oauth, api] = spec.services.as_slice() else {
+            panic!("{:?}", spec.services)
+        };
+        assert_eq!(
+            oauth.service_publishing_strategy.kind,
+            Some(PublishingType::Route)
+        );
+        assert_eq!(
+            oauth.service_publishing_strategy.route.hostname.as_deref(),
+            Some("oauth.example.com")
+        );
+        assert_eq!(
+            api.service_publishing_strategy.kind,
+            Some(PublishingType::Other)
+        );
+        assert_eq!(spec.platform.kind, Some(PlatformType::Azure));
+        let azure = spec.platform.azure.unwrap();
+        assert_eq!(azure.subscription_id.as_deref(), Some("s"));
+        assert_eq!(azure.tenant_id.as_deref(), Some("t"));
+        assert_eq!(azure.vnet_id.as_deref(), Some("v"));
+        assert_eq!(azure.subnet_id.as_deref(), Some("n"));
+        assert_eq!(azure.topology, Some(Topology::PublicAndPrivate));
+        let private = azure.private.unwrap();
+        assert_eq!(private.kind, Some(PrivateType::PrivateLink));
+        assert_eq!(private.private_link.nat_subnet_id.as_deref(), Some("nat"));
+        assert_eq!(
+            private.private_link.additional_allowed_subscriptions,
+            ["a", "b"]
+        );
+    }
+
+    #[test]
+    fn a_strange_object_is_read_as_far_as_it_goes() {
+        let seen: HostedCluster = serde_json::from_value(json!({
+            "metadata": {"name": "odd"},
+            "spec": {
+                "clusterID": 7,
+                "infraID": "example-x7k2p",
+                "pausedUntil": {"at": 1},
+                "dns": null,
+                "services": ["x", {"service": "APIServer", "servicePublishingStrategy": []}],
+                "platform": {"type": "Moon", "azure": {
+                    "topology": 3, "private": {"type": "Swift", "privateLink": "x"}}},
+            },
+        }))
+        .unwrap();
+        assert_eq!(seen.spec.cluster_id, None);
+        assert_eq!(seen.spec.infra_id.as_deref(), Some("example-x7k2p"));
+        assert_eq!(seen.spec.services.len(), 1);
+        assert_eq!(seen.spec.platform.kind, Some(PlatformType::Other));
+        let azure = seen.spec.platform.azure.unwrap();
+        assert_eq!(azure.topology, None);
+        assert_eq!(azure.private.unwrap().kind, Some(PrivateType::Other));
+
+        for spec in [json!(null), json!("x"), json!([])] {
+            let seen: HostedCluster =
+                serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            assert_eq!(seen.spec, ClusterSpec::default());
+        }
+        assert_eq!(
+            HostedCluster::api_version(&()),
+            "hypershift.openshift.io/v1beta1"
+        );
+    }
+}

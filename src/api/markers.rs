@@ -1,0 +1,28 @@
+//! Finalizers, annotations and labels: the names under which both roles and HyperShift meet.
+
+/// HO's finalizer on the custom resource.
+pub const HO_FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
+/// CPO's finalizer on the custom resource.
+pub const CPO_FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
+/// CPO's finalizer on the HostedControlPlane.
+pub const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
+
+/// On the custom resource and the HostedControlPlane: the HostedCluster, `<namespace>/<name>`.
+pub const CLUSTER_ANNOTATION: &str = "hypershift.openshift.io/cluster";
+/// On a Service, exactly [`INTERNAL_LOAD_BALANCER_VALUE`] when its load balancer is internal.
+pub const INTERNAL_LOAD_BALANCER_ANNOTATION: &str =
+    "service.beta.kubernetes.io/azure-load-balancer-internal";
+/// The one value of [`INTERNAL_LOAD_BALANCER_ANNOTATION`] that counts.
+pub const INTERNAL_LOAD_BALANCER_VALUE: &str = "true";
+
+/// What HO is about to create (JSON), written before its first Azure write.
+pub const HO_INTENT: &str = "hyperlink.hypershift.openshift.io/ho-intent";
+/// What CPO is about to create (JSON), written before its first Azure write.
+pub const CPO_INTENT: &str = "hyperlink.hypershift.openshift.io/cpo-intent";
+/// `<uid>/<role>/<reason>`: lets a deleting custom resource go although Azure denies access.
+pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
+/// Lets HO replace a Private Link Service that another control plane operator is connected to.
+pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
+
+/// The Service, and so the custom resource, that carries the cluster's internal names.
+pub const PRIVATE_ROUTER: &str = "private-router";

@@ -1,1 +1,0 @@
-//! Credentials, tokens and clouds.

@@ -1,0 +1,20 @@
+//! Who we are and where: clouds, credentials and tokens.
+//!
+//! Reads no environment of its own: everything comes in as values. A secret leaves this module only inside a request to the authority.
+
+mod cache;
+mod cloud;
+mod credential;
+mod error;
+mod file;
+mod life;
+mod source;
+mod token;
+
+pub use cache::TokenCache;
+pub use cloud::{Cloud, CloudError};
+pub use error::AuthError;
+pub use file::CredentialsFile;
+pub use life::TokenState;
+pub use source::CredentialSource;
+pub use token::{Token, TokenSource};

@@ -1,1 +1,0 @@
-//! Flags and environment become one checked configuration.

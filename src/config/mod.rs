@@ -1,0 +1,222 @@
+//! Flags and environment become one checked configuration, or one list of all that is wrong. The only reader of the environment.
+//!
+//! Starts nothing and calls nobody; of files it reads the CA bundle and, for the subscription alone, the credentials file.
+
+mod azure;
+mod parse;
+mod reader;
+mod setting;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+
+use crate::api::Role;
+use crate::azure::auth::{Cloud, CredentialSource};
+use crate::azure::https::HttpSettings;
+use crate::telemetry;
+
+pub use reader::{Environment, Given, Problems};
+pub use setting::{Fallback, SETTINGS, Setting};
+
+use reader::Reader;
+
+/// What `hyperlink run` does, checked. Holds no secret.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// At least one.
+    pub roles: BTreeSet<Role>,
+    /// The only namespace to serve; none: all.
+    pub namespace: Option<String>,
+    /// Passes at once, per controller.
+    pub concurrency: NonZeroU16,
+    /// Interval of comparing everything but records and links.
+    pub resync: Duration,
+    /// Interval of comparing records and links.
+    pub record_resync: Duration,
+    /// Where metrics and probes are served.
+    pub metrics_bind: SocketAddr,
+    /// A kubeconfig file; none: as kubectl finds it, else the pod's cluster.
+    pub kubeconfig: Option<PathBuf>,
+    /// Leader election.
+    pub lease: Lease,
+    /// Where Azure is and who we are there.
+    pub azure: Azure,
+    /// What only the ho role needs; there if and only if that role is chosen.
+    pub management: Option<Management>,
+    /// Form and extent of the log.
+    pub log: Log,
+}
+
+/// Leader election: `retry` < `renew_deadline` < `duration`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Where the lease is kept.
+    pub namespace: String,
+    /// Whole seconds.
+    pub duration: Duration,
+    /// Leading ends when no renewal succeeded for this long.
+    pub renew_deadline: Duration,
+    /// Interval of renewals and tries.
+    pub retry: Duration,
+    /// The pod's or host's name, to which the holder adds something random.
+    pub candidate: String,
+}
+
+/// Where Azure is and who we are there.
+#[derive(Debug, Clone)]
+pub struct Azure {
+    /// The cloud's name as HostedControlPlanes spell it.
+    pub cloud_name: &'static str,
+    /// Its addresses.
+    pub cloud: Cloud,
+    /// How we prove who we are.
+    pub credential: CredentialSource,
+    /// How ARM and the authority are reached; a client could be built from it.
+    pub http: HttpSettings,
+}
+
+/// The management side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Management {
+    /// A UUID.
+    pub subscription: String,
+    /// Of the load balancers and Private Link Services.
+    pub resource_group: String,
+    /// Further ARM scopes, of the form `/subscriptions/ID[/resourceGroups/NAME]`.
+    pub also_manage: Vec<String>,
+    /// Of NAT subnets: 24 to 28.
+    pub nat_prefix_length: u8,
+    /// Where NAT subnets are taken from; none: from the VNet's whole address space.
+    pub nat_address_pool: Option<Ipv4Net>,
+    /// How a Service's frontend is recognised.
+    pub frontend_match: FrontendMatch,
+}
+
+/// How the load balancer frontend of a Service is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrontendMatch {
+    /// By the name that Azure's cloud provider derives from the Service's UID.
+    Name,
+    /// By its address alone, for other providers.
+    Address,
+}
+
+/// Form and extent of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// Text or JSON.
+    pub format: telemetry::Format,
+    /// Directives that [`telemetry::filter`] accepts.
+    pub filter: String,
+}
+
+/// Checks all settings. On failure says everything that is wrong, not only the first thing.
+pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Problems> {
+    let mut reader = Reader::new(given, environment);
+    let settled = settle(&mut reader);
+    reader.finish(settled)
+}
+
+/// None when something is missing or wrong; the reader then knows what.
+fn settle(reader: &mut Reader<'_>) -> Option<Config> {
+    use setting::*;
+    let roles = BTreeSet::from_iter(reader.list(&ROLE, str::parse::<Role>));
+    if !reader.is_given(&ROLE) {
+        reader.missing(&ROLE, "; give ho, cpo or both");
+    }
+    let namespace = reader.one(&NAMESPACE, parse::namespace);
+    let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
+    let resync = reader.one(&RESYNC, parse::duration);
+    let record_resync = reader.one(&RECORD_RESYNC, parse::duration);
+    let metrics_bind = reader.one(&METRICS_BIND, parse::address);
+    let kubeconfig = reader.one(&KUBECONFIG, parse::readable_file);
+    let lease = lease(reader, namespace.as_deref());
+    let credential = azure::credential(reader, &roles);
+    let management = if roles.contains(&Role::Ho) {
+        azure::management(reader, credential.as_ref()).map(Some)
+    } else {
+        Some(None)
+    };
+    let azure = azure::azure(reader, &roles, credential);
+    let format = reader.one(&LOG_FORMAT, parse::log_format);
+    let filter = reader.one(&LOG_LEVEL, parse::log_filter);
+    Some(Config {
+        roles,
+        namespace,
+        concurrency: concurrency?,
+        resync: resync?,
+        record_resync: record_resync?,
+        metrics_bind: metrics_bind?,
+        kubeconfig,
+        lease: lease?,
+        azure: azure?,
+        management: management?,
+        log: Log {
+            format: format?,
+            filter: filter?,
+        },
+    })
+}
+
+fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
+    use setting::*;
+    let duration = reader.one(&LEASE_DURATION, parse::whole_seconds);
+    let renew_deadline = reader.one(&LEASE_RENEW_DEADLINE, parse::duration);
+    let retry = reader.one(&LEASE_RETRY, parse::duration);
+    shorter(
+        reader,
+        (&LEASE_RENEW_DEADLINE, renew_deadline),
+        (&LEASE_DURATION, duration),
+    );
+    shorter(
+        reader,
+        (&LEASE_RETRY, retry),
+        (&LEASE_RENEW_DEADLINE, renew_deadline),
+    );
+
+    let around = reader.environment;
+    let namespace = if reader.is_given(&LEASE_NAMESPACE) {
+        reader.one(&LEASE_NAMESPACE, parse::namespace)
+    } else {
+        let told = around.variable("POD_NAMESPACE");
+        let told = told.or_else(|| around.service_account_namespace());
+        let told = told.or_else(|| scope.map(str::to_owned));
+        if told.is_none() {
+            reader.missing(&LEASE_NAMESPACE, ", and neither POD_NAMESPACE nor a service account nor --namespace tells where the lease is kept");
+        }
+        told
+    };
+    let candidate = around
+        .variable("POD_NAME")
+        .or_else(|| around.variable("HOSTNAME"));
+    Some(Lease {
+        namespace: namespace?,
+        duration: duration?,
+        renew_deadline: renew_deadline?,
+        retry: retry?,
+        candidate: candidate.unwrap_or_else(|| "hyperlink".to_owned()),
+    })
+}
+
+fn shorter(
+    reader: &mut Reader<'_>,
+    (short, a): (&Setting, Option<Duration>),
+    (long, b): (&Setting, Option<Duration>),
+) {
+    if let (Some(a), Some(b)) = (a, b)
+        && a >= b
+    {
+        let (short, long) = (short.flag, long.flag);
+        reader.problem(format!(
+            "--{short} ({a:?}) must be shorter than --{long} ({b:?})"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests;

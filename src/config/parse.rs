@@ -1,0 +1,167 @@
+//! One value at a time: text becomes a type, or a sentence about what would do.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use jiff::SignedDuration;
+use uuid::Uuid;
+
+use super::FrontendMatch;
+use crate::telemetry;
+
+/// No interval of ours makes sense beyond this.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The prefix lengths that a NAT subnet may have; Azure takes five addresses of each subnet.
+const NAT_PREFIX_LENGTHS: std::ops::RangeInclusive<u8> = 24..=28;
+
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration: write 90s, 5m or 1h30m");
+    let signed: SignedDuration = text.parse().map_err(|_| wrong())?;
+    let duration = Duration::try_from(signed).map_err(|_| wrong())?;
+    match duration {
+        Duration::ZERO => Err(format!("{text:?} must be longer than nothing")),
+        _ if duration > LONGEST => Err(format!("{text:?} is longer than a week")),
+        _ => Ok(duration),
+    }
+}
+
+pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration.subsec_nanos() == 0 {
+        Ok(duration)
+    } else {
+        Err(format!("{text:?} must be whole seconds"))
+    }
+}
+
+/// A DNS label, as Kubernetes wants for a namespace.
+pub(super) fn namespace(text: &str) -> Result<String, String> {
+    let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let right = text.len() <= 63
+        && text.chars().all(label)
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    if right {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not the name of a namespace"))
+    }
+}
+
+pub(super) fn concurrency(text: &str) -> Result<NonZeroU16, String> {
+    let wrong = |_| format!("{text:?} is not a number from 1 to 65535");
+    text.parse().map_err(wrong)
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = |_| format!("{text:?} is not an IP address with a port, such as 127.0.0.1:8080");
+    text.parse().map_err(wrong)
+}
+
+/// Whoever uses the file says what is wrong with it.
+pub(super) fn path(text: &str) -> Result<PathBuf, Infallible> {
+    Ok(PathBuf::from(text))
+}
+
+pub(super) fn readable_file(text: &str) -> Result<PathBuf, String> {
+    let readable = File::open(text).and_then(|file| file.metadata());
+    match readable {
+        Ok(metadata) if metadata.is_file() => Ok(PathBuf::from(text)),
+        Ok(_) => Err(format!("{text} is not a file")),
+        Err(error) => Err(format!("{text} cannot be read: {}", error.kind())),
+    }
+}
+
+pub(super) fn subscription(text: &str) -> Result<String, String> {
+    match Uuid::try_parse(text) {
+        Ok(_) if text.len() == 36 => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is not the id of a subscription, a UUID")),
+    }
+}
+
+/// The rules for the name of a resource group.
+/// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>
+pub(super) fn resource_group(text: &str) -> Result<String, String> {
+    let usable = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
+    let length = text.chars().count();
+    if (1..=90).contains(&length) && text.chars().all(usable) && !text.ends_with('.') {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not the name of a resource group"))
+    }
+}
+
+/// A subscription or a resource group; the fixed words in any case, as ARM takes them.
+pub(super) fn scope(text: &str) -> Result<String, String> {
+    let parts: Vec<&str> = text.trim_end_matches('/').split('/').collect();
+    let is = |word: &str, part: &str| part.eq_ignore_ascii_case(word);
+    let right = match parts.as_slice() {
+        ["", word, id] => is("subscriptions", word) && subscription(id).is_ok(),
+        ["", word, id, groups, group] => {
+            is("subscriptions", word)
+                && subscription(id).is_ok()
+                && is("resourceGroups", groups)
+                && resource_group(group).is_ok()
+        }
+        _ => false,
+    };
+    if right {
+        Ok(parts.join("/"))
+    } else {
+        Err(format!(
+            "{text:?} is not a scope: write /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME"
+        ))
+    }
+}
+
+pub(super) fn nat_prefix_length(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(length) if NAT_PREFIX_LENGTHS.contains(&length) => Ok(length),
+        _ => Err(format!("{text:?} is not a prefix length from 24 to 28")),
+    }
+}
+
+pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
+    let network: Ipv4Net = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not an IPv4 network, such as 10.1.0.0/16"))?;
+    if network.addr() == network.network() {
+        Ok(network)
+    } else {
+        let meant = network.trunc();
+        Err(format!(
+            "{text} is an address in {meant}; write the network"
+        ))
+    }
+}
+
+pub(super) fn frontend_match(text: &str) -> Result<FrontendMatch, String> {
+    match text {
+        "name" => Ok(FrontendMatch::Name),
+        "address" => Ok(FrontendMatch::Address),
+        _ => Err(format!("unknown rule {text:?}: use name or address")),
+    }
+}
+
+pub(super) fn log_format(text: &str) -> Result<telemetry::Format, String> {
+    match text {
+        "text" => Ok(telemetry::Format::Text),
+        "json" => Ok(telemetry::Format::Json),
+        _ => Err(format!("unknown format {text:?}: use text or json")),
+    }
+}
+
+pub(super) fn log_filter(text: &str) -> Result<String, String> {
+    match telemetry::filter(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!(
+            "{text:?} is not a log filter: write error, warn, info, debug, trace or target=level, with commas between"
+        )),
+    }
+}

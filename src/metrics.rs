@@ -1,1 +1,0 @@
-//! Every metric, declared once.

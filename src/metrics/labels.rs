@@ -1,0 +1,139 @@
+//! The label values that Hyperlink chooses itself. Those of ARM kinds, error classes, roles and conditions live with these.
+
+/// What runs passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Controller {
+    /// Services become AzurePrivateLinkServices.
+    Observer,
+    /// The management side: NAT subnet and Private Link Service.
+    LinkService,
+    /// The guest side: Private Endpoint and private DNS.
+    Endpoint,
+}
+
+impl Controller {
+    /// Every controller.
+    pub const ALL: [Controller; 3] = [
+        Controller::Observer,
+        Controller::LinkService,
+        Controller::Endpoint,
+    ];
+
+    /// The metric label, and the word in logs.
+    pub fn label(self) -> &'static str {
+        match self {
+            Controller::Observer => "observer",
+            Controller::LinkService => "link_service",
+            Controller::Endpoint => "endpoint",
+        }
+    }
+}
+
+/// How a pass ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PassResult {
+    /// All is as wanted.
+    Settled,
+    /// Something has been asked for and is not there yet. No error.
+    Waiting,
+    /// Something must not be touched, or the object asks for what cannot be.
+    Refused,
+    /// A call failed.
+    Failed,
+    /// The pass panicked; counted in `hyperlink_panics_total` too.
+    Panicked,
+    /// The pass was dropped before its end: the process stops or no longer leads.
+    Aborted,
+}
+
+impl PassResult {
+    /// Every result.
+    pub const ALL: [PassResult; 6] = [
+        PassResult::Settled,
+        PassResult::Waiting,
+        PassResult::Refused,
+        PassResult::Failed,
+        PassResult::Panicked,
+        PassResult::Aborted,
+    ];
+
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            PassResult::Settled => "settled",
+            PassResult::Waiting => "waiting",
+            PassResult::Refused => "refused",
+            PassResult::Failed => "failed",
+            PassResult::Panicked => "panicked",
+            PassResult::Aborted => "aborted",
+        }
+    }
+}
+
+/// What is written in Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KubeResource {
+    /// `azureprivatelinkservices`: spec, finalizers, annotations.
+    LinkService,
+    /// `azureprivatelinkservices/status`
+    LinkServiceStatus,
+    /// `hostedcontrolplanes`
+    HostedControlPlane,
+    /// `services`
+    Service,
+    /// `events`
+    Event,
+    /// `leases`
+    Lease,
+}
+
+impl KubeResource {
+    /// The metric label: the resource as in a role's rules.
+    pub fn label(self) -> &'static str {
+        match self {
+            KubeResource::LinkService => "azureprivatelinkservices",
+            KubeResource::LinkServiceStatus => "azureprivatelinkservices/status",
+            KubeResource::HostedControlPlane => "hostedcontrolplanes",
+            KubeResource::Service => "services",
+            KubeResource::Event => "events",
+            KubeResource::Lease => "leases",
+        }
+    }
+}
+
+/// How it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KubeVerb {
+    /// POST
+    Create,
+    /// PATCH of any kind, server-side apply included.
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl KubeVerb {
+    /// The metric label: the verb as in a role's rules.
+    pub fn label(self) -> &'static str {
+        match self {
+            KubeVerb::Create => "create",
+            KubeVerb::Patch => "patch",
+            KubeVerb::Delete => "delete",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_label_values_are_the_same() {
+        let mut results = PassResult::ALL.map(PassResult::label);
+        results.sort_unstable();
+        assert!(results.windows(2).all(|pair| pair[0] != pair[1]));
+        let mut controllers = Controller::ALL.map(Controller::label);
+        controllers.sort_unstable();
+        assert!(controllers.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,155 @@
+//! The built binary as somebody at a shell or a kubelet meets it. The environment is empty but for what a test sets.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+fn hyperlink(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hyperlink"));
+    command.args(arguments).env_clear().stdin(Stdio::null());
+    command
+}
+
+fn output(arguments: &[&str]) -> Output {
+    hyperlink(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn wrong_settings_are_all_told_in_one_message_with_exit_code_2() {
+    let line = [
+        "run",
+        "--role",
+        "ho",
+        "--resync",
+        "soon",
+        "--nat-prefix-length",
+        "30",
+    ];
+    let output = output(&line);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stdout), "");
+    let told: Vec<&str> = text(&output.stderr).lines().collect();
+    assert_eq!(
+        told[0],
+        "hyperlink: cannot start, 6 problems with the settings:"
+    );
+    let starts = [
+        "  --resync: ",
+        "  --lease-namespace (or HYPERLINK_LEASE_NAMESPACE) is missing",
+        "  no credential: ",
+        "  --subscription (or AZURE_SUBSCRIPTION_ID) is missing",
+        "  --resource-group (or AZURE_RESOURCE_GROUP) is missing",
+        "  --nat-prefix-length: ",
+    ];
+    assert_eq!(told.len(), starts.len() + 1, "{told:#?}");
+    for (line, start) in told[1..].iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+}
+
+#[test]
+fn wrong_settings_start_nothing() {
+    // The port is taken: whoever starts to serve before the settings are checked fails with exit code 1.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = output(&["run", "--metrics-bind", &address]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--role (or HYPERLINK_ROLE) is missing"));
+}
+
+#[test]
+fn an_unknown_flag_is_a_wrong_use() {
+    let output = output(&["run", "--frobnicate"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--frobnicate"));
+}
+
+#[test]
+fn version_and_crd_are_printed_without_any_setting() {
+    let version = output(&["version"]);
+    assert_eq!(version.status.code(), Some(0));
+    let start = format!("hyperlink {} (", env!("CARGO_PKG_VERSION"));
+    assert!(text(&version.stdout).starts_with(&start));
+
+    let crd = output(&["crd"]);
+    assert_eq!(crd.status.code(), Some(0));
+    assert!(text(&crd.stdout).contains("name: azureprivatelinkservices.hypershift.openshift.io"));
+}
+
+/// Ends with the test, also when that panics.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_started_process_answers_probes_logs_json_and_stops_when_told() {
+    let line = [
+        "run",
+        "--role",
+        "cpo",
+        "--credential",
+        "azure-cli",
+        "--namespace",
+        "one",
+        "--metrics-bind",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
+    ];
+    // A kubeconfig that leads nowhere: a process without an API server stays up and says so.
+    let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    write!(kubeconfig, "{NOWHERE}").unwrap();
+    let mut command = hyperlink(&line);
+    command
+        .env("KUBECONFIG", kubeconfig.path())
+        .stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+
+    let mut log = BufReader::new(running.0.stderr.take().unwrap());
+    let mut first = String::new();
+    log.read_line(&mut first).unwrap();
+    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
+    let address = first["address"].as_str().unwrap();
+    assert!(get(address, "/livez").starts_with("HTTP/1.1 200 "));
+    assert!(get(address, "/readyz").starts_with("HTTP/1.1 503 "));
+    assert!(get(address, "/metrics").contains("hyperlink_build_info"));
+
+    let pid = running.0.id().to_string();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+    let ended = running.0.wait().unwrap();
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert_eq!(ended.code(), Some(0), "{rest}");
+}
+
+const NOWHERE: &str = "\
+apiVersion: v1
+kind: Config
+current-context: nowhere
+clusters: [{name: nowhere, cluster: {server: 'http://127.0.0.1:9'}}]
+contexts: [{name: nowhere, context: {cluster: nowhere, user: nobody}}]
+users: [{name: nobody, user: {}}]
+";
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}

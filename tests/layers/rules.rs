@@ -1,0 +1,522 @@
+//! The layers, and what each may use. A layer may use its own and those below it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hyperlink::telemetry::FIELDS;
+
+use super::source::{self, Path, Source};
+
+/// From the bottom up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Layer {
+    /// Types, names, comparisons.
+    Data,
+    /// Pure functions from what is seen to what is done.
+    Decide,
+    /// Calls to Azure, one at a time, and what counts them.
+    Wire,
+    /// Reads, writes, controllers.
+    Effect,
+    /// Flags, election, start and stop.
+    Run,
+}
+
+use Layer::{Data, Decide, Effect, Run, Wire};
+
+/// Which module is in which layer: the file or folder of that name, `*` for any one. The first that fits counts.
+const LAYERS: &[(&str, Layer)] = &[
+    ("api", Data),
+    ("names", Data),
+    ("conditions", Data),
+    ("azure/id", Data),
+    ("azure/resource", Data),
+    ("azure/subnet", Decide),
+    ("azure/link_service", Decide),
+    ("azure/connection", Decide),
+    ("azure/endpoint", Decide),
+    ("azure/zone", Decide),
+    ("azure/zone_link", Decide),
+    ("azure/record", Decide),
+    ("azure/load_balancer", Decide),
+    ("azure/virtual_network", Decide),
+    ("azure/plan", Decide),
+    ("azure/error", Decide),
+    ("observer/decide", Decide),
+    ("controllers/*/plan", Decide),
+    ("controllers/*/facts", Decide),
+    ("controllers/*/dns", Decide),
+    ("controllers/*/nat_subnet", Decide),
+    ("controllers/*/external_services", Decide),
+    ("controllers/*/status", Decide),
+    ("azure/execute", Effect),
+    // All else of azure: transport, client, auth, throttle, inventory, ports.
+    ("azure", Wire),
+    ("metrics", Wire),
+    ("observer", Effect),
+    ("controllers", Effect),
+    ("main", Run),
+    ("lib", Run),
+    ("cli", Run),
+    ("config", Run),
+    ("manager", Run),
+    ("leader", Run),
+    ("http", Run),
+    ("telemetry", Run),
+];
+
+/// Paths that some files must not use.
+struct Ban {
+    /// Whom it binds: layers, or modules as in [`LAYERS`], but for some modules.
+    layers: &'static [Layer],
+    modules: &'static [&'static str],
+    but_modules: &'static [&'static str],
+    /// A path and all below it; `…::name` is a path that ends so.
+    paths: &'static [&'static str],
+    but_paths: &'static [&'static str],
+    why: &'static str,
+}
+
+const BANS: &[Ban] = &[
+    Ban {
+        modules: &[],
+        layers: &[Data, Decide],
+        paths: &[
+            "tokio",
+            "futures",
+            "reqwest",
+            "hyper",
+            "axum",
+            "tower",
+            "azure_core",
+            "azure_identity",
+            "std::fs",
+            "std::process",
+            "std::thread",
+            "std::net::TcpStream",
+            "std::net::TcpListener",
+            "std::net::UdpSocket",
+            "kube::Api",
+            "kube::Client",
+            "kube::Config",
+            "kube::api",
+            "kube::client",
+            "kube::config",
+            "kube::runtime",
+        ],
+        but_modules: &[],
+        but_paths: &["kube::api::ObjectMeta"],
+        why: "data and decisions do no I/O",
+    },
+    Ban {
+        modules: &[],
+        layers: &[Data, Decide],
+        paths: &[
+            "…::Instant::now",
+            "…::SystemTime::now",
+            "…::Timestamp::now",
+            "…::Zoned::now",
+        ],
+        but_modules: &[],
+        but_paths: &[],
+        why: "data and decisions have no clock: the time comes in as a value",
+    },
+    Ban {
+        modules: &[],
+        layers: &[Data, Decide],
+        paths: &["tracing"],
+        but_modules: &[],
+        but_paths: &[],
+        why: "data and decisions do not log",
+    },
+    Ban {
+        modules: &[],
+        layers: &[Wire],
+        paths: &[
+            "kube",
+            "k8s_openapi",
+            "crate::api::AzurePrivateLinkService",
+            "crate::api::private_link_service",
+            "crate::api::HostedCluster",
+            "crate::api::HostedControlPlane",
+            "crate::api::hypershift",
+        ],
+        but_modules: &[],
+        but_paths: &[],
+        why: "the wire knows no Kubernetes and no custom resource",
+    },
+    Ban {
+        modules: &["azure"],
+        layers: &[],
+        paths: &["kube", "k8s_openapi", "crate"],
+        but_modules: &[],
+        but_paths: &["crate::azure"],
+        why: "src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate",
+    },
+    Ban {
+        modules: &[],
+        layers: &[Data, Decide, Wire, Effect],
+        paths: &["clap"],
+        but_modules: &["api/role"],
+        but_paths: &[],
+        why: "only the top layer knows flags",
+    },
+    Ban {
+        modules: &[],
+        layers: &[Data, Decide, Wire, Effect, Run],
+        paths: &["std::env"],
+        but_modules: &["config"],
+        but_paths: &["std::env::args_os"],
+        why: "only the configuration reads the environment",
+    },
+    Ban {
+        modules: &["controllers/link_service"],
+        layers: &[],
+        paths: &["crate::controllers::endpoint"],
+        but_modules: &[],
+        but_paths: &[],
+        why: "link_service and endpoint meet in the custom resource's status only",
+    },
+    Ban {
+        modules: &["controllers/endpoint"],
+        layers: &[],
+        paths: &["crate::controllers::link_service"],
+        but_modules: &[],
+        but_paths: &[],
+        why: "link_service and endpoint meet in the custom resource's status only",
+    },
+];
+
+/// One line for each breach: `src/file.rs:line: what, and why not`.
+pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
+    let read: BTreeMap<&str, Source> = sources
+        .iter()
+        .map(|(file, text)| (file.as_str(), source::read(text)))
+        .collect();
+    let mut found = Vec::new();
+    let named = named(&read);
+    for (file, source) in &read {
+        match named.get(*file) {
+            None => found.push(format!("src/{file}: no `mod` names this file")),
+            // A file for tests only may use what it likes.
+            Some(true) => {}
+            Some(false) => match layer(file) {
+                None => found.push(format!("src/{file}: belongs to no layer; add it to LAYERS")),
+                Some(own) => check(file, own, source, &read, &mut found),
+            },
+        }
+    }
+    found
+}
+
+fn check(
+    file: &str,
+    own: Layer,
+    source: &Source,
+    read: &BTreeMap<&str, Source>,
+    found: &mut Vec<String>,
+) {
+    if own <= Decide {
+        for line in &source.async_lines {
+            found.push(format!(
+                "src/{file}:{line}: async in the {own:?} layer, which waits for nothing"
+            ));
+        }
+    }
+    for (line, field) in &source.log_fields {
+        if !FIELDS.iter().any(|(name, _)| name == field) {
+            found.push(format!(
+                "src/{file}:{line}: logs {field}, which is not among telemetry::FIELDS"
+            ));
+        }
+    }
+    for path in &source.paths {
+        let full = absolute(file, path);
+        let shown = full.join("::");
+        let line = path.line;
+        for ban in BANS {
+            if ban.covers(file, own) && ban.hits(&full) {
+                found.push(format!("src/{file}:{line}: uses {shown}; {}", ban.why));
+            }
+        }
+        if let Some((used, above)) = owner(&full, read)
+            && above > own
+        {
+            found.push(format!(
+                "src/{file}:{line}: uses {shown} of src/{used}; the {own:?} layer must not use the {above:?} layer"
+            ));
+        }
+    }
+}
+
+impl Ban {
+    fn covers(&self, file: &str, layer: Layer) -> bool {
+        let one_of = |modules: &[&str]| modules.iter().any(|module| fits(module, file));
+        (self.layers.contains(&layer) || one_of(self.modules)) && !one_of(self.but_modules)
+    }
+
+    fn hits(&self, path: &[String]) -> bool {
+        let one_of = |paths: &[&str]| paths.iter().any(|wanted| begins(wanted, path));
+        one_of(self.paths) && !one_of(self.but_paths)
+    }
+}
+
+/// Whether `path` is `pattern` or below it; `…::name` fits the end, or what is below it.
+fn begins(pattern: &str, path: &[String]) -> bool {
+    let parts: Vec<&str> = pattern.split("::").collect();
+    match parts.as_slice() {
+        ["…", end @ ..] => path.windows(end.len()).any(|window| window == end),
+        all => path.len() >= all.len() && path[..all.len()] == *all,
+    }
+}
+
+/// Whether `file` is the module, or a part of it.
+fn fits(wanted: &str, file: &str) -> bool {
+    let wanted: Vec<&str> = wanted.split('/').collect();
+    let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
+    let same = |(wanted, part): (&&str, &&str)| *wanted == "*" || wanted == part;
+    parts.len() >= wanted.len() && wanted.iter().zip(&parts).all(same)
+}
+
+fn layer(file: &str) -> Option<Layer> {
+    let fitting = LAYERS.iter().find(|(pattern, _)| fits(pattern, file));
+    fitting.map(|(_, layer)| *layer)
+}
+
+/// The module that a file is: `azure/auth/mod.rs` is `azure`, `auth`.
+fn module(file: &str) -> Vec<String> {
+    let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
+    let parts = match parts.as_slice() {
+        [before @ .., "mod"] => before,
+        ["main" | "lib"] => &[],
+        all => all,
+    };
+    parts.iter().map(|part| (*part).to_owned()).collect()
+}
+
+/// The path from the crate's root or from another crate.
+fn absolute(file: &str, path: &Path) -> Vec<String> {
+    let mut base = module(file);
+    let mut rest = path.segments.as_slice();
+    match rest.first().map(String::as_str) {
+        Some("hyperlink") => return [&["crate".to_owned()], &rest[1..]].concat(),
+        Some("self" | "super") => {}
+        _ => return rest.to_vec(),
+    }
+    while let Some(first) = rest.first() {
+        match first.as_str() {
+            "self" => {}
+            "super" => {
+                base.pop();
+            }
+            _ => break,
+        }
+        rest = &rest[1..];
+    }
+    [&["crate".to_owned()], base.as_slice(), rest].concat()
+}
+
+/// The file that a path of this crate leads to, and its layer.
+fn owner<'a>(path: &[String], read: &BTreeMap<&'a str, Source>) -> Option<(&'a str, Layer)> {
+    let inside = path.strip_prefix(&["crate".to_owned()])?;
+    (1..=inside.len()).rev().find_map(|length| {
+        let stem = inside[..length].join("/");
+        let candidates = [format!("{stem}.rs"), format!("{stem}/mod.rs")];
+        let (file, _) = candidates
+            .iter()
+            .find_map(|candidate| read.get_key_value(candidate.as_str()))?;
+        layer(file).map(|layer| (*file, layer))
+    })
+}
+
+/// The files that are reached from the roots, and whether only as tests.
+fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
+    let mut reached = BTreeMap::new();
+    let mut open: Vec<(&str, bool)> = ["lib.rs", "main.rs"].map(|root| (root, false)).to_vec();
+    let mut seen = BTreeSet::new();
+    while let Some((file, for_tests)) = open.pop() {
+        let Some((file, source)) = read.get_key_value(file) else {
+            continue;
+        };
+        if !seen.insert((*file, for_tests)) {
+            continue;
+        }
+        let only_tests = reached.entry(*file).or_insert(true);
+        *only_tests &= for_tests;
+        for (name, test) in &source.modules {
+            let stem = [module(file).as_slice(), std::slice::from_ref(name)]
+                .concat()
+                .join("/");
+            for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs")] {
+                if let Some((child, _)) = read.get_key_value(candidate.as_str()) {
+                    open.push((*child, for_tests || *test));
+                }
+            }
+        }
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIB: &str = "pub mod api;\npub mod azure;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
+    const AZURE: &str =
+        "pub mod error;\npub mod plan;\npub mod client;\npub mod execute;\npub mod ports;";
+    const CONTROLLERS: &str = "pub mod endpoint;\npub mod link_service;\nmod frame;";
+
+    /// A small tree that keeps the rules, with one file replaced or added.
+    fn with(file: &str, text: &str) -> Vec<String> {
+        let tree = [
+            ("lib.rs", LIB),
+            (
+                "main.rs",
+                "mod cli;\nuse hyperlink::config;\nfn main() { let _ = std::env::args_os(); }",
+            ),
+            (
+                "cli.rs",
+                "use clap::Command;\nuse hyperlink::config::Config;",
+            ),
+            ("api/mod.rs", "use kube::CustomResource;"),
+            ("azure/mod.rs", AZURE),
+            ("azure/plan.rs", "use super::error;"),
+            (
+                "azure/client.rs",
+                "use tokio::time;\nuse crate::azure::plan::Step;",
+            ),
+            ("azure/error.rs", ""),
+            ("azure/execute.rs", "use super::{client, plan};"),
+            ("azure/ports.rs", ""),
+            ("config/mod.rs", "fn f() { std::env::var(\"X\") }"),
+            ("metrics/mod.rs", "use crate::api::Role;"),
+            ("observer/mod.rs", "mod decide;\nuse kube::Api;"),
+            ("observer/decide.rs", "use crate::api::Role;"),
+            ("controllers/mod.rs", CONTROLLERS),
+            ("controllers/frame.rs", "use kube::Client;"),
+            (
+                "controllers/endpoint/mod.rs",
+                "mod plan;\n#[cfg(test)]\nmod tests;",
+            ),
+            (
+                "controllers/endpoint/tests.rs",
+                "async fn f() { std::env::var(\"X\"); crate::config::resolve() }",
+            ),
+            (
+                "controllers/endpoint/plan.rs",
+                "use crate::azure::plan::Plan;",
+            ),
+            ("controllers/link_service/mod.rs", "use super::frame;"),
+        ];
+        let mut sources: BTreeMap<String, String> = tree
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into();
+        sources.insert(file.to_owned(), text.to_owned());
+        violations(&sources)
+    }
+
+    #[test]
+    fn a_tree_that_keeps_the_rules_has_no_violation() {
+        assert_eq!(with("azure/ports.rs", ""), Vec::<String>::new());
+    }
+
+    #[rstest::rstest]
+    #[case::io_in_a_decision(
+        "azure/plan.rs",
+        "\nuse tokio::time;",
+        "src/azure/plan.rs:2: uses tokio::time; data and decisions do no I/O"
+    )]
+    #[case::io_in_data(
+        "api/mod.rs",
+        "use kube::{CustomResource, Api};",
+        "src/api/mod.rs:1: uses kube::Api; data and decisions do no I/O"
+    )]
+    #[case::clock_in_a_decision(
+        "observer/decide.rs",
+        "fn f() { jiff::Timestamp::now() }",
+        "src/observer/decide.rs:1: uses jiff::Timestamp::now; data and decisions have no clock: the time comes in as a value"
+    )]
+    #[case::log_in_a_decision(
+        "controllers/endpoint/plan.rs",
+        "fn f() { tracing::info!(\"x\") }",
+        "src/controllers/endpoint/plan.rs:1: uses tracing::info; data and decisions do not log"
+    )]
+    #[case::async_in_a_decision(
+        "azure/plan.rs",
+        "pub async fn f() {}",
+        "src/azure/plan.rs:1: async in the Decide layer, which waits for nothing"
+    )]
+    #[case::decision_uses_the_wire(
+        "azure/plan.rs",
+        "use super::client::Client;",
+        "src/azure/plan.rs:1: uses crate::azure::client::Client of src/azure/client.rs; the Decide layer must not use the Wire layer"
+    )]
+    #[case::decision_uses_its_own_controller(
+        "controllers/endpoint/plan.rs",
+        "use super::Facts;",
+        "src/controllers/endpoint/plan.rs:1: uses crate::controllers::endpoint::Facts of src/controllers/endpoint/mod.rs; the Decide layer must not use the Effect layer"
+    )]
+    #[case::effect_reads_flags(
+        "controllers/frame.rs",
+        "use crate::{api::Role, config::Config};",
+        "src/controllers/frame.rs:1: uses crate::config::Config of src/config/mod.rs; the Effect layer must not use the Run layer"
+    )]
+    #[case::effect_reads_environment(
+        "controllers/frame.rs",
+        "fn f() { std::env::var(\"X\") }",
+        "src/controllers/frame.rs:1: uses std::env::var; only the configuration reads the environment"
+    )]
+    #[case::main_reads_environment(
+        "main.rs",
+        "mod cli;\nuse std::env;",
+        "src/main.rs:2: uses std::env; only the configuration reads the environment"
+    )]
+    #[case::azure_knows_kubernetes(
+        "azure/execute.rs",
+        "use kube::Api;",
+        "src/azure/execute.rs:1: uses kube::Api; src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate"
+    )]
+    #[case::azure_knows_us(
+        "azure/execute.rs",
+        "use super::super::api::Role;",
+        "src/azure/execute.rs:1: uses crate::api::Role; src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate"
+    )]
+    #[case::metrics_know_the_custom_resource(
+        "metrics/mod.rs",
+        "use crate::api::AzurePrivateLinkService;",
+        "src/metrics/mod.rs:1: uses crate::api::AzurePrivateLinkService; the wire knows no Kubernetes and no custom resource"
+    )]
+    #[case::one_controller_knows_the_other(
+        "controllers/link_service/mod.rs",
+        "use super::endpoint::X;",
+        "src/controllers/link_service/mod.rs:1: uses crate::controllers::endpoint::X; link_service and endpoint meet in the custom resource's status only"
+    )]
+    #[case::flags_below_the_top(
+        "controllers/frame.rs",
+        "#[derive(clap::Args)] struct A;",
+        "src/controllers/frame.rs:1: uses clap::Args; only the top layer knows flags"
+    )]
+    #[case::a_log_field_of_its_own(
+        "controllers/frame.rs",
+        "fn f() { tracing::info!(colour = 1, \"x\") }",
+        "src/controllers/frame.rs:1: logs colour, which is not among telemetry::FIELDS"
+    )]
+    #[case::a_file_that_nobody_names(
+        "azure/throttle.rs",
+        "",
+        "src/azure/throttle.rs: no `mod` names this file"
+    )]
+    fn a_breach_is_found(#[case] file: &str, #[case] text: &str, #[case] expected: &str) {
+        assert_eq!(with(file, text), [expected]);
+    }
+
+    #[test]
+    fn a_file_without_a_layer_is_found() {
+        let lib = format!("{LIB}\npub mod helpers;");
+        let mut sources = BTreeMap::from([("lib.rs".to_owned(), lib)]);
+        sources.insert("helpers.rs".to_owned(), String::new());
+        assert_eq!(
+            violations(&sources),
+            ["src/helpers.rs: belongs to no layer; add it to LAYERS"]
+        );
+    }
+}
