@@ -84,7 +84,10 @@ impl Kind for Links {
         // What is no VNet's id is refused for that, not for a missing permission.
         let sent = call.body["properties"]["virtualNetwork"]["id"].as_str();
         let id = sent.filter(|id| check_vnet_id(id).is_ok());
-        let scope = |id: &str| LinkedScope { id: id.to_owned(), action: "Microsoft.Network/virtualNetworks/join/action" };
+        let scope = |id: &str| LinkedScope {
+            id: id.to_owned(),
+            action: "Microsoft.Network/virtualNetworks/join/action",
+        };
         id.map(scope).into_iter().collect()
     }
 
