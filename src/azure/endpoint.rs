@@ -24,8 +24,6 @@ pub struct Endpoint {
     pub subnet: ResourceId,
     /// The alias of the link service; none while that is not known or no longer wanted.
     pub alias: Option<String>,
-    /// The alias that this endpoint was connected to before, if known: an endpoint there is ours too.
-    pub previous_alias: Option<String>,
     /// What the owner of the link service reads with the request.
     pub request_message: &'static str,
 }
@@ -97,8 +95,8 @@ impl Endpoint {
         id_at(current, "/properties/subnet/id").as_ref() == Some(&self.subnet)
     }
 
-    fn leads_to(&self, current: &Value, alias: Option<&String>) -> bool {
-        matches!((target(current), alias), (Some(found), Some(alias)) if same(found, alias))
+    fn leads_to_ours(&self, current: &Value) -> bool {
+        matches!((target(current), &self.alias), (Some(found), Some(alias)) if same(found, alias))
     }
 }
 
@@ -112,15 +110,13 @@ impl Resource for Endpoint {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        let to_ours =
-            || self.leads_to(current, self.alias.as_ref()) || self.leads_to(current, self.previous_alias.as_ref());
-        self.marks.prove(current) || (self.in_our_subnet(current) && to_ours())
+        self.marks.prove(current) || (self.in_our_subnet(current) && self.leads_to_ours(current))
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
         let rules = [
-            (!self.leads_to(current, self.alias.as_ref()), "privateLinkServiceId"),
+            (!self.leads_to_ours(current), "privateLinkServiceId"),
             (!self.in_our_subnet(current), "subnet"),
             (dead, "privateLinkServiceConnectionState"),
         ];
@@ -172,7 +168,6 @@ mod tests {
             },
             subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/guest")).unwrap(),
             alias: Some(ALIAS.into()),
-            previous_alias: None,
             request_message: "hello",
         }
     }
@@ -220,13 +215,6 @@ mod tests {
             ..wanted()
         };
         assert!(!other.ours(&body));
-        assert!(
-            Endpoint {
-                previous_alias: Some(ALIAS.into()),
-                ..other
-            }
-            .ours(&body)
-        );
     }
 
     #[test]

@@ -35,7 +35,9 @@ impl Inventory {
         if let Some(list) = self.recent(&scope, max_age) {
             return Ok(list);
         }
-        let group_part = group.map(|group| format!("/resourceGroups/{group}")).unwrap_or_default();
+        let group_part = group
+            .map(|group| format!("/resourceGroups/{group}"))
+            .unwrap_or_default();
         let path = format!("/subscriptions/{subscription}{group_part}/providers/Microsoft.Network/loadBalancers");
         let bodies = client.list(pass, Kind::LoadBalancer, subscription, &path).await?;
         let list = internal_frontends(&bodies);
@@ -46,6 +48,8 @@ impl Inventory {
 
     fn recent(&self, scope: &Scope, max_age: Duration) -> Option<Vec<Frontend>> {
         let all = self.frontends.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(scope).filter(|(seen, _)| seen.elapsed() < max_age).map(|(_, list)| list.clone())
+        all.get(scope)
+            .filter(|(seen, _)| seen.elapsed() < max_age)
+            .map(|(_, list)| list.clone())
     }
 }

@@ -44,6 +44,13 @@ impl Facts {
         self.looks.get(id).ok_or_else(|| vec![Need::Look(kind, id.clone())])
     }
 
+    /// Says at once what of several resources has not been seen yet.
+    pub fn looks(&self, wanted: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
+        let missing = wanted.iter().filter(|(_, id)| !self.looks.contains_key(id));
+        let needs: Needs = missing.map(|(kind, id)| Need::Look(*kind, (*id).clone())).collect();
+        if needs.is_empty() { Ok(()) } else { Err(needs) }
+    }
+
     /// The internal frontends in a scope.
     pub fn frontends(
         &self,
@@ -51,7 +58,9 @@ impl Facts {
         group: Option<&str>,
     ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
         let key = (subscription.clone(), group.map(str::to_owned));
-        self.frontends.get(&key).ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
+        self.frontends
+            .get(&key)
+            .ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
     }
 
     /// What is inside a zone.
@@ -59,4 +68,16 @@ impl Facts {
         let key = (kind, zone.clone());
         self.inside.get(&key).ok_or_else(|| vec![Need::Inside(key.0, key.1)])
     }
+}
+
+/// The results of several independent decisions, or what any of them still need, together.
+pub fn together<T>(results: impl IntoIterator<Item = Result<T, Needs>>) -> Result<Vec<T>, Needs> {
+    let (mut decided, mut needs) = (Vec::new(), Needs::new());
+    for result in results {
+        match result {
+            Ok(one) => decided.push(one),
+            Err(more) => needs.extend(more),
+        }
+    }
+    if needs.is_empty() { Ok(decided) } else { Err(needs) }
 }

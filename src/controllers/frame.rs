@@ -46,7 +46,10 @@ impl PassError {
 
 /// Bounds the time of one Kubernetes call.
 pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, PassError> {
-    tokio::time::timeout(PATIENCE, call).await.map_err(|_| PassError::Timeout)?.map_err(PassError::Kube)
+    tokio::time::timeout(PATIENCE, call)
+        .await
+        .map_err(|_| PassError::Timeout)?
+        .map_err(PassError::Kube)
 }
 
 /// What came of a decision.
@@ -75,7 +78,9 @@ pub async fn carry_out<X>(
     let mut rounds = 0;
     loop {
         let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
-        let plan = Plan { steps: decision.steps.clone() };
+        let plan = Plan {
+            steps: decision.steps.clone(),
+        };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
         if execute::doubt_remembered(&plan, &cx.memory, began) {
             written.iter().for_each(|id| drop(facts.looks.remove(id)));
@@ -88,9 +93,18 @@ pub async fn carry_out<X>(
         }
         let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
         rounds += 1;
-        let came_to_rest = plan.steps.iter().zip(&done).any(|(step, done)| step.writes() && *done == Done::Settled);
+        let came_to_rest = plan
+            .steps
+            .iter()
+            .zip(&done)
+            .any(|(step, done)| step.writes() && *done == Done::Settled);
         if !came_to_rest || rounds == ROUNDS {
-            return Ok(Outcome { decision, extra, done, cr });
+            return Ok(Outcome {
+                decision,
+                extra,
+                done,
+                cr,
+            });
         }
         written.iter().for_each(|id| drop(facts.looks.remove(id)));
         facts.inside.clear();
@@ -146,7 +160,10 @@ async fn patch_object(
     cr: &AzurePrivateLinkService,
     patch: &serde_json::Value,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let params = PatchParams { field_manager: Some(field_manager(cx.role)), ..PatchParams::default() };
+    let params = PatchParams {
+        field_manager: Some(field_manager(cx.role)),
+        ..PatchParams::default()
+    };
     let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
     cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
     Ok(patched)
@@ -160,12 +177,19 @@ pub async fn write_status(
 ) -> Result<AzurePrivateLinkService, PassError> {
     let manager = Some(field_manager(cx.role));
     if let Some(patch) = fields_patch(&cr, report) {
-        let params = PatchParams { field_manager: manager.clone(), ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: manager.clone(),
+            ..PatchParams::default()
+        };
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
     if let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
-        let params = PatchParams { field_manager: manager, force: true, ..PatchParams::default() };
+        let params = PatchParams {
+            field_manager: manager,
+            force: true,
+            ..PatchParams::default()
+        };
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
@@ -191,5 +215,9 @@ fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
 pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
     let resources = cx.memory.next_look(decision.steps.iter().map(|step| &step.id));
     let rest = resources.map(|due| due.saturating_duration_since(now));
-    [rest, decision.again, Some(cx.resync)].into_iter().flatten().min().unwrap_or(cx.resync)
+    [rest, decision.again, Some(cx.resync)]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(cx.resync)
 }

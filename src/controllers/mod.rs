@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod decision;
+pub mod endpoint;
 pub mod facts;
 pub mod frame;
 pub mod identity;
@@ -11,3 +12,4 @@ pub mod observe;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod watch;

@@ -29,7 +29,11 @@ pub async fn until_decided<T>(
 }
 
 async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
-    let looker = Looker { client: &cx.arm, memory: &cx.memory, pass };
+    let looker = Looker {
+        client: &cx.arm,
+        memory: &cx.memory,
+        pass,
+    };
     let looks = needs.iter().filter_map(|need| match need {
         Need::Look(kind, id) => Some((*kind, id.clone())),
         _ => None,
@@ -42,12 +46,22 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
             Need::Frontends(subscription, group) => {
                 // A list that shows the wanted frontend may be as old as any other look; one that does not is read again.
                 let age = if facts.searching { JUST_NOW } else { cx.resync * 4 / 5 };
-                let found = cx.inventory.frontends(&cx.arm, pass, &subscription, group.as_deref(), age).await;
+                let found = cx
+                    .inventory
+                    .frontends(&cx.arm, pass, &subscription, group.as_deref(), age)
+                    .await;
                 facts.frontends.insert((subscription, group), found);
             }
             Need::Inside(kind, zone) => {
-                let part = if kind == Kind::Record { "ALL" } else { "virtualNetworkLinks" };
-                let found = cx.arm.list(pass, kind, zone.subscription(), &format!("{zone}/{part}")).await;
+                let part = if kind == Kind::Record {
+                    "ALL"
+                } else {
+                    "virtualNetworkLinks"
+                };
+                let found = cx
+                    .arm
+                    .list(pass, kind, zone.subscription(), &format!("{zone}/{part}"))
+                    .await;
                 facts.inside.insert((kind, zone), found);
             }
         }

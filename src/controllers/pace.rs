@@ -29,12 +29,21 @@ impl Pacer {
     pub fn early(&self, uid: &str, fingerprint: &str, now: Instant) -> Option<Duration> {
         let paces = self.paces();
         let pace = paces.get(uid).filter(|pace| pace.fingerprint == fingerprint)?;
-        pace.not_before.checked_duration_since(now).filter(|rest| !rest.is_zero())
+        pace.not_before
+            .checked_duration_since(now)
+            .filter(|rest| !rest.is_zero())
     }
 
     /// A pass has ended; the next is due after `wait`, or when the fingerprint changes.
     pub fn ended(&self, uid: &str, fingerprint: String, wait: Duration, now: Instant) {
-        self.paces().insert(uid.to_owned(), Pace { fingerprint, not_before: now + wait, failures: 0 });
+        self.paces().insert(
+            uid.to_owned(),
+            Pace {
+                fingerprint,
+                not_before: now + wait,
+                failures: 0,
+            },
+        );
     }
 
     /// A pass has failed; gives how long to wait, longer each time.
@@ -42,7 +51,14 @@ impl Pacer {
         let mut paces = self.paces();
         let failures = paces.get(uid).map_or(0, |pace| pace.failures).saturating_add(1);
         let wait = Duration::from_secs(1_u64 << (failures - 1).min(6)).min(MOST);
-        paces.insert(uid.to_owned(), Pace { fingerprint: fingerprint.to_owned(), not_before: now + wait, failures });
+        paces.insert(
+            uid.to_owned(),
+            Pace {
+                fingerprint: fingerprint.to_owned(),
+                not_before: now + wait,
+                failures,
+            },
+        );
         wait
     }
 

@@ -31,14 +31,23 @@ pub fn field_manager(role: Role) -> String {
 pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
     let current = serde_json::to_value(&cr.status).unwrap_or_default();
     let differs = |(name, want): &(&String, &Value)| current.get(name.as_str()).unwrap_or(&Value::Null) != *want;
-    let fields: Map<String, Value> =
-        report.fields.iter().filter(differs).map(|(name, want)| (name.clone(), want.clone())).collect();
-    (!fields.is_empty()).then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
+    let fields: Map<String, Value> = report
+        .fields
+        .iter()
+        .filter(differs)
+        .map(|(name, want)| (name.clone(), want.clone()))
+        .collect();
+    (!fields.is_empty())
+        .then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
 }
 
 /// The server-side apply of the role's conditions, if more than time differs.
 pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Timestamp) -> Option<Value> {
-    let current: &[Condition] = cr.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let current: &[Condition] = cr
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
     let own = conditions::merge(current, report.conditions.clone(), now);
     if own.is_empty() || conditions::stands(current, &own) {
         return None;
@@ -60,11 +69,20 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role) -> String {
         Role::Ho => ConditionType::owned_by(Role::Ho).any(|own| own.as_str() == c.type_),
         Role::Cpo => true,
     };
-    let conditions: Vec<Value> =
-        status.conditions.iter().filter(heeded).map(|c| json!([c.type_, c.status, c.reason, c.message])).collect();
+    let conditions: Vec<Value> = status
+        .conditions
+        .iter()
+        .filter(heeded)
+        .map(|c| json!([c.type_, c.status, c.reason, c.message]))
+        .collect();
     let meta = &cr.metadata;
     let guest = (role == Role::Cpo).then(|| {
-        json!([status.private_endpoint_id, status.private_endpoint_ip, status.private_dns_zone_id, status.dns_zone_name])
+        json!([
+            status.private_endpoint_id,
+            status.private_endpoint_ip,
+            status.private_dns_zone_id,
+            status.dns_zone_name
+        ])
     });
     json!([
         meta.uid,
@@ -96,27 +114,45 @@ mod tests {
 
     fn report() -> Report {
         let condition = NewCondition::fails(ConditionType::AzurePLSCreated, Reason::Provisioning, "wait", Some(1));
-        let fields = Map::from_iter([("privateLinkServiceID".to_owned(), json!("id")), ("privateLinkServiceAlias".to_owned(), Value::Null)]);
-        Report { conditions: vec![condition], fields }
+        let fields = Map::from_iter([
+            ("privateLinkServiceID".to_owned(), json!("id")),
+            ("privateLinkServiceAlias".to_owned(), Value::Null),
+        ]);
+        Report {
+            conditions: vec![condition],
+            fields,
+        }
     }
 
     #[test]
     fn nothing_is_written_when_only_time_differs() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let first = cr(json!({"dnsZoneName": "a.b"}));
-        assert_eq!(fields_patch(&first, &report()).unwrap()["status"], json!({"privateLinkServiceID": "id"}));
+        assert_eq!(
+            fields_patch(&first, &report()).unwrap()["status"],
+            json!({"privateLinkServiceID": "id"})
+        );
         let applied = conditions_patch(&first, &report(), now).unwrap();
         let second = cr(json!({"privateLinkServiceID": "id", "conditions": applied["status"]["conditions"]}));
         assert_eq!(fields_patch(&second, &report()), None);
-        assert_eq!(conditions_patch(&second, &report(), "2027-01-01T00:00:00Z".parse().unwrap()), None);
+        assert_eq!(
+            conditions_patch(&second, &report(), "2027-01-01T00:00:00Z".parse().unwrap()),
+            None
+        );
     }
 
     #[test]
     fn patches_are_guarded_by_the_version_that_was_read() {
         let now = Timestamp::UNIX_EPOCH;
         let cr = cr(json!({"dnsZoneName": "a.b"}));
-        assert_eq!(fields_patch(&cr, &report()).unwrap()["metadata"]["resourceVersion"], "7");
-        assert_eq!(conditions_patch(&cr, &report(), now).unwrap()["metadata"]["resourceVersion"], "7");
+        assert_eq!(
+            fields_patch(&cr, &report()).unwrap()["metadata"]["resourceVersion"],
+            "7"
+        );
+        assert_eq!(
+            conditions_patch(&cr, &report(), now).unwrap()["metadata"]["resourceVersion"],
+            "7"
+        );
     }
 
     #[test]

@@ -36,29 +36,50 @@ pub struct Ended {
 impl Ended {
     /// All is as wanted.
     pub fn settled(cr: AzurePrivateLinkService, wait: Duration) -> Self {
-        Self { cr, wait, result: PassResult::Settled, released: false }
+        Self {
+            cr,
+            wait,
+            result: PassResult::Settled,
+            released: false,
+        }
     }
 
     /// Something is under way or waited for.
     pub fn waiting(cr: AzurePrivateLinkService, wait: Duration) -> Self {
-        Self { cr, wait, result: PassResult::Waiting, released: false }
+        Self {
+            cr,
+            wait,
+            result: PassResult::Waiting,
+            released: false,
+        }
     }
 
     /// Not as wanted yet, for what the decision and its outcome say.
     pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, done: &[Done]) -> Self {
         let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
-        let refused = decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.foreign());
+        let refused =
+            decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.foreign());
         let result = match (failed, refused) {
             (true, _) => PassResult::Failed,
             (_, true) => PassResult::Refused,
             _ => PassResult::Waiting,
         };
-        Self { cr, wait, result, released: false }
+        Self {
+            cr,
+            wait,
+            result,
+            released: false,
+        }
     }
 
     /// The finalizer is gone.
     pub fn released(cr: AzurePrivateLinkService) -> Self {
-        Self { cr, wait: Duration::ZERO, result: PassResult::Settled, released: true }
+        Self {
+            cr,
+            wait: Duration::ZERO,
+            result: PassResult::Settled,
+            released: true,
+        }
     }
 }
 
@@ -99,14 +120,21 @@ pub struct Runner<R> {
 impl<R: Reconciler> Runner<R> {
     /// With a fresh pace.
     pub fn new(reconciler: R, cx: Arc<Context>, label: Label) -> Self {
-        Self { reconciler, cx, label, pacer: Pacer::default() }
+        Self {
+            reconciler,
+            cx,
+            label,
+            pacer: Pacer::default(),
+        }
     }
 
     async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, PassError> {
         let pass = Pass::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %pass.correlation);
-        let guarded = AssertUnwindSafe(self.guarded(&namespace, &name, pass)).catch_unwind().instrument(span);
+        let guarded = AssertUnwindSafe(self.guarded(&namespace, &name, pass))
+            .catch_unwind()
+            .instrument(span);
         match guarded.await {
             Ok(action) => Ok(action),
             Err(_) => {
@@ -146,7 +174,9 @@ impl<R: Reconciler> Runner<R> {
     ) -> Result<Action, PassError> {
         // The cache may lag behind our own last write.
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
-        let Some(cr) = within(api.get_opt(name)).await? else { return Ok(Action::await_change()) };
+        let Some(cr) = within(api.get_opt(name)).await? else {
+            return Ok(Action::await_change());
+        };
         *uid = cr.uid().unwrap_or_default();
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
         let whole = |cr: &AzurePrivateLinkService| format!("{} {surroundings}", fingerprint(cr, self.cx.role));
@@ -175,14 +205,17 @@ pub async fn run<R: Reconciler>(
     stop: CancellationToken,
 ) {
     let config = kube::runtime::controller::Config::default().concurrency(concurrency);
-    let passes = controller.with_config(config).graceful_shutdown_on(stop.cancelled_owned()).run(
-        |cr, runner| Runner::reconcile(runner, cr),
-        |_, error, _| {
-            tracing::error!(%error, "pass failed");
-            Action::requeue(Duration::from_secs(10))
-        },
-        runner,
-    );
+    let passes = controller
+        .with_config(config)
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(
+            |cr, runner| Runner::reconcile(runner, cr),
+            |_, error, _| {
+                tracing::error!(%error, "pass failed");
+                Action::requeue(Duration::from_secs(10))
+            },
+            runner,
+        );
     passes
         .for_each(async |result| {
             if let Err(error) = result {

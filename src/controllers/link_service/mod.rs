@@ -33,7 +33,10 @@ pub struct LinkServiceController {
 impl LinkServiceController {
     /// With the operator's settings.
     pub fn new(settings: plan::Settings) -> Self {
-        Self { settings, refused: Mutex::default() }
+        Self {
+            settings,
+            refused: Mutex::default(),
+        }
     }
 
     async fn build(
@@ -44,13 +47,24 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
-        let known = cr.status.as_ref().is_some_and(|s| s.private_link_service_alias.is_some());
-        let facts = Facts { searching: !known, ..Facts::default() };
+        let known = cr
+            .status
+            .as_ref()
+            .is_some_and(|s| s.private_link_service_alias.is_some());
+        let facts = Facts {
+            searching: !known,
+            ..Facts::default()
+        };
         let refused = self.refused(&uid);
         let outcome = frame::carry_out(cx, pass, cr, facts, |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
-        let Outcome { decision, extra: found, done, cr } = outcome.await?;
+        let Outcome {
+            decision,
+            extra: found,
+            done,
+            cr,
+        } = outcome.await?;
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if let Some(prefix) = overlapping(&decision.steps, &done) {
             self.refuse(&uid, prefix);
@@ -63,7 +77,11 @@ impl LinkServiceController {
         let report = status::after_build(&cr, &decision, &found, &done);
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
         let cr = frame::write_status(cx, cr, &report).await?;
-        Ok(if settled { run::Ended::settled(cr, wait) } else { run::Ended::unsettled(cr, wait, &decision, &done) })
+        Ok(if settled {
+            run::Ended::settled(cr, wait)
+        } else {
+            run::Ended::unsettled(cr, wait, &decision, &done)
+        })
     }
 
     async fn teardown(

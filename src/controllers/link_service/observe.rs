@@ -16,7 +16,7 @@ use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
-pub async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
+pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = control_plane(cx, cr, &namespace).await?;
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
@@ -24,13 +24,23 @@ pub async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<
         Err(problem) => (Err(problem), None),
         Ok(cluster) => {
             let hosted = hosted_cluster(cx, &cluster).await?;
-            let paused = hosted.as_ref().and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now()));
-            (identity::agree(&namespace, &cluster, hosted.as_ref(), control_plane.as_ref()), paused)
+            let paused = hosted
+                .as_ref()
+                .and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now()));
+            (
+                identity::agree(&namespace, &cluster, hosted.as_ref(), control_plane.as_ref()),
+                paused,
+            )
         }
     };
     let service = service(cx, cr, &namespace, control_plane.as_ref()).await?;
     let sibling_stays = cr.metadata.deletion_timestamp.is_some() && sibling_stays(cx, cr, &namespace).await?;
-    Ok(Surroundings { identity, paused, service, sibling_stays })
+    Ok(Surroundings {
+        identity,
+        paused,
+        service,
+        sibling_stays,
+    })
 }
 
 async fn hosted_cluster(cx: &Context, cluster: &ClusterRef) -> Result<Option<HostedCluster>, PassError> {
@@ -44,11 +54,17 @@ async fn control_plane(
     cr: &AzurePrivateLinkService,
     namespace: &str,
 ) -> Result<Option<HostedControlPlane>, PassError> {
-    let Some(owner) = cr.owner_references().iter().find(|owner| owner.kind == "HostedControlPlane") else {
+    let Some(owner) = cr
+        .owner_references()
+        .iter()
+        .find(|owner| owner.kind == "HostedControlPlane")
+    else {
         return Ok(None);
     };
     let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), namespace);
-    Ok(within(api.get_opt(&owner.name)).await?.filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
+    Ok(within(api.get_opt(&owner.name))
+        .await?
+        .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
 }
 
 async fn service(
@@ -58,12 +74,22 @@ async fn service(
     control_plane: Option<&HostedControlPlane>,
 ) -> Result<Option<ServiceFacts>, PassError> {
     let api: Api<Service> = Api::namespaced(cx.kube.clone(), namespace);
-    let Some(service) = within(api.get_opt(&cr.name_any())).await? else { return Ok(None) };
+    let Some(service) = within(api.get_opt(&cr.name_any())).await? else {
+        return Ok(None);
+    };
     let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
     let owned = owner.is_some_and(|uid| service.owner_references().iter().any(|reference| &reference.uid == uid));
-    let ingress = service.status.and_then(|s| s.load_balancer).and_then(|b| b.ingress).unwrap_or_default();
+    let ingress = service
+        .status
+        .and_then(|s| s.load_balancer)
+        .and_then(|b| b.ingress)
+        .unwrap_or_default();
     let addresses = ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect();
-    Ok(Some(ServiceFacts { uid: service.metadata.uid.unwrap_or_default(), owned, addresses }))
+    Ok(Some(ServiceFacts {
+        uid: service.metadata.uid.unwrap_or_default(),
+        owned,
+        addresses,
+    }))
 }
 
 /// Whether another custom resource of the same control plane stays, and with it what both use.
@@ -78,9 +104,20 @@ async fn sibling_stays(cx: &Context, cr: &AzurePrivateLinkService, namespace: &s
 }
 
 /// What of the surroundings can wake a pass, as one text.
-pub fn fingerprint(around: &Surroundings) -> String {
+pub(super) fn fingerprint(around: &Surroundings) -> String {
     let problem = |p: &Problem| (p.reason.as_str(), p.message.clone());
-    let identity = around.identity.as_ref().map(|i| (&i.name, &i.cluster_id, &i.infra_id)).map_err(problem);
-    let service = around.service.as_ref().map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
-    format!("{identity:?} {:?} {service:?} {}", around.paused.is_some(), around.sibling_stays)
+    let identity = around
+        .identity
+        .as_ref()
+        .map(|i| (&i.name, &i.cluster_id, &i.infra_id))
+        .map_err(problem);
+    let service = around
+        .service
+        .as_ref()
+        .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
+    format!(
+        "{identity:?} {:?} {service:?} {}",
+        around.paused.is_some(),
+        around.sibling_stays
+    )
 }

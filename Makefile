@@ -1,0 +1,30 @@
+# The recipes' names; the work is in cargo and hack/.
+.PHONY: build demo test check fmt generate bench
+
+CARGO ?= cargo
+
+build: ## everything, as `demo` and the tests use it
+	$(CARGO) build --locked --workspace
+
+test: ## every test: units, simulator, end to end
+	hack/testenv/build >/dev/null
+	$(CARGO) test --locked --workspace --no-fail-fast -- --show-output
+
+check: ## format, lints, documentation, licences and sources, generated files
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
+	hack/cargo-deny --locked --workspace check bans licenses sources
+	hack/verify-generated
+
+fmt:
+	$(CARGO) fmt --all
+
+generate: ## the generated files, in place
+	hack/generate
+
+demo: ## one cluster's life on the shipped binary: PRESET=fast|recorded, KEEP=1
+	$(CARGO) run --quiet --locked --release --package e2e --bin demo
+
+bench: ## the figures; PRESET=recorded
+	$(CARGO) run --quiet --locked --release --package e2e --bin bench

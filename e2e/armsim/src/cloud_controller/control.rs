@@ -1,0 +1,226 @@
+//! Calls to the simulator's control face, as the cloud controller needs them.
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use serde_json::{Value, json};
+
+/// One call may take this long.
+const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// A call to the control face that did not do what it was for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ControlError {
+    /// No answer.
+    #[error("control face does not answer: {0}")]
+    Unreachable(String),
+    /// An answer that is not success.
+    #[error("control face answered {0}: {1}")]
+    Refused(StatusCode, String),
+}
+
+/// The control face at one address.
+pub(crate) struct Control {
+    base: String,
+    client: Client<HttpConnector, Full<Bytes>>,
+}
+
+impl Control {
+    pub(crate) fn new(base: &str) -> Self {
+        Self {
+            base: base.trim_end_matches('/').to_owned(),
+            client: Client::builder(TokioExecutor::new()).build_http(),
+        }
+    }
+
+    /// All resources whose id starts like this.
+    pub(crate) async fn list(&self, prefix: &str) -> Result<Vec<Value>, ControlError> {
+        let list = self
+            .call(
+                Method::GET,
+                &format!("/resources?{}", query(&[("prefix", prefix)])),
+                None,
+            )
+            .await?;
+        Ok(serde_json::from_value(list).unwrap_or_default())
+    }
+
+    /// The resource of this id and nothing below it.
+    pub(crate) async fn get(&self, id: &str) -> Result<Option<Value>, ControlError> {
+        let is_it = |resource: &Value| {
+            resource["id"]
+                .as_str()
+                .is_some_and(|found| found.eq_ignore_ascii_case(id))
+        };
+        Ok(self.list(id).await?.into_iter().find(is_it))
+    }
+
+    /// Creates or replaces a resource.
+    pub(crate) async fn put(&self, id: &str, resource: &Value) -> Result<(), ControlError> {
+        self.call(Method::PUT, &format!("/resources{id}"), Some(resource))
+            .await
+            .map(drop)
+    }
+
+    /// Says what stands behind a frontend; nothing when `name` is absent.
+    pub(crate) async fn stand_behind(
+        &self,
+        load_balancer: &str,
+        frontend: &str,
+        name: Option<&str>,
+    ) -> Result<(), ControlError> {
+        let Some(name) = name else {
+            let path = format!(
+                "/services?{}",
+                query(&[("load_balancer", load_balancer), ("frontend", frontend)])
+            );
+            return self.call(Method::DELETE, &path, None).await.map(drop);
+        };
+        let body = json!({"load_balancer": load_balancer, "frontend": frontend, "name": name});
+        self.call(Method::PUT, "/services", Some(&body))
+            .await
+            .map(drop)
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ControlError> {
+        let unreachable = |error: String| ControlError::Unreachable(error);
+        let bytes = body.map(Value::to_string).unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base))
+            .header("content-type", "application/json")
+            .body(Full::from(bytes))
+            .map_err(|error| unreachable(error.to_string()))?;
+        let exchange = async {
+            let response = self
+                .client
+                .request(request)
+                .await
+                .map_err(|error| unreachable(error.to_string()))?;
+            let status = response.status();
+            let bytes = response
+                .into_body()
+                .collect()
+                .await
+                .map_err(|error| unreachable(error.to_string()))?
+                .to_bytes();
+            Ok((status, bytes))
+        };
+        let (status, bytes) = tokio::time::timeout(CALL_TIMEOUT, exchange)
+            .await
+            .map_err(|_| unreachable("timed out".into()))??;
+        if !status.is_success() {
+            return Err(ControlError::Refused(
+                status,
+                String::from_utf8_lossy(&bytes).into_owned(),
+            ));
+        }
+        Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null))
+    }
+}
+
+fn query(pairs: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Server, cloud_controller::frontend};
+
+    const NETWORK: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
+
+    async fn seeded() -> (Server, Control) {
+        let server = Server::start(Options::default()).await.unwrap();
+        let control = Control::new(&server.control);
+        let seed = json!({
+            "tenants": [{"id": "t"}],
+            "subscriptions": [{"id": "s", "tenant": "t"}],
+            "resources": [
+                {"id": "/subscriptions/s/resourceGroups/rg", "location": "westus2"},
+                {"id": format!("{NETWORK}/virtualNetworks/v"), "location": "westus2",
+                    "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}},
+                {"id": format!("{NETWORK}/virtualNetworks/v/subnets/lb"), "properties": {"addressPrefix": "10.0.0.0/29"}},
+                {"id": format!("{NETWORK}/loadBalancers/ilb"), "location": "westus2", "sku": {"name": "Standard"}, "properties": {}},
+            ],
+        });
+        control
+            .call(Method::PUT, "/seed", Some(&seed))
+            .await
+            .unwrap();
+        (server, control)
+    }
+
+    #[tokio::test]
+    async fn frontends_get_different_addresses_and_keep_them() {
+        let (_server, control) = seeded().await;
+        let (id, subnet) = (
+            format!("{NETWORK}/loadBalancers/ilb"),
+            format!("{NETWORK}/virtualNetworks/v/subnets/lb"),
+        );
+        for name in ["aone", "atwo"] {
+            let mut balancer = control.get(&id.to_lowercase()).await.unwrap().unwrap();
+            assert!(frontend::add(&mut balancer, name, &subnet));
+            control.put(&id, &balancer).await.unwrap();
+        }
+        let mut balancer = control.get(&id).await.unwrap().unwrap();
+        assert_eq!(frontend::address(&balancer, "aone"), Some("10.0.0.4"));
+        assert_eq!(frontend::address(&balancer, "atwo"), Some("10.0.0.5"));
+        assert!(frontend::remove(&mut balancer, "aone"));
+        control.put(&id, &balancer).await.unwrap();
+        let balancer = control.get(&id).await.unwrap().unwrap();
+        assert_eq!(frontend::address(&balancer, "aone"), None);
+        assert_eq!(frontend::address(&balancer, "atwo"), Some("10.0.0.5"));
+    }
+
+    #[tokio::test]
+    async fn service_stands_behind_its_frontend_until_taken_away() {
+        let (server, control) = seeded().await;
+        let behind = || {
+            server.with_world(|world, _| {
+                world
+                    .services()
+                    .iter()
+                    .map(|service| service.name.clone())
+                    .collect::<Vec<_>>()
+            })
+        };
+        control
+            .stand_behind("/lb", "aone", Some("ns/one"))
+            .await
+            .unwrap();
+        control
+            .stand_behind("/LB", "AONE", Some("ns/two"))
+            .await
+            .unwrap();
+        assert_eq!(behind(), ["ns/two"]);
+        control.stand_behind("/lb", "aone", None).await.unwrap();
+        assert!(behind().is_empty());
+    }
+
+    #[tokio::test]
+    async fn refusal_and_silence_are_told_apart() {
+        let (server, control) = seeded().await;
+        let refused = control.put("/nonsense", &json!({})).await.unwrap_err();
+        assert!(
+            matches!(refused, ControlError::Refused(StatusCode::BAD_REQUEST, _)),
+            "{refused}"
+        );
+        server.stop().await.unwrap();
+        assert!(matches!(
+            control.get("/x").await.unwrap_err(),
+            ControlError::Unreachable(_)
+        ));
+    }
+}

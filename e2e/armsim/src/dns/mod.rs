@@ -1,0 +1,35 @@
+//! Microsoft.Network/privateDnsZones: zones, their links to virtual networks, record sets.
+//!
+//! The answers and texts are those of recorded traffic. Names and resource groups come back in lower case, as the service
+//! stores them.
+
+mod etag;
+mod ledger;
+pub(crate) mod links;
+mod names;
+mod record;
+pub(crate) mod record_sets;
+pub(crate) mod resolve;
+mod write;
+pub(crate) mod zone;
+
+pub(crate) use ledger::Ledger;
+
+use crate::engine::kind::Kind;
+use record::RecordType;
+use record_sets::{AllRecordSets, RecordSets};
+
+/// The types, zones before what is nested in them.
+pub(crate) static KINDS: &[&dyn Kind] = &[
+    &zone::Zones,
+    &links::Links,
+    &RecordSets(RecordType::Soa),
+    &RecordSets(RecordType::A),
+    &RecordSets(RecordType::Aaaa),
+    &RecordSets(RecordType::Cname),
+    &RecordSets(RecordType::Mx),
+    &RecordSets(RecordType::Ptr),
+    &RecordSets(RecordType::Srv),
+    &RecordSets(RecordType::Txt),
+    &AllRecordSets,
+];

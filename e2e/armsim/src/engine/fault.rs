@@ -1,0 +1,278 @@
+//! Fault rules: which calls go wrong, and how. Decides and counts; the effects are the engine's and the socket's.
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::ErrorDetail;
+
+/// One rule: what it matches and what it does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultRule {
+    /// Which calls.
+    #[serde(rename = "match")]
+    pub matches: FaultMatch,
+    /// What happens to them.
+    #[serde(rename = "do")]
+    pub action: FaultAction,
+}
+
+/// Which calls a rule is for. Absent fields match everything.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultMatch {
+    /// HTTP method, in any case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Unanchored, case-insensitive regular expression on the path without query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathPattern>,
+    /// The first of the matching calls that is hit, from 1.
+    #[serde(default = "one")]
+    pub from: u64,
+    /// How many are hit.
+    #[serde(default = "one")]
+    pub times: u64,
+    /// Client id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A compiled pattern that saves as its text.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PathPattern(Regex);
+
+impl TryFrom<String> for PathPattern {
+    type Error = regex::Error;
+
+    fn try_from(text: String) -> Result<Self, regex::Error> {
+        RegexBuilder::new(&text)
+            .case_insensitive(true)
+            .build()
+            .map(Self)
+    }
+}
+
+impl From<PathPattern> for String {
+    fn from(pattern: PathPattern) -> Self {
+        pattern.0.as_str().to_owned()
+    }
+}
+
+/// When a connection is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DropWhen {
+    /// Nothing was applied.
+    Before,
+    /// The call was applied.
+    After,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OperationFaultKind {
+    /// Ends `Failed`.
+    Fail,
+    /// Ends `Canceled`, superseded by another.
+    Cancel,
+    /// Never ends.
+    Hang,
+    /// Goes on, but its status URL is gone.
+    Lost,
+}
+
+/// What a rule does. Fields combine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FaultAction {
+    /// Answer with this status; nothing is applied unless `drop` is `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// ARM error code of that answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Headers set on the answer.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub headers: serde_json::Map<String, Value>,
+    /// The answer's body: a string is sent as it is, anything else as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// Milliseconds before the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u64>,
+    /// Drop the connection instead of answering.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drop: Option<DropWhen>,
+    /// Send only this many bytes of the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_body_at: Option<usize>,
+    /// How the call's operation goes wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationFaultKind>,
+    /// The error of an operation that fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_error: Option<ErrorDetail>,
+    /// Polling URL sent in place of the real one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poll_url: Option<String>,
+    /// `nextLink` of a list points to the same page.
+    pub page_loop: bool,
+    /// `Content-Length` sent in place of the real one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_length: Option<u64>,
+}
+
+/// The part of a rule that concerns the call's operation.
+#[derive(Clone, Debug)]
+pub(crate) struct OperationFault {
+    pub(crate) kind: OperationFaultKind,
+    error: Option<ErrorDetail>,
+}
+
+impl OperationFault {
+    /// The error of an operation that fails.
+    pub(crate) fn error(&self) -> ErrorDetail {
+        let error = self.error.clone();
+        error.unwrap_or_else(|| ErrorDetail::new("InternalServerError", "An error occurred."))
+    }
+}
+
+impl FaultAction {
+    /// What it does to the call's operation.
+    pub(crate) fn operation_fault(&self) -> Option<OperationFault> {
+        self.operation.map(|kind| OperationFault {
+            kind,
+            error: self.operation_error.clone(),
+        })
+    }
+
+    /// Whether the call itself is carried out.
+    pub(crate) fn applies(&self) -> bool {
+        match self.drop {
+            Some(DropWhen::After) => true,
+            Some(DropWhen::Before) => false,
+            None => self.status.is_none(),
+        }
+    }
+}
+
+/// Why rules are refused.
+#[derive(Debug, thiserror::Error)]
+#[error("faults: {0}")]
+pub struct FaultError(String);
+
+/// Reads a list of rules. The error names an unknown key.
+pub fn parse_faults(json: &[u8]) -> Result<Vec<FaultRule>, FaultError> {
+    let rules: Vec<FaultRule> =
+        serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
+    for (at, rule) in rules.iter().enumerate() {
+        let fail = |why: &str| Err(FaultError(format!("rule {at}: {why}")));
+        if rule.matches.from == 0 {
+            return fail("`from` counts from 1");
+        }
+        let answer = rule.action.code.is_some() || rule.action.message.is_some();
+        if answer && rule.action.status.is_none() {
+            return fail("`code` and `message` need a `status`");
+        }
+        if rule
+            .action
+            .status
+            .is_some_and(|status| !(100..=599).contains(&status))
+        {
+            return fail("`status` is no HTTP status");
+        }
+        if rule.action.operation_error.is_some()
+            && rule.action.operation != Some(OperationFaultKind::Fail)
+        {
+            return fail("`operation_error` needs `operation` to be `fail`");
+        }
+    }
+    Ok(rules)
+}
+
+/// The rules in force and how often each has matched.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Faults {
+    rules: Vec<(FaultRule, u64)>,
+}
+
+impl Faults {
+    pub(crate) fn set(&mut self, rules: Vec<FaultRule>) {
+        self.rules = rules.into_iter().map(|rule| (rule, 0)).collect();
+    }
+
+    /// Counts the call for every rule up to the one that hits it, and returns that one's action.
+    pub(crate) fn hit(&mut self, method: &str, path: &str, principal: &str) -> Option<FaultAction> {
+        for (rule, count) in &mut self.rules {
+            let want = &rule.matches;
+            let matches = want
+                .method
+                .as_ref()
+                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(method))
+                && want
+                    .path
+                    .as_ref()
+                    .is_none_or(|pattern| pattern.0.is_match(path))
+                && want
+                    .principal
+                    .as_ref()
+                    .is_none_or(|wanted| wanted.eq_ignore_ascii_case(principal));
+            if !matches {
+                continue;
+            }
+            *count += 1;
+            if *count >= want.from && *count - want.from < want.times {
+                return Some(rule.action.clone());
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(json: &str) -> Faults {
+        let mut faults = Faults::default();
+        faults.set(parse_faults(json.as_bytes()).unwrap());
+        faults
+    }
+
+    #[test]
+    fn second_and_third_match_are_hit() {
+        let mut faults = rules(
+            r#"[{"match":{"method":"put","path":"/PRIVATEENDPOINTS/","from":2,"times":2},"do":{"status":500}}]"#,
+        );
+        let mut hit = |method: &str| faults.hit(method, "/x/privateEndpoints/e", "p").is_some();
+        assert_eq!(
+            [hit("PUT"), hit("GET"), hit("PUT"), hit("PUT"), hit("PUT")],
+            [false, false, true, true, false]
+        );
+    }
+
+    #[test]
+    fn bad_rules_are_named() {
+        for (json, word) in [
+            (r#"[{"match":{"paths":"x"},"do":{}}]"#, "`paths`"),
+            (r#"[{"match":{"path":"("},"do":{}}]"#, "regex"),
+            (r#"[{"match":{"from":0},"do":{}}]"#, "`from`"),
+            (r#"[{"match":{},"do":{"code":"X"}}]"#, "`status`"),
+            (r#"[{"match":{},"do":{"drop":"during"}}]"#, "during"),
+        ] {
+            let error = parse_faults(json.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Answers as HTTP: the headers that ARM and each stack put on them, polling URLs included.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::error::{ArmError, Cause};
+use super::kind::{Reply, Stack};
+use super::operation::{Operation, Verb};
+use super::poll::dns_token;
+use super::state::State;
+use super::throttle::Remaining;
+
+/// What is known of the call that is answered.
+pub(crate) struct Asked<'a> {
+    pub(crate) now: Timestamp,
+    /// `https://host`.
+    pub(crate) base: &'a str,
+    pub(crate) api_version: &'a str,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) correlation_id: &'a str,
+    pub(crate) stack: Stack,
+    pub(crate) head: bool,
+}
+
+/// Rows that private DNS lets one read in five minutes.
+const ENTITIES: u32 = 60_000;
+
+/// Builds the answer of a type or a refusal.
+pub(crate) fn respond(
+    state: &mut State,
+    asked: &Asked<'_>,
+    result: &Result<Reply, ArmError>,
+    remaining: &Remaining,
+) -> Response<Bytes> {
+    let mut headers = HeaderMap::new();
+    let request_id = state.random.guid();
+    let routing_id = state.random.guid();
+    common(&mut headers, asked, &routing_id);
+    let operation = match result {
+        Ok(reply) => reply
+            .operation
+            .as_deref()
+            .and_then(|id| state.operations.get(id))
+            .cloned(),
+        Err(_) => None,
+    };
+    set(
+        &mut headers,
+        "x-ms-request-id",
+        operation
+            .as_ref()
+            .map_or(request_id.as_str(), |operation| &operation.id),
+    );
+    if asked.stack == Stack::Network {
+        let service_id = state.random.guid();
+        set(&mut headers, "x-ms-arm-service-request-id", &service_id);
+    }
+    let by_gateway = matches!(result, Err(error) if error.cause == Cause::Gateway);
+    if !by_gateway {
+        for (name, left) in remaining {
+            set(&mut headers, name, &left.to_string());
+        }
+    }
+    if asked.stack == Stack::PrivateDns && !by_gateway {
+        set(&mut headers, "x-aspnet-version", "4.0.30319");
+        set(&mut headers, "x-powered-by", "ASP.NET");
+    }
+    let (status, body) = match result {
+        Ok(reply) => {
+            success(&mut headers, asked, reply, operation.as_ref());
+            (reply.status, reply.body.clone())
+        }
+        Err(error) => {
+            let cause = if by_gateway { "gateway" } else { "service" };
+            set(&mut headers, "x-ms-failure-cause", cause);
+            if let Some(seconds) = error.retry_after {
+                set(&mut headers, "retry-after", &seconds.to_string());
+            }
+            (error.status, Some(error.body()))
+        }
+    };
+    finish(headers, status, body, asked)
+}
+
+fn finish(
+    mut headers: HeaderMap,
+    status: u16,
+    body: Option<Value>,
+    asked: &Asked<'_>,
+) -> Response<Bytes> {
+    let body = body
+        .map(|body| text(&body, asked.stack))
+        .unwrap_or_default();
+    if !body.is_empty() {
+        set(
+            &mut headers,
+            "content-type",
+            "application/json; charset=utf-8",
+        );
+    }
+    let mut response = Response::new(if asked.head {
+        Bytes::new()
+    } else {
+        Bytes::from(body)
+    });
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The JSON text; private DNS escapes slashes.
+fn text(body: &Value, stack: Stack) -> String {
+    let text = body.to_string();
+    if stack == Stack::PrivateDns {
+        text.replace('/', "\\/")
+    } else {
+        text
+    }
+}
+
+fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
+    for (name, value) in [
+        ("cache-control", "no-cache"),
+        ("pragma", "no-cache"),
+        ("expires", "-1"),
+        (
+            "strict-transport-security",
+            "max-age=31536000; includeSubDomains",
+        ),
+        ("x-content-type-options", "nosniff"),
+        ("x-cache", "CONFIG_NOCACHE"),
+    ] {
+        set(headers, name, value);
+    }
+    set(headers, "x-ms-correlation-request-id", asked.correlation_id);
+    let time = asked.now.strftime("%Y%m%dT%H%M%SZ");
+    set(
+        headers,
+        "x-ms-routing-request-id",
+        &format!("ARMSIM:{time}:{routing_id}"),
+    );
+    let echo = asked
+        .headers
+        .get("x-ms-return-client-request-id")
+        .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true"));
+    if echo && let Some(id) = asked.headers.get("x-ms-client-request-id") {
+        headers.insert("x-ms-client-request-id", id.clone());
+    }
+}
+
+fn success(
+    headers: &mut HeaderMap,
+    asked: &Asked<'_>,
+    reply: &Reply,
+    operation: Option<&Operation>,
+) {
+    if let Some(etag) = &reply.etag {
+        set(headers, "etag", etag);
+    }
+    if let Some(seconds) = reply.retry_after {
+        set(headers, "retry-after", &seconds.to_string());
+    }
+    if let Some(rows) = reply.rows.filter(|_| asked.stack == Stack::PrivateDns) {
+        let name = "x-ms-ratelimit-remaining-subscription-resource-entities-read";
+        set(headers, name, &ENTITIES.saturating_sub(rows).to_string());
+    }
+    let Some(operation) = operation else { return };
+    if operation.stack != Stack::Resources {
+        set(
+            headers,
+            "azure-asyncoperation",
+            &url(asked, operation, true),
+        );
+    }
+    if operation.stack == Stack::Network {
+        set(headers, "azure-asyncnotification", "Enabled");
+    }
+    if operation.stack != Stack::Network || operation.verb == Verb::Delete {
+        set(headers, "location", &url(asked, operation, false));
+    }
+    if operation.running() && operation.retry_after_s > 0 {
+        set(headers, "retry-after", &operation.retry_after_s.to_string());
+    }
+}
+
+/// A polling URL, signed as ARM signs them: longer than 3,000 bytes.
+fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
+    let subscription = operation.target.subscription();
+    let group = operation.target.resource_group().unwrap_or_default();
+    let path = match (operation.stack, status) {
+        (Stack::Network, _) => {
+            let word = if status {
+                "operations"
+            } else {
+                "operationResults"
+            };
+            let region = &operation.region;
+            format!(
+                "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{region}/{word}/{}",
+                operation.id
+            )
+        }
+        (Stack::PrivateDns, _) => {
+            let word = if status {
+                "privateDnsOperationStatuses"
+            } else {
+                "privateDnsOperationResults"
+            };
+            let token = dns_token(operation);
+            format!(
+                "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/{word}/{token}"
+            )
+        }
+        (Stack::Resources, _) => format!(
+            "/subscriptions/{subscription}/operationresults/{}",
+            dns_token(operation)
+        ),
+    };
+    // .NET ticks: 100 ns since the year 1.
+    let ticks = 621_355_968_000_000_000 + i128::from(asked.now.as_microsecond()) * 10;
+    let certificate = noise("certificate", 2575);
+    let signature = noise(&format!("s{path}{ticks}"), 342);
+    let hash = noise(&format!("h{path}{ticks}"), 43);
+    format!(
+        "{}{path}?api-version={}&t={ticks}&c=MIIH{}&s={signature}&h={hash}",
+        asked.base,
+        asked.api_version,
+        &certificate[4..]
+    )
+}
+
+/// `length` characters of base64 that depend on nothing but `seed`.
+fn noise(seed: &str, length: usize) -> String {
+    let mut text = String::with_capacity(length + 43);
+    let mut block = Sha256::digest(seed.as_bytes());
+    while text.len() < length {
+        URL_SAFE_NO_PAD.encode_string(block, &mut text);
+        block = Sha256::digest(block);
+    }
+    text.truncate(length);
+    text
+}
+
+/// Sets a header; a value that no header can carry is left out.
+pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+        headers.insert(name, value);
+    }
+}
+
+/// A body for a refusal that no type made.
+pub(crate) fn error_body(code: &str, message: &str) -> Value {
+    json!({ "error": { "code": code, "message": message } })
+}

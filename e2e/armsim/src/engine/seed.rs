@@ -1,0 +1,307 @@
+//! The seed: a whole small world from JSON. Unknown keys are errors that name them, except inside `resources`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A world to start from. Absent is the default.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Seed {
+    /// Directories and who is in them.
+    pub tenants: Vec<Tenant>,
+    /// Subscriptions; calls to others are refused.
+    pub subscriptions: Vec<Subscription>,
+    /// Role assignments.
+    pub roles: Vec<Role>,
+    /// ARM resources in ARM's own JSON, each with its `id`; put as they are, `Succeeded`.
+    pub resources: Vec<Value>,
+    /// What stands behind load balancer frontends.
+    pub services: Vec<Service>,
+    /// Budgets.
+    pub throttle: ThrottleSeed,
+    /// Choices where Azure's own answer is not known.
+    pub switches: Switches,
+}
+
+impl Seed {
+    /// Reads a seed. The error names the unknown key.
+    pub fn parse(json: &[u8]) -> Result<Self, SeedError> {
+        serde_json::from_slice(json).map_err(|error| SeedError::Form(error.to_string()))
+    }
+}
+
+/// Why a seed is refused. The world stays as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// Not the form of a seed.
+    #[error("seed: {0}")]
+    Form(String),
+    /// A resource that cannot be put.
+    #[error("seed: resource '{id}': {why}")]
+    Resource {
+        /// Its id, as given.
+        id: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// A directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// GUID.
+    pub id: String,
+    /// Who can get tokens.
+    #[serde(default)]
+    pub principals: Vec<Principal>,
+}
+
+/// An application or managed identity.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Principal {
+    /// The application's GUID, which tokens and the journal carry.
+    pub client_id: String,
+    /// The GUID that role assignments name.
+    pub object_id: String,
+    /// Client secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Issuers whose assertions are accepted in place of a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub federated: Vec<Federated>,
+}
+
+/// A federated credential.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Federated {
+    /// `iss` of the assertion.
+    pub issuer: String,
+    /// `sub` of the assertion.
+    pub subject: String,
+    /// `aud` of the assertion.
+    pub audience: String,
+    /// The issuer's keys, as a JWKS.
+    pub jwks: Value,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Subscription {
+    /// GUID.
+    pub id: String,
+    /// The tenant that it trusts.
+    pub tenant: String,
+    /// Limits.
+    #[serde(default)]
+    pub quotas: Quotas,
+}
+
+/// A role assignment: scopes inherit, actions take Azure's wildcards.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// Who.
+    pub object_id: String,
+    /// Where: an ARM id, or `/`.
+    pub scope: String,
+    /// What, e.g. `Microsoft.Network/privateEndpoints/*`.
+    pub actions: Vec<String>,
+}
+
+/// A Service behind a frontend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// ARM id of the load balancer.
+    pub load_balancer: String,
+    /// Name of the frontend.
+    pub frontend: String,
+    /// What a person calls it: `namespace/name`.
+    pub name: String,
+}
+
+/// Limits of a subscription: Azure's documented ones unless seeded.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Quotas {
+    /// Private link services in the subscription.
+    pub pls: usize,
+    /// Private link services on one load balancer.
+    pub pls_per_load_balancer: usize,
+    /// IP configurations of one private link service.
+    pub nat_ips_per_pls: usize,
+    /// Connections of one private link service.
+    pub endpoints_per_pls: usize,
+    /// Private endpoints in one VNet.
+    pub endpoints_per_vnet: usize,
+    /// Private endpoints in the subscription.
+    pub endpoints: usize,
+    /// Subscriptions in one visibility or auto-approval list.
+    pub allowed_subscriptions: usize,
+    /// Private DNS zones in the subscription.
+    pub zones: usize,
+    /// VNet links of one zone.
+    pub links_per_zone: usize,
+    /// Record sets of one zone.
+    pub record_sets_per_zone: usize,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self {
+            pls: 800,
+            pls_per_load_balancer: 8,
+            nat_ips_per_pls: 8,
+            endpoints_per_pls: 1000,
+            endpoints_per_vnet: 1000,
+            endpoints: 64_000,
+            allowed_subscriptions: 100,
+            zones: 1000,
+            links_per_zone: 1000,
+            record_sets_per_zone: 25_000,
+        }
+    }
+}
+
+/// Budgets of ARM and of the providers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ThrottleSeed {
+    /// Whether anything is ever refused for its rate; the headers are sent in any case.
+    pub enabled: bool,
+    /// GET and HEAD, per subscription and principal.
+    pub reads: Bucket,
+    /// PUT, PATCH and POST.
+    pub writes: Bucket,
+    /// DELETE.
+    pub deletes: Bucket,
+    /// Reads of Microsoft.Network in five minutes, per subscription.
+    pub network_reads_5min: u32,
+    /// Writes and deletes of Microsoft.Network in five minutes, per subscription.
+    pub network_writes_5min: u32,
+    /// Reads of private DNS in five minutes, per subscription; status polls count.
+    pub dns_reads_5min: u32,
+    /// Writes of private DNS in an hour, per subscription.
+    pub dns_writes_hour: u32,
+}
+
+impl Default for ThrottleSeed {
+    fn default() -> Self {
+        let bucket = |bucket, per_s| Bucket { bucket, per_s };
+        Self {
+            enabled: true,
+            reads: bucket(250, 25.0),
+            writes: bucket(200, 10.0),
+            deletes: bucket(200, 10.0),
+            network_reads_5min: 10_000,
+            network_writes_5min: 1_000,
+            dns_reads_5min: 500,
+            dns_writes_hour: 12_000,
+        }
+    }
+}
+
+/// A token bucket.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bucket {
+    /// Calls at once.
+    pub bucket: u32,
+    /// Calls per second that come back.
+    pub per_s: f64,
+}
+
+/// How a write meets another one in the same VNet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VnetBusy {
+    /// 409 `AnotherOperationInProgress`.
+    #[serde(rename = "409")]
+    Conflict,
+    /// 429 `RetryableError`.
+    #[serde(rename = "429")]
+    Retryable,
+}
+
+/// Choices where Azure's own answer is not documented; the defaults are the stricter ones.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Switches {
+    /// The refusal of a second write to a VNet.
+    pub vnet_busy: VnetBusy,
+    /// Whether a private link service with nothing but rejected connections refuses to be deleted.
+    pub rejected_connections_block_delete: bool,
+    /// Whether a rejected connection can be approved again.
+    pub rejected_can_be_approved: bool,
+    /// Seconds after a private link service has settled in which its alias is not known yet.
+    pub alias_lag_s: f64,
+    /// Seconds after the end of a VNet link's deletion in which it is still shown.
+    pub link_delete_lag_s: f64,
+    /// Seconds after the end of a VNet link's operation in which the link still shows `InProgress`.
+    pub link_complete_lag_s: f64,
+    /// Seconds after the end of a subnet's operation in which the subnet still shows `Updating`.
+    pub subnet_lag_s: f64,
+    /// Whether a private link service needs `loadBalancers/frontendIPConfigurations/join/action`.
+    pub pls_needs_frontend_join: bool,
+    /// Whether private endpoints are refused in a subnet whose network policies are `Enabled`.
+    pub endpoint_needs_policies_disabled: bool,
+    /// Whether polling Microsoft.Network needs `locations/operations/read`; the URLs are signed.
+    pub network_poll_needs_role: bool,
+    /// Whether polling private DNS needs `privateDnsOperationStatuses/read` or `privateDnsOperationResults/read`.
+    pub dns_poll_needs_role: bool,
+    /// Whether Microsoft.Network honours `If-None-Match: *`.
+    pub network_if_none_match: bool,
+    /// Lifetime of tokens in seconds.
+    pub token_life_s: i64,
+    /// Seconds by which the token endpoint's clock is ahead.
+    pub token_skew_s: i64,
+}
+
+impl Default for Switches {
+    fn default() -> Self {
+        Self {
+            vnet_busy: VnetBusy::Conflict,
+            rejected_connections_block_delete: true,
+            rejected_can_be_approved: false,
+            alias_lag_s: 0.0,
+            link_delete_lag_s: 0.0,
+            link_complete_lag_s: 0.0,
+            subnet_lag_s: 0.0,
+            pls_needs_frontend_join: true,
+            endpoint_needs_policies_disabled: true,
+            network_poll_needs_role: false,
+            dns_poll_needs_role: true,
+            network_if_none_match: false,
+            token_life_s: 3599,
+            token_skew_s: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_key_is_named() {
+        for (json, key) in [
+            (r#"{"tenant":[]}"#, "`tenant`"),
+            (r#"{"switches":{"vnet_bussy":"409"}}"#, "`vnet_bussy`"),
+            (
+                r#"{"subscriptions":[{"id":"s","tenant":"t","quotas":{"plss":1}}]}"#,
+                "`plss`",
+            ),
+            (
+                r#"{"throttle":{"reads":{"bucket":1,"per_s":1,"x":2}}}"#,
+                "`x`",
+            ),
+        ] {
+            let error = Seed::parse(json.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(key), "{error}");
+        }
+        assert!(Seed::parse(br#"{"resources":[{"id":"x","anything":{"goes":1}}],"switches":{"vnet_busy":"429"}}"#).is_ok());
+    }
+}

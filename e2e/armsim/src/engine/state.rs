@@ -1,0 +1,72 @@
+//! Everything the simulated Azure remembers, in a form that can be saved.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::fault::Faults;
+use super::journal::Journal;
+use super::operation::Operations;
+use super::preset::Preset;
+use super::random::Random;
+use super::resource::Store;
+use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
+use super::throttle::Throttle;
+use crate::dns;
+
+/// The state of one world.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) preset: Preset,
+    pub(crate) random: Random,
+    pub(crate) store: Store,
+    pub(crate) operations: Operations,
+    pub(crate) tenants: Vec<Tenant>,
+    pub(crate) subscriptions: Vec<Subscription>,
+    pub(crate) roles: Vec<Role>,
+    pub(crate) services: Vec<Service>,
+    pub(crate) switches: Switches,
+    pub(crate) throttle_seed: ThrottleSeed,
+    pub(crate) throttle: Throttle,
+    pub(crate) journal: Journal,
+    pub(crate) faults: Faults,
+    /// Addresses in use: by subnet (key of its id), by address, the id of the IP configuration that has it.
+    pub(crate) addresses: BTreeMap<String, BTreeMap<std::net::Ipv4Addr, String>>,
+    /// The order of writes to private DNS.
+    pub(crate) dns: dns::Ledger,
+}
+
+impl State {
+    pub(crate) fn new(preset: Preset, random: Random) -> Self {
+        Self {
+            preset,
+            random,
+            store: Store::default(),
+            operations: Operations::default(),
+            tenants: vec![],
+            subscriptions: vec![],
+            roles: vec![],
+            services: vec![],
+            switches: Switches::default(),
+            throttle_seed: ThrottleSeed::default(),
+            throttle: Throttle::default(),
+            journal: Journal::default(),
+            faults: Faults::default(),
+            addresses: BTreeMap::new(),
+            dns: dns::Ledger::default(),
+        }
+    }
+
+    pub(crate) fn subscription(&self, id: &str) -> Option<&Subscription> {
+        self.subscriptions
+            .iter()
+            .find(|known| known.id.eq_ignore_ascii_case(id))
+    }
+
+    /// The limits of a subscription.
+    pub(crate) fn quotas(&self, subscription: &str) -> Quotas {
+        self.subscription(subscription)
+            .map(|known| known.quotas.clone())
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,137 @@
+//! The test certificate authority and the server certificate for `127.0.0.1` and `localhost`. Clients must trust the CA explicitly;
+//! nothing here weakens a client's verification.
+
+use std::{io::Write as _, net::IpAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+
+use super::StartError;
+
+/// A CA and the TLS settings of a server whose certificate it signed.
+pub(crate) struct Tls {
+    /// The CA's certificate, PEM.
+    pub(crate) ca_pem: String,
+    /// HTTP/1.1 only, aws-lc-rs only.
+    pub(crate) server: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// With a directory, writes `ca.pem` and `ca-key.pem` there and reuses them at the next start, so that clients that trust the CA
+    /// survive a restart of the server.
+    pub(crate) fn new(dir: Option<&Path>, listen: IpAddr) -> Result<Self, StartError> {
+        let key = match dir {
+            Some(dir) => kept_key(&dir.join("ca-key.pem"))?,
+            None => KeyPair::generate()?,
+        };
+        let params = ca_params();
+        let ca_pem = match dir.map(|dir| dir.join("ca.pem")) {
+            Some(path) if path.exists() => std::fs::read_to_string(path)?,
+            Some(path) => {
+                let pem = params.self_signed(&key)?.pem();
+                std::fs::write(path, &pem)?;
+                pem
+            }
+            None => params.self_signed(&key)?.pem(),
+        };
+        let server = server_config(&Issuer::new(params, key), listen)?;
+        Ok(Self {
+            ca_pem,
+            server: Arc::new(server),
+        })
+    }
+}
+
+fn kept_key(path: &Path) -> Result<KeyPair, StartError> {
+    if path.exists() {
+        return Ok(KeyPair::from_pem(&std::fs::read_to_string(path)?)?);
+    }
+    let key = KeyPair::generate()?;
+    write_private(path, key.serialize_pem().as_bytes())?;
+    // A CA certificate of an earlier key would not verify what this key signs.
+    let stale = path.with_file_name("ca.pem");
+    if stale.exists() {
+        std::fs::remove_file(stale)?;
+    }
+    Ok(key)
+}
+
+/// Writes a file that only its owner may read.
+pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(content)
+}
+
+fn ca_params() -> CertificateParams {
+    let mut params = named("armsim test CA");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+fn named(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    params.not_before = date_time_ymd(2024, 1, 1);
+    params.not_after = date_time_ymd(2049, 1, 1);
+    params
+}
+
+fn server_config(issuer: &Issuer<'_, KeyPair>, listen: IpAddr) -> Result<ServerConfig, StartError> {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let listen = listen.to_string();
+    if !names.contains(&listen) {
+        names.push(listen);
+    }
+    let key = KeyPair::generate()?;
+    let mut params = named("armsim");
+    params.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    let certificate: CertificateDer<'static> = params.signed_by(&key, issuer)?.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn ca_is_reused_from_its_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        let first = Tls::new(Some(dir.path()), loopback).unwrap().ca_pem;
+        assert_eq!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);
+        let mode = std::fs::metadata(dir.path().join("ca-key.pem"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        std::fs::remove_file(dir.path().join("ca-key.pem")).unwrap();
+        assert_ne!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);
+    }
+}

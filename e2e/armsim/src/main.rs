@@ -1,0 +1,145 @@
+//! The command line of the simulator: parse, start, wait for a signal, stop.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    net::SocketAddr,
+    path::PathBuf,
+};
+
+use anyhow::Context as _;
+use armsim::{
+    Options, Preset, Server,
+    cloud_controller::{self, CloudControllerError},
+};
+use clap::{Args, Parser};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::EnvFilter;
+
+/// A simulated Azure: Resource Manager for Private Link, private DNS and load balancers, and Entra's token endpoint.
+#[derive(Parser)]
+#[command(name = "armsim", version)]
+enum Cli {
+    /// Serve the simulated Azure until SIGTERM or SIGINT; prints one line of JSON with all addresses when ready.
+    Serve(ServeArgs),
+    /// Give internal Services of a cluster a frontend on a simulated load balancer, as Azure's cloud provider does.
+    CloudController(CloudControllerArgs),
+}
+
+#[derive(Args)]
+struct ServeArgs {
+    /// Directory for ca.pem (to be trusted by clients), env (shell exports) and ca-key.pem; kept and used again at the next start.
+    #[arg(long)]
+    dir: PathBuf,
+    /// HTTPS address of ARM and Entra; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    listen: SocketAddr,
+    /// HTTP address of the control face and of the managed identity; loopback only; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    control: SocketAddr,
+    /// How long operations take: fast (0.2 to 1 s) or recorded (as Azure was seen to).
+    #[arg(long, default_value = "fast")]
+    preset: Preset,
+    /// Makes everything that is drawn by chance repeatable [default: another one at every start].
+    #[arg(long, value_name = "N")]
+    random_seed: Option<u64>,
+    /// File that the whole state is read from at the start and written to at a clean stop; it holds the seeded secrets.
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct CloudControllerArgs {
+    /// Kubeconfig of the cluster whose Services are served.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: PathBuf,
+    /// Control address of `armsim serve`, http://127.0.0.1:PORT.
+    #[arg(long, value_name = "URL")]
+    control: String,
+    /// ARM id of the load balancer that gets the frontends.
+    #[arg(long, value_name = "ARM-ID")]
+    load_balancer: String,
+    /// ARM id of the subnet that the frontends get their addresses from.
+    #[arg(long, value_name = "ARM-ID")]
+    subnet: String,
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    // Fails only where a provider is installed already, and then there is one.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let stop = stop_on_signal()?;
+            match cli {
+                Cli::Serve(args) => serve(args, stop).await,
+                Cli::CloudController(args) => {
+                    cloud_controller(args, stop).await.map_err(Into::into)
+                }
+            }
+        })
+}
+
+fn stop_on_signal() -> std::io::Result<CancellationToken> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stop = CancellationToken::new();
+    let token = stop.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        token.cancel();
+    });
+    Ok(stop)
+}
+
+async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
+    let dir = std::path::absolute(&args.dir)?;
+    let options = Options {
+        dir: Some(dir.clone()),
+        listen: args.listen,
+        control: args.control,
+        preset: args.preset,
+        random_seed: args.random_seed,
+        state: args.state,
+    };
+    let server = Server::start(options).await.context("cannot start")?;
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{}", server.ready_line(&dir))?;
+    stdout.flush()?;
+    stop.cancelled().await;
+    server.stop().await.context("cannot save the state")
+}
+
+async fn cloud_controller(
+    args: CloudControllerArgs,
+    stop: CancellationToken,
+) -> Result<(), CloudControllerError> {
+    let CloudControllerArgs {
+        kubeconfig,
+        control,
+        load_balancer,
+        subnet,
+    } = args;
+    cloud_controller::run(
+        cloud_controller::Options {
+            kubeconfig,
+            control,
+            load_balancer,
+            subnet,
+        },
+        stop,
+    )
+    .await
+}

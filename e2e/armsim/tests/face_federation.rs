@@ -1,0 +1,162 @@
+//! Federated assertions over real sockets: a workload's token in place of a secret.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
+
+mod face_support;
+
+use aws_lc_rs::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+};
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+use face_support::*;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+const ISSUER: &str = "https://issuer.example/cluster";
+const SUBJECT: &str = "system:serviceaccount:hypershift:operator";
+const AUDIENCE: &str = "api://AzureADTokenExchange";
+
+struct Issuer(EcdsaKeyPair);
+
+impl Issuer {
+    fn new() -> Self {
+        Self(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap())
+    }
+
+    fn jwks(&self) -> Value {
+        let point = self.0.public_key().as_ref();
+        json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "one", "x": BASE64.encode(&point[1..33]), "y": BASE64.encode(&point[33..])}]})
+    }
+
+    fn sign(&self, claims: &Value) -> String {
+        let signed = format!(
+            "{}.{}",
+            BASE64.encode(json!({"alg": "ES256", "kid": "one"}).to_string()),
+            BASE64.encode(claims.to_string())
+        );
+        let signature = self
+            .0
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .unwrap();
+        format!("{signed}.{}", BASE64.encode(signature))
+    }
+}
+
+fn claims() -> Value {
+    let now = jiff::Timestamp::now().as_second();
+    json!({"iss": ISSUER, "sub": SUBJECT, "aud": [AUDIENCE], "exp": now + 600, "nbf": now - 5, "iat": now - 5})
+}
+
+async fn federated(issuer: &Issuer) -> Face {
+    let mut seed = world();
+    let principal = seed["tenants"][0]["principals"][0].as_object_mut().unwrap();
+    principal.remove("secret");
+    principal.insert("federated".into(), json!([{"issuer": ISSUER, "subject": SUBJECT, "audience": AUDIENCE, "jwks": issuer.jwks()}]));
+    start_with(Default::default(), Some(seed)).await
+}
+
+async fn exchange(face: &Face, assertion: &str) -> (u16, Value) {
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", CLIENT),
+        (
+            "client_assertion_type",
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        ),
+        ("client_assertion", assertion),
+        ("scope", ARM_SCOPE),
+    ];
+    face.token_request(TENANT, &form).await
+}
+
+#[tokio::test]
+async fn assertion_of_the_seeded_subject_is_a_credential() {
+    let issuer = Issuer::new();
+    let face = federated(&issuer).await;
+    let (status, body) = exchange(&face, &issuer.sign(&claims())).await;
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(
+        face.get_group(body["access_token"].as_str().unwrap())
+            .await
+            .status(),
+        200
+    );
+    let mut one_audience = claims();
+    one_audience["aud"] = json!(AUDIENCE);
+    assert_eq!(
+        exchange(&face, &issuer.sign(&one_audience)).await.0,
+        200,
+        "an audience may be a string"
+    );
+}
+
+#[rstest]
+#[case::issuer("iss", json!("https://issuer.example/other"), 401, 700_211)]
+#[case::subject("sub", json!("system:serviceaccount:hypershift:Operator"), 401, 700_213)]
+#[case::audience("aud", json!(["api://other"]), 401, 700_212)]
+#[case::expired("exp", json!(1_000_000_000), 401, 700_024)]
+#[case::not_yet_valid("nbf", json!(32_000_000_000_u64), 401, 700_024)]
+#[case::no_expiry("exp", Value::Null, 400, 50027)]
+#[tokio::test]
+async fn assertion_that_claims_otherwise_is_refused(
+    #[case] claim: &str,
+    #[case] value: Value,
+    #[case] status: u16,
+    #[case] code: u32,
+) {
+    let issuer = Issuer::new();
+    let face = federated(&issuer).await;
+    let mut changed = claims();
+    changed[claim] = value;
+    let (got, body) = exchange(&face, &issuer.sign(&changed)).await;
+    assert_eq!(
+        (got, &body["error_codes"]),
+        (status, &json!([code])),
+        "{body}"
+    );
+}
+
+#[tokio::test]
+async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
+    let issuer = Issuer::new();
+    let face = federated(&issuer).await;
+    let (status, body) = exchange(&face, &Issuer::new().sign(&claims())).await;
+    assert_eq!(
+        (status, &body["error_codes"]),
+        (401, &json!([700_027])),
+        "{body}"
+    );
+    let mut other = claims();
+    other["sub"] = json!("somebody");
+    let (good, bad) = (issuer.sign(&claims()), issuer.sign(&other));
+    let grafted = [
+        bad.split('.').next().unwrap(),
+        good.split('.').nth(1).unwrap(),
+        bad.split('.').nth(2).unwrap(),
+    ]
+    .join(".");
+    assert_eq!(
+        exchange(&face, &grafted).await.1["error_codes"],
+        json!([700_027])
+    );
+    assert_eq!(
+        exchange(&face, "garbage").await.1["error_codes"],
+        json!([50027])
+    );
+}
+
+#[tokio::test]
+async fn assertion_with_a_trailing_newline_is_refused() {
+    let issuer = Issuer::new();
+    let face = federated(&issuer).await;
+    assert_eq!(
+        exchange(&face, &format!("{}\n", issuer.sign(&claims())))
+            .await
+            .1["error_codes"],
+        json!([50027])
+    );
+}

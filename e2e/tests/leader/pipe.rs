@@ -1,0 +1,73 @@
+//! A TCP connection to the API server that can be cut: it then accepts and never answers, as a dropped route does.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct Pipe {
+    address: SocketAddr,
+    cut: CancellationToken,
+    accepting: JoinHandle<()>,
+}
+
+impl Pipe {
+    pub(crate) async fn to(config: &kube::Config) -> Result<Self> {
+        let upstream = config
+            .cluster_url
+            .authority()
+            .context("a URL with an authority")?
+            .to_string();
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (address, cut) = (listener.local_addr()?, CancellationToken::new());
+        let accepting = tokio::spawn(accept(listener, upstream, cut.clone()));
+        Ok(Self {
+            address,
+            cut,
+            accepting,
+        })
+    }
+
+    /// `config`, but through this pipe.
+    pub(crate) fn through(&self, mut config: kube::Config) -> Result<kube::Config> {
+        config.cluster_url = format!("https://{}", self.address).parse()?;
+        Ok(config)
+    }
+
+    /// From now on nothing gets through, in neither direction; connections stay open.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, upstream: String, cut: CancellationToken) {
+    let mut connections = JoinSet::new();
+    while let Ok((client, _)) = listener.accept().await {
+        connections.spawn(carry(client, upstream.clone(), cut.clone()));
+    }
+}
+
+async fn carry(mut client: TcpStream, upstream: String, cut: CancellationToken) {
+    let both_ways = async {
+        if let Ok(mut server) = TcpStream::connect(upstream).await {
+            let _ = copy_bidirectional(&mut client, &mut server).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cut.cancelled() => {}
+        () = both_ways => return,
+    }
+    // Keeps the client's side open and silent.
+    std::future::pending::<()>().await;
+    drop(client);
+}

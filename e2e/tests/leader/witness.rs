@@ -1,0 +1,52 @@
+//! Watches the gates of several candidates, far more often than anything else happens, and remembers if two were open at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use hyperlink::azure::ports::Gate as _;
+use hyperlink::leader::Gate;
+
+pub(crate) struct Witness {
+    enough: Arc<AtomicBool>,
+    watching: JoinHandle<Option<(usize, usize)>>,
+}
+
+impl Witness {
+    pub(crate) fn of(gates: Vec<Gate>) -> Self {
+        let enough = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&enough);
+        let watching = std::thread::spawn(move || {
+            let mut overlap = None;
+            while overlap.is_none() && !done.load(Ordering::SeqCst) {
+                overlap = two_open(&gates);
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            overlap
+        });
+        Self { enough, watching }
+    }
+
+    /// Ends the watch.
+    ///
+    /// # Errors
+    /// Two gates were open at the same time.
+    pub(crate) fn verdict(self) -> Result<()> {
+        self.enough.store(true, Ordering::SeqCst);
+        match self.watching.join() {
+            Ok(None) => Ok(()),
+            Ok(Some((one, other))) => bail!("gates {one} and {other} were open at once"),
+            Err(_) => bail!("the witness panicked"),
+        }
+    }
+}
+
+/// A gate that is open before and after another was seen open was open together with it: it opens for one term only.
+fn two_open(gates: &[Gate]) -> Option<(usize, usize)> {
+    let pairs = (0..gates.len()).flat_map(|one| (0..gates.len()).map(move |other| (one, other)));
+    pairs
+        .filter(|(one, other)| one != other)
+        .find(|&(one, other)| gates[one].open() && gates[other].open() && gates[one].open())
+}

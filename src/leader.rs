@@ -1,1 +1,0 @@
-//! Leader election, the deadline and the gate.

@@ -1,0 +1,66 @@
+//! A Kubernetes client whose writes ask the gate.
+//!
+//! It asks as late as this process can: after the client's own queue, right before the request is handed to the connection. It does not
+//! retry by itself, because a repeated request would not be asked about again.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::{Method, Request};
+use kube::Client;
+use kube::client::{Body, ClientBuilder};
+use tower::{BoxError, Service};
+
+use crate::azure::ports::Gate;
+
+/// A write was not sent, because this process does not lead (any more). Found as the source of [`kube::Error::Service`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not sent: this process does not lead")]
+pub struct GateShut;
+
+/// A client that sends reads always, and everything else only while `gate` is open; otherwise the call fails with [`GateShut`].
+///
+/// # Errors
+/// If the client's configuration is unusable.
+pub fn gated_client(mut config: kube::Config, gate: Arc<dyn Gate>) -> kube::Result<Client> {
+    config.default_retry = false;
+    let asks = tower::layer::layer_fn(move |inner| Gated::new(inner, Arc::clone(&gate)));
+    Ok(ClientBuilder::try_from(config)?.with_layer(&asks).build())
+}
+
+pub(super) struct Gated<S> {
+    inner: S,
+    gate: Arc<dyn Gate>,
+}
+
+impl<S> Gated<S> {
+    pub(super) fn new(inner: S, gate: Arc<dyn Gate>) -> Self {
+        Self { inner, gate }
+    }
+}
+
+impl<S> Service<Request<Body>> for Gated<S>
+where
+    S: Service<Request<Body>, Error = BoxError>,
+    S::Response: Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        if reads || self.gate.open() {
+            self.inner.call(request).boxed()
+        } else {
+            std::future::ready(Err(GateShut.into())).boxed()
+        }
+    }
+}

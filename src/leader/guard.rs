@@ -1,0 +1,233 @@
+//! Decides from what a look at the Lease shows whether it may be written, and until when nobody else may.
+//!
+//! Pure: it is handed what was seen and when, by the local monotonic clock. Another machine's `renewTime` is never compared
+//! with any clock of ours, only with itself: a holder counts as gone when its record stayed the same for a whole lease duration
+//! under our own eyes. A Lease that is missing, or was emptied by hand, may still have a leader that has not noticed, so it is
+//! given the same time.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+
+/// What a candidate that does not lead may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The lease names us: a write of ours landed without our seeing the answer. Renewing proves it.
+    Ours,
+    /// Nobody can be leading.
+    Free,
+    /// Somebody leads, or may still lead, until `until` unless the record changes before.
+    Taken {
+        /// Whom the lease names, if anybody.
+        holder: Option<String>,
+        /// When to judge again if nothing changes.
+        until: Instant,
+    },
+}
+
+/// What the lease's record says, without regard to time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    Ours,
+    Held {
+        duration: Duration,
+    },
+    /// Given back: no holder and the duration of one second that a release writes (client-go's, and ours).
+    Released,
+    /// No holder and never renewed: made ahead of its first use.
+    Blank,
+    /// No holder, but it had one that did not release it.
+    Cleared,
+    Absent,
+}
+
+/// Remembers what was seen last and since when.
+#[derive(Debug)]
+pub(super) struct Guard {
+    identity: String,
+    duration: Duration,
+    seen: Option<Seen>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    spec: Option<LeaseSpec>,
+    /// Whoever led under what we have seen is done by then.
+    busy_until: Instant,
+}
+
+impl Guard {
+    /// `duration` is our own lease duration: used where a record states none.
+    pub(super) fn new(identity: &str, duration: Duration) -> Self {
+        Self {
+            identity: identity.to_owned(),
+            duration,
+            seen: None,
+        }
+    }
+
+    /// Judges what a look that ended at `now` has shown; none means that there is no such Lease.
+    pub(super) fn judge(&mut self, lease: Option<&Lease>, now: Instant) -> Verdict {
+        let spec = lease.map(|lease| lease.spec.clone().unwrap_or_default());
+        let record = self.read(spec.as_ref());
+        let holder = spec.as_ref().and_then(holder);
+        let busy_until = match &self.seen {
+            Some(seen) if seen.spec == spec => seen.busy_until,
+            seen => self.busy_until(record, seen.as_ref(), now),
+        };
+        self.seen = Some(Seen { spec, busy_until });
+        match record {
+            Record::Ours => Verdict::Ours,
+            _ if now >= busy_until => Verdict::Free,
+            _ => Verdict::Taken {
+                holder,
+                until: busy_until,
+            },
+        }
+    }
+
+    fn busy_until(&self, record: Record, before: Option<&Seen>, now: Instant) -> Instant {
+        match (record, before) {
+            (Record::Ours | Record::Released, _) | (Record::Blank, None) => now,
+            (Record::Held { duration }, _) => now + duration,
+            (Record::Blank | Record::Cleared | Record::Absent, before) => {
+                let own = now + self.duration;
+                before.map_or(own, |seen| own.max(seen.busy_until))
+            }
+        }
+    }
+
+    fn read(&self, spec: Option<&LeaseSpec>) -> Record {
+        let Some(spec) = spec else {
+            return Record::Absent;
+        };
+        let stated = spec
+            .lease_duration_seconds
+            .and_then(|seconds| u64::try_from(seconds).ok());
+        match holder(spec) {
+            Some(holder) if holder == self.identity => Record::Ours,
+            Some(_) => Record::Held {
+                duration: stated.map_or(self.duration, Duration::from_secs),
+            },
+            None if stated == Some(1) => Record::Released,
+            None if spec.renew_time.is_none() => Record::Blank,
+            None => Record::Cleared,
+        }
+    }
+}
+
+/// Whom the lease names; an empty name is none.
+pub(super) fn holder(spec: &LeaseSpec) -> Option<String> {
+    spec.holder_identity.clone().filter(|holder| !holder.is_empty())
+}
+
+/// When leadership that was last proven by a call begun at `begun` ends.
+pub(super) fn deadline(begun: Instant, renew_deadline: Duration) -> Instant {
+    begun + renew_deadline
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use k8s_openapi::jiff::Timestamp;
+    use rstest::rstest;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const OWN: Duration = Duration::from_secs(15);
+
+    fn lease(holder: Option<&str>, renewed: Option<i64>, duration: Option<i32>) -> Lease {
+        let spec = LeaseSpec {
+            holder_identity: holder.map(str::to_owned),
+            renew_time: renewed.map(|at| MicroTime(Timestamp::from_second(at).unwrap())),
+            lease_duration_seconds: duration,
+            ..LeaseSpec::default()
+        };
+        Lease {
+            spec: Some(spec),
+            ..Lease::default()
+        }
+    }
+
+    fn guard() -> (Guard, Instant) {
+        (Guard::new("me", OWN), Instant::now())
+    }
+
+    fn free_after(guard: &mut Guard, lease: Option<&Lease>, now: Instant) -> Duration {
+        match guard.judge(lease, now) {
+            Verdict::Taken { until, .. } => until - now,
+            Verdict::Free | Verdict::Ours => Duration::ZERO,
+        }
+    }
+
+    #[rstest]
+    #[case::renewed_long_ago_by_its_own_clock(Some(lease(Some("other"), Some(0), Some(10))), 10 * SECOND)]
+    #[case::renewed_in_the_future(Some(lease(Some("other"), Some(4_000_000_000), Some(10))), 10 * SECOND)]
+    #[case::held_without_a_duration(Some(lease(Some("other"), Some(0), None)), OWN)]
+    #[case::held_with_null_times(Some(lease(Some("other"), None, None)), OWN)]
+    #[case::released(Some(lease(Some(""), Some(0), Some(1))), Duration::ZERO)]
+    #[case::made_ahead_of_use(Some(lease(None, None, None)), Duration::ZERO)]
+    #[case::made_ahead_of_use_with_empty_holder(Some(lease(Some(""), None, Some(15))), Duration::ZERO)]
+    #[case::without_a_spec(Some(Lease::default()), Duration::ZERO)]
+    #[case::holder_cleared_by_hand(Some(lease(None, Some(0), Some(15))), OWN)]
+    #[case::absent(None, OWN)]
+    #[case::names_us(Some(lease(Some("me"), Some(0), Some(15))), Duration::ZERO)]
+    fn first_look_waits(#[case] seen: Option<Lease>, #[case] wait: Duration) {
+        let (mut guard, now) = guard();
+        assert_eq!(free_after(&mut guard, seen.as_ref(), now), wait);
+        let looks_on = guard.judge(seen.as_ref(), now + wait);
+        let ours = seen.as_ref().and_then(|l| l.spec.as_ref()).and_then(holder).as_deref() == Some("me");
+        assert_eq!(looks_on, if ours { Verdict::Ours } else { Verdict::Free });
+    }
+
+    #[test]
+    fn each_renewal_starts_the_wait_anew() {
+        let (mut guard, mut now) = guard();
+        for renewal in 0..10 {
+            let held = lease(Some("other"), Some(renewal), Some(10));
+            assert_eq!(free_after(&mut guard, Some(&held), now), 10 * SECOND);
+            now += 9 * SECOND;
+        }
+    }
+
+    #[test]
+    fn looking_more_often_does_not_prolong_the_wait() {
+        let (mut guard, now) = guard();
+        let held = lease(Some("other"), Some(0), Some(10));
+        for second in 0..10 {
+            let verdict = guard.judge(Some(&held), now + second * SECOND);
+            assert_eq!(
+                verdict,
+                Verdict::Taken {
+                    holder: Some("other".into()),
+                    until: now + 10 * SECOND
+                }
+            );
+        }
+        assert_eq!(guard.judge(Some(&held), now + 10 * SECOND), Verdict::Free);
+    }
+
+    #[test]
+    fn release_by_a_live_holder_is_believed_at_once() {
+        let (mut guard, now) = guard();
+        guard.judge(Some(&lease(Some("other"), Some(0), Some(15))), now);
+        assert_eq!(
+            guard.judge(Some(&lease(Some(""), Some(1), Some(1))), now + SECOND),
+            Verdict::Free
+        );
+    }
+
+    #[rstest]
+    #[case::deleted(None)]
+    #[case::cleared(Some(lease(None, Some(0), Some(15))))]
+    #[case::deleted_and_made_anew(Some(lease(None, None, None)))]
+    fn holder_that_did_not_release_keeps_its_time(#[case] emptied: Option<Lease>) {
+        let (mut guard, now) = guard();
+        guard.judge(Some(&lease(Some("other"), Some(0), Some(60))), now);
+        assert_eq!(free_after(&mut guard, emptied.as_ref(), now + SECOND), 59 * SECOND);
+        let (mut guard, now) = self::guard();
+        guard.judge(Some(&lease(Some("other"), Some(0), Some(10))), now);
+        assert_eq!(free_after(&mut guard, emptied.as_ref(), now + SECOND), OWN);
+    }
+}

@@ -1,0 +1,300 @@
+//! Leader election: one leader per lease, and a gate that is open only while we are it.
+//!
+//! The guard judges, the calls on the Lease are conditional on what was judged, and the local monotonic clock ends leadership at
+//! the deadline whatever the calls do. On loss the process must end; nothing here starts a second term.
+//!
+//! | file | rule |
+//! |---|---|
+//! | `gate.rs` | what may be sent now |
+//! | `gated_client.rs` | Kubernetes writes ask the gate |
+//! | `guard.rs` | when a lease may be taken |
+//! | `lease.rs` | how it is read and written |
+//! | `lookout.rs` | noticing a release at once |
+//! | `term.rs` | renewing, losing, stepping down |
+
+mod gate;
+mod gated_client;
+mod guard;
+mod lease;
+mod lookout;
+mod term;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use gate::Gate;
+pub use gated_client::{GateShut, gated_client};
+pub use term::Leadership;
+
+use guard::{Guard, Verdict};
+use lease::LeaseCalls;
+use lookout::Lookout;
+
+/// Longest identity: it is sent as the field manager too, which Kubernetes limits to 128 characters.
+const IDENTITY_MAX: usize = 128;
+
+/// Which lease to campaign for, as whom, and the times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseSettings {
+    /// The Lease's name: one per role and scope.
+    pub name: String,
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// What the Lease names as its holder. Must be unique to this process: see [`LeaseSettings::identity`].
+    pub identity: String,
+    /// How long others wait after a renewal before they take the lease. Whole seconds.
+    pub duration: Duration,
+    /// How long after the last proven renewal leadership ends. Shorter than `duration`.
+    pub renew_deadline: Duration,
+    /// The time between renewals, and between looks at a lease that somebody else holds. Shorter than `renew_deadline`.
+    pub retry: Duration,
+}
+
+impl LeaseSettings {
+    /// Default of [`LeaseSettings::duration`].
+    pub const DURATION: Duration = Duration::from_secs(15);
+    /// Default of [`LeaseSettings::renew_deadline`].
+    pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+    /// Default of [`LeaseSettings::retry`].
+    pub const RETRY: Duration = Duration::from_secs(2);
+
+    /// Settings with the default times.
+    #[must_use]
+    pub fn new(name: &str, namespace: &str, identity: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            identity,
+            duration: Self::DURATION,
+            renew_deadline: Self::RENEW_DEADLINE,
+            retry: Self::RETRY,
+        }
+    }
+
+    /// An identity that no other process has: the pod's name, cut if need be, and a random suffix. A restarted container keeps
+    /// its pod's name, so the name alone would let it pass for its predecessor.
+    #[must_use]
+    pub fn identity(pod: &str) -> String {
+        let suffix = format!("_{}", uuid::Uuid::new_v4());
+        let pod: String = pod
+            .chars()
+            .filter(char::is_ascii)
+            .take(IDENTITY_MAX - suffix.len())
+            .collect();
+        pod + &suffix
+    }
+
+    /// What is wrong with the settings; empty if nothing is.
+    #[must_use]
+    pub fn problems(&self) -> Vec<&'static str> {
+        let whole_seconds = self.duration.subsec_nanos() == 0 && self.duration >= Duration::from_secs(1);
+        [
+            (self.name.is_empty(), "the lease needs a name"),
+            (self.namespace.is_empty(), "the lease needs a namespace"),
+            (
+                self.identity.is_empty() || self.identity.len() > IDENTITY_MAX,
+                "the lease identity must have 1 to 128 characters",
+            ),
+            (!whole_seconds, "the lease duration must be whole seconds, at least 1"),
+            (
+                self.renew_deadline >= self.duration,
+                "the renew deadline must be shorter than the lease duration",
+            ),
+            (
+                self.retry.is_zero() || self.retry >= self.renew_deadline,
+                "the retry period must be shorter than the renew deadline",
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(wrong, problem)| wrong.then_some(problem))
+        .collect()
+    }
+
+    /// Longest time for one call: a call that hangs must leave time for another before the deadline.
+    fn call_timeout(&self) -> Duration {
+        self.renew_deadline / 2
+    }
+}
+
+/// Why a lease could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaderError {
+    /// The settings contradict each other.
+    #[error("lease settings: {0}")]
+    Settings(String),
+    /// The API server was not reached, or refused.
+    #[error("lease: {0}")]
+    Kube(#[from] kube::Error),
+    /// A call hung.
+    #[error("lease: no answer in time")]
+    TimedOut,
+    /// The lease was written by somebody else between our look and our write.
+    #[error("lease: somebody else has written it")]
+    Conflict,
+    /// The API server refused a write for another reason.
+    #[error("lease: {0}")]
+    Write(kube_leader_election::Error),
+}
+
+impl From<kube_leader_election::Error> for LeaderError {
+    fn from(error: kube_leader_election::Error) -> Self {
+        use kube_leader_election::Error::{AcquireLease, CreateLease, ReleaseLease, RenewLease};
+        let lost_race = match &error {
+            CreateLease(kube::Error::Api(status)) => status.code == 409,
+            // A patch also finds nothing if the lease was deleted meanwhile.
+            AcquireLease(kube::Error::Api(status))
+            | RenewLease(kube::Error::Api(status))
+            | ReleaseLease(kube::Error::Api(status)) => matches!(status.code, 404 | 409),
+            _ => false,
+        };
+        if lost_race { Self::Conflict } else { Self::Write(error) }
+    }
+}
+
+/// Where this process stands, for readiness and metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// The API server has not answered about the lease yet.
+    Unknown,
+    /// Somebody else leads, or nobody does yet.
+    Standby {
+        /// Whom the lease names, if anybody.
+        holder: Option<String>,
+    },
+    /// We lead.
+    Leading,
+    /// We led and do not any more; the process must end.
+    Lost,
+}
+
+/// A candidate for one lease.
+pub struct Elector {
+    calls: LeaseCalls,
+    settings: Arc<LeaseSettings>,
+    gate: Gate,
+    standing: watch::Sender<Standing>,
+}
+
+impl Elector {
+    /// A candidate with a client of its own: the renewal must not wait behind other calls, nor be repeated by a retry that
+    /// knows no deadline. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If the settings contradict each other, or the client's configuration is unusable.
+    pub fn new(mut config: kube::Config, settings: LeaseSettings) -> Result<Self, LeaderError> {
+        let problems = settings.problems();
+        if !problems.is_empty() {
+            return Err(LeaderError::Settings(problems.join("; ")));
+        }
+        config.default_retry = false;
+        config.connect_timeout = Some(settings.call_timeout());
+        Ok(Self::over(kube::Client::try_from(config)?, settings))
+    }
+
+    fn over(client: kube::Client, settings: LeaseSettings) -> Self {
+        let settings = Arc::new(settings);
+        Self {
+            calls: LeaseCalls::new(client, Arc::clone(&settings)),
+            gate: Gate::shut_from(Instant::now()),
+            standing: watch::Sender::new(Standing::Unknown),
+            settings,
+        }
+    }
+
+    /// The gate that is open only while this candidate leads.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        self.gate.clone()
+    }
+
+    /// Where this candidate stands, now and later.
+    #[must_use]
+    pub fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    /// Waits until we lead; none if `stop` came first. Failed calls are logged and tried again.
+    ///
+    /// A lease that was released, or never used, is taken at once; one that is missing only after a whole lease duration,
+    /// because whoever led under it may not have noticed yet.
+    pub async fn lead(self, stop: CancellationToken) -> Option<Leadership> {
+        let mut guard = Guard::new(&self.settings.identity, self.settings.duration);
+        let mut lookout = Lookout::default();
+        let mut last_failure = String::new();
+        let name = self.settings.name.clone();
+        while !stop.is_cancelled() {
+            let until = match self.campaign(&mut guard, &mut lookout).await {
+                Ok(Campaign::Won { begun }) => {
+                    let leadership = Leadership::begin(self, begun);
+                    if stop.is_cancelled() {
+                        if let Err(error) = leadership.step_down().await {
+                            tracing::warn!(lease = %name, %error, "lease not released");
+                        }
+                        return None;
+                    }
+                    return Some(leadership);
+                }
+                Ok(Campaign::Wait { until }) => {
+                    last_failure.clear();
+                    until.min(Instant::now() + self.settings.retry)
+                }
+                Err(LeaderError::Conflict) => Instant::now() + self.settings.retry / 20,
+                Err(error) => {
+                    let failure = error.to_string();
+                    if failure != last_failure {
+                        tracing::warn!(lease = %name, error = %failure, "cannot campaign for the lease");
+                        last_failure = failure;
+                    }
+                    Instant::now() + self.settings.retry
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = lookout.change(&self.calls) => {}
+                () = tokio::time::sleep_until(until.into()) => {}
+            }
+        }
+        None
+    }
+
+    /// One look at the lease, and one attempt at it if nobody else can be leading.
+    async fn campaign(&self, guard: &mut Guard, lookout: &mut Lookout) -> Result<Campaign, LeaderError> {
+        let lease = self.calls.look().await?;
+        lookout.looked_at(lease.as_ref());
+        match guard.judge(lease.as_ref(), Instant::now()) {
+            Verdict::Taken { holder, until } => {
+                let standby = Standing::Standby { holder };
+                self.standing
+                    .send_if_modified(|standing| std::mem::replace(standing, standby.clone()) != standby);
+                Ok(Campaign::Wait { until })
+            }
+            Verdict::Ours | Verdict::Free => {
+                self.standing.send_if_modified(|standing| {
+                    let first = *standing == Standing::Unknown;
+                    if first {
+                        *standing = Standing::Standby { holder: None };
+                    }
+                    first
+                });
+                let begun = Instant::now();
+                self.calls.claim(lease).await?;
+                Ok(Campaign::Won { begun })
+            }
+        }
+    }
+}
+
+enum Campaign {
+    /// The lease is ours; the call that proved it began at `begun`.
+    Won { begun: Instant },
+    /// Nothing to do before `until` unless the lease changes.
+    Wait { until: Instant },
+}

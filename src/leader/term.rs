@@ -1,0 +1,185 @@
+//! One term of leadership: renewing, losing it, giving it back.
+//!
+//! The term ends at the deadline even while a call hangs; a renewal that is only seen after the deadline comes too late. A write by
+//! somebody else shuts the gate until a renewal proves that the lease is still ours.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::guard::{deadline, holder};
+use super::lease::{LeaseCalls, names};
+use super::{Elector, Gate, LeaderError, LeaseSettings, Standing};
+
+/// Held while we lead. A background task renews the lease until this is dropped, which shuts the gate but leaves the lease to run out:
+/// a clean stop calls [`Leadership::step_down`].
+#[must_use = "dropping it ends leadership"]
+pub struct Leadership {
+    term: Arc<Term>,
+    renewing: JoinHandle<()>,
+}
+
+/// What the handle and its renewing task share.
+struct Term {
+    calls: LeaseCalls,
+    settings: Arc<LeaseSettings>,
+    gate: Gate,
+    standing: watch::Sender<Standing>,
+    /// Renewing is to stop.
+    stop: CancellationToken,
+    /// Leadership is lost.
+    lost: CancellationToken,
+}
+
+impl Leadership {
+    /// Opens the gate and goes on renewing. The call that won the lease began at `begun`.
+    pub(super) fn begin(elector: Elector, begun: Instant) -> Self {
+        let Elector {
+            calls,
+            settings,
+            gate,
+            standing,
+        } = elector;
+        let term = Arc::new(Term {
+            calls,
+            settings,
+            gate,
+            standing,
+            stop: CancellationToken::new(),
+            lost: CancellationToken::new(),
+        });
+        term.gate.open_until(deadline(begun, term.settings.renew_deadline));
+        term.standing.send_replace(Standing::Leading);
+        tracing::info!(lease = %term.settings.name, identity = %term.settings.identity, "leading");
+        let renewing = tokio::spawn(Arc::clone(&term).renew(begun));
+        Self { term, renewing }
+    }
+
+    /// Returns once leadership is lost: somebody else has the lease, or it could not be renewed in time. The gate is shut by then.
+    pub async fn lost(&mut self) {
+        self.term.lost.cancelled().await;
+    }
+
+    /// Shuts the gate and releases the lease, so that a standby takes it at once. To be called when all that writes has ended.
+    ///
+    /// # Errors
+    /// If the lease could not be released; it then runs out by itself.
+    pub async fn step_down(mut self) -> Result<(), LeaderError> {
+        self.term.gate.close();
+        self.term.stop.cancel();
+        tokio::time::timeout(self.term.settings.renew_deadline, async {
+            // A renewal under way would make the release a lost race.
+            let _ = (&mut self.renewing).await;
+            self.term.release().await
+        })
+        .await
+        .unwrap_or(Err(LeaderError::TimedOut))
+    }
+}
+
+impl Drop for Leadership {
+    fn drop(&mut self) {
+        self.term.gate.close();
+        self.term.stop.cancel();
+    }
+}
+
+/// Why a renewal did not succeed.
+enum Setback {
+    /// The lease names somebody else, or nobody.
+    Taken { holder: Option<String> },
+    /// Somebody else wrote the lease; whom it names now is not known.
+    Doubt,
+    /// The lease is as it was, or the answer is missing.
+    Failed(LeaderError),
+}
+
+impl From<LeaderError> for Setback {
+    fn from(error: LeaderError) -> Self {
+        match error {
+            LeaderError::Conflict => Self::Doubt,
+            error => Self::Failed(error),
+        }
+    }
+}
+
+impl Term {
+    async fn renew(self: Arc<Self>, won: Instant) {
+        // Also if this task should panic.
+        let _ended = self.lost.clone().drop_guard();
+        let mut until = deadline(won, self.settings.renew_deadline);
+        let mut next = won + self.settings.retry;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep_until(next.min(until).into()) => {}
+            }
+            let begun = Instant::now();
+            let attempt = tokio::time::timeout_at(until.into(), self.attempt()).await;
+            match attempt {
+                Ok(Err(Setback::Taken { holder })) => {
+                    return self.lose(holder.as_deref().unwrap_or("nobody"));
+                }
+                _ if Instant::now() >= until => return self.lose("unknown: not renewed in time"),
+                Ok(Ok(renewed)) => {
+                    until = deadline(renewed, self.settings.renew_deadline);
+                    self.gate.open_until(until);
+                    next = renewed + self.settings.retry;
+                }
+                Ok(Err(Setback::Doubt)) => {
+                    self.gate.suspend();
+                    tracing::warn!(lease = %self.settings.name, "somebody else has written the lease; looking who holds it");
+                    next = Instant::now();
+                }
+                Ok(Err(Setback::Failed(error))) => {
+                    tracing::warn!(lease = %self.settings.name, %error, "cannot renew the lease");
+                    next = begun + self.settings.retry;
+                }
+                Err(_) => return self.lose("unknown: not renewed in time"),
+            }
+        }
+    }
+
+    /// Renews once; tells when the call that proved it began. A lease that was deleted is made anew: until that succeeds nobody
+    /// else may take it, because all others wait a whole lease duration.
+    async fn attempt(&self) -> Result<Instant, Setback> {
+        let lease = self.calls.look().await?;
+        if let Some(lease) = lease.as_ref().filter(|lease| !names(lease, &self.settings.identity)) {
+            return Err(Setback::Taken {
+                holder: lease.spec.as_ref().and_then(holder),
+            });
+        }
+        let begun = Instant::now();
+        self.calls.claim(lease).await?;
+        Ok(begun)
+    }
+
+    fn lose(&self, holder: &str) {
+        self.gate.close();
+        self.standing.send_replace(Standing::Lost);
+        tracing::error!(lease = %self.settings.name, %holder, "leadership lost");
+        self.lost.cancel();
+    }
+
+    async fn release(&self) -> Result<(), LeaderError> {
+        loop {
+            let held = self
+                .calls
+                .look()
+                .await?
+                .filter(|lease| names(lease, &self.settings.identity));
+            let Some(held) = held else { return Ok(()) };
+            match self.calls.release(held).await {
+                Err(LeaderError::Conflict | LeaderError::TimedOut) => {}
+                done => {
+                    self.standing.send_replace(Standing::Standby { holder: None });
+                    tracing::info!(lease = %self.settings.name, "lease released");
+                    return done;
+                }
+            }
+        }
+    }
+}
