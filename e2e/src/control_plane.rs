@@ -51,6 +51,9 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
+    /// The `iss` of ServiceAccount tokens.
+    pub const TOKEN_ISSUER: &str = "https://kubernetes.default.svc";
+
     /// Builds the programs if they are missing and starts a control plane of its own.
     ///
     /// # Errors
@@ -95,14 +98,7 @@ impl ControlPlane {
             ),
         )?;
         let admin = access(&dir, &pki, &server, "admin", &admin_token).await?;
-        let manager = access(
-            &dir,
-            &pki,
-            &server,
-            "kube-controller-manager",
-            &manager_token,
-        )
-        .await?;
+        let manager = access(&dir, &pki, &server, "kube-controller-manager", &manager_token).await?;
 
         let (etcd, etcd_url) = start_etcd(programs, &dir, &pki)?;
         let apiserver = start_apiserver(programs, &dir, &pki, &etcd_url, &server)?;
@@ -120,9 +116,7 @@ impl ControlPlane {
             .inspect_err(|_| this.keep_logs())?;
         this.processes
             .insert(0, start_controller_manager(programs, &this.dir, &manager)?);
-        this.controllers_work()
-            .await
-            .inspect_err(|_| this.keep_logs())?;
+        this.controllers_work().await.inspect_err(|_| this.keep_logs())?;
         Ok(this)
     }
 
@@ -219,32 +213,12 @@ impl ControlPlane {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
         let apply = PatchParams::apply("e2e");
-        let body =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        namespaces
-            .patch(namespace, &apply, &Patch::Apply(body))
-            .await?;
-        let body =
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
+        let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
         accounts.patch(name, &apply, &Patch::Apply(body)).await?;
-        let request = TokenRequest {
-            spec: TokenRequestSpec {
-                expiration_seconds: Some(86_400),
-                ..Default::default()
-            },
-            ..Default::default()
-        };
-        let answer = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await?;
-        let token = answer
-            .status
-            .context("a TokenRequest without an answer")?
-            .token;
-        let path = self
-            .dir
-            .path()
-            .join(format!("{namespace}.{name}.kubeconfig"));
+        let token = self.token(namespace, name, None).await?;
+        let path = self.dir.path().join(format!("{namespace}.{name}.kubeconfig"));
         Access::write(
             &path,
             &self.server,
@@ -253,6 +227,37 @@ impl ControlPlane {
             &token,
         )
         .await
+    }
+
+    /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
+    ///
+    /// # Errors
+    ///
+    /// There is no such ServiceAccount, or the API server refuses.
+    pub async fn token(&self, namespace: &str, name: &str, audience: Option<&str>) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: audience.into_iter().map(str::to_owned).collect(),
+                expiration_seconds: Some(86_400),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await?;
+        Ok(answer.status.context("a TokenRequest without an answer")?.token)
+    }
+
+    /// The keys that check these tokens, as a JWKS.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn token_keys(&self) -> Result<serde_json::Value> {
+        let request = http::Request::get("/openid/v1/jwks").body(Vec::new())?;
+        Ok(self.client()?.request(request).await?)
     }
 
     /// Applies a stream of YAML documents, server-side, as the administrator. `status` is left
@@ -275,29 +280,18 @@ impl ControlPlane {
 }
 
 async fn apply(client: &kube::Client, document: serde_json::Value) -> Result<DynamicObject> {
-    let object: DynamicObject =
-        serde_json::from_value(document).context("not a Kubernetes object")?;
-    let name = object
-        .metadata
-        .name
-        .clone()
-        .context("an object without a name")?;
+    let object: DynamicObject = serde_json::from_value(document).context("not a Kubernetes object")?;
+    let name = object.metadata.name.clone().context("an object without a name")?;
     let types = object.types.clone().context("an object without a kind")?;
     let (kind, capabilities) = pinned_kind(client, &(&types).try_into()?).await?;
     let api: Api<DynamicObject> = match (capabilities.scope, &object.metadata.namespace) {
         (Scope::Cluster, _) => Api::all_with(client.clone(), &kind),
-        (Scope::Namespaced, Some(namespace)) => {
-            Api::namespaced_with(client.clone(), namespace, &kind)
-        }
+        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &kind),
         (Scope::Namespaced, None) => bail!("{} {name} has no namespace", kind.kind),
     };
-    api.patch(
-        &name,
-        &PatchParams::apply("e2e").force(),
-        &Patch::Apply(&object),
-    )
-    .await
-    .with_context(|| format!("apply {} {name}", kind.kind))
+    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("apply {} {name}", kind.kind))
 }
 
 /// Where the programs are; builds them if need be, which takes minutes.
@@ -313,13 +307,7 @@ fn programs() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-async fn access(
-    dir: &RunDir,
-    pki: &Authority,
-    server: &str,
-    user: &str,
-    token: &str,
-) -> Result<Access> {
+async fn access(dir: &RunDir, pki: &Authority, server: &str, user: &str, token: &str) -> Result<Access> {
     Access::write(
         &dir.path().join(format!("{user}.kubeconfig")),
         server,
@@ -355,22 +343,14 @@ fn start_etcd(programs: &Path, dir: &RunDir, pki: &Authority) -> Result<(Process
     Ok((process, url))
 }
 
-fn start_apiserver(
-    programs: &Path,
-    dir: &RunDir,
-    pki: &Authority,
-    etcd: &str,
-    server: &str,
-) -> Result<Process> {
+fn start_apiserver(programs: &Path, dir: &RunDir, pki: &Authority, etcd: &str, server: &str) -> Result<Process> {
     let tls = pki.sign("kube-apiserver", &["localhost", "kubernetes.default.svc"])?;
     let accounts = dir.path().join("service-accounts.key");
     let accounts_public = dir.path().join("service-accounts.pub");
     let policy = dir.path().join("audit-policy.yaml");
     write_signing_key(&accounts, &accounts_public)?;
     std::fs::write(&policy, AUDIT_POLICY)?;
-    let (_, port) = server
-        .rsplit_once(':')
-        .ok_or_else(|| anyhow!("no port in {server}"))?;
+    let (_, port) = server.rsplit_once(':').ok_or_else(|| anyhow!("no port in {server}"))?;
     Program::new(programs.join("kube-apiserver"))
         .flag("bind-address", "127.0.0.1")
         .flag("secure-port", port)
@@ -382,11 +362,8 @@ fn start_apiserver(
         .flag("etcd-keyfile", &tls.key)
         .flag("token-auth-file", dir.path().join("tokens.csv"))
         .flag("authorization-mode", "RBAC")
-        .flag(
-            "enable-admission-plugins",
-            "OwnerReferencesPermissionEnforcement",
-        )
-        .flag("service-account-issuer", "https://kubernetes.default.svc")
+        .flag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+        .flag("service-account-issuer", ControlPlane::TOKEN_ISSUER)
         .flag("service-account-key-file", &accounts_public)
         .flag("service-account-signing-key-file", &accounts)
         .flag("service-cluster-ip-range", "10.96.0.0/16")

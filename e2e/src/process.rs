@@ -27,6 +27,7 @@ pub struct Program {
     path: PathBuf,
     args: Vec<OsString>,
     envs: Vec<(OsString, OsString)>,
+    inherits: bool,
 }
 
 impl Program {
@@ -36,7 +37,15 @@ impl Program {
             path: path.into(),
             args: Vec::new(),
             envs: Vec::new(),
+            inherits: true,
         }
+    }
+
+    /// Leaves out our environment but for `PATH`, so that no setting of ours gets in.
+    #[must_use]
+    pub fn without_our_environment(mut self) -> Self {
+        self.inherits = false;
+        self
     }
 
     /// Adds an argument.
@@ -57,8 +66,7 @@ impl Program {
     /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.envs
-            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.envs.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -79,13 +87,16 @@ impl Program {
             .arg(std::process::id().to_string())
             .arg(&self.path)
             .args(&self.args)
-            .envs(self.envs.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::create(&out).with_context(|| format!("write {}", out.display()))?)
             .stderr(File::create(&log).with_context(|| format!("write {}", log.display()))?)
             .process_group(0);
-        let child =
-            spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
+        if !self.inherits {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            command.env_clear().env("PATH", path);
+        }
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
+        let child = spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Process {
             name: name.to_owned(),
             log,
@@ -179,6 +190,21 @@ impl Process {
         }
     }
 
+    /// Waits for something that never comes once the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// It does not come within `timeout`, or the process has ended.
+    pub async fn until<T>(&self, what: &str, timeout: Duration, probe: impl AsyncFn() -> Result<T>) -> Result<T> {
+        eventually(what, timeout, || async {
+            match self.check() {
+                Ok(()) => probe().await.map(Ok),
+                Err(ended) => Ok(Err(ended)),
+            }
+        })
+        .await?
+    }
+
     /// Sends a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.
     ///
     /// # Errors
@@ -200,9 +226,7 @@ impl Process {
     /// The most memory that it had resident so far, in bytes (`VmHWM`), while it runs.
     pub fn peak_rss(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
@@ -211,9 +235,7 @@ impl Process {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().collect();
-        let tail = lines
-            .get(lines.len().saturating_sub(15)..)
-            .unwrap_or_default();
+        let tail = lines.get(lines.len().saturating_sub(15)..).unwrap_or_default();
         format!("{}:\n{}", self.log.display(), tail.join("\n"))
     }
 }
@@ -243,8 +265,6 @@ pub fn signal(pid: u32, signal: &str) -> Result<()> {
 pub fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The second field is the name in brackets, and may contain anything.
-    let state = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     matches!(state, Some(state) if state != 'Z' && state != 'X')
 }
