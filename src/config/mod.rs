@@ -20,6 +20,7 @@ use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
 use crate::telemetry;
 
+pub use crate::controllers::link_service::frontend::FrontendMatch;
 pub use reader::{Environment, Given, Problems};
 pub use setting::{Fallback, SETTINGS, Setting};
 
@@ -95,15 +96,6 @@ pub struct Management {
     pub nat_address_pool: Option<Ipv4Net>,
     /// How a Service's frontend is recognised.
     pub frontend_match: FrontendMatch,
-}
-
-/// How the load balancer frontend of a Service is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontendMatch {
-    /// By the name that Azure's cloud provider derives from the Service's UID.
-    Name,
-    /// By its address alone, for other providers.
-    Address,
 }
 
 /// Form and extent of the log.

@@ -12,3 +12,4 @@ pub mod observe;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod watch;

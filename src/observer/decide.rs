@@ -15,7 +15,7 @@ use crate::azure::id::{ResourceId, location};
 use crate::azure::resource::Kind;
 use crate::controllers::identity;
 
-/// What a Service means.
+/// What a control plane and its Service mean.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// It is none of ours; why.
@@ -28,20 +28,24 @@ pub enum Verdict {
     Want(Box<AzurePrivateLinkService>),
 }
 
-/// Decides for one Service. `cloud` is the Azure cloud that this process serves.
-pub fn decide(service: &Service, control_plane: Option<&HostedControlPlane>, cloud: &str, now: Timestamp) -> Verdict {
+/// Decides for a control plane and its router Service. `cloud` is the Azure cloud that this process serves.
+pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str, now: Timestamp) -> Verdict {
+    let Some(service) = service else {
+        return Verdict::Wait("there is no router Service", None);
+    };
     let marked = service.annotations().get(INTERNAL_LOAD_BALANCER_ANNOTATION);
     if marked.map(String::as_str) != Some(INTERNAL_LOAD_BALANCER_VALUE) {
         return Verdict::Ignore("the Service is not internal");
     }
-    if service.metadata.deletion_timestamp.is_some() {
-        return Verdict::Ignore("the Service is being deleted");
+    if service.metadata.deletion_timestamp.is_some() || found.metadata.deletion_timestamp.is_some() {
+        return Verdict::Ignore("the control plane is being deleted");
     }
-    let Some(found) = control_plane else {
-        return Verdict::Wait("no HostedControlPlane owns the Service", None);
-    };
-    if found.metadata.deletion_timestamp.is_some() {
-        return Verdict::Ignore("the HostedControlPlane is being deleted");
+    if !service
+        .owner_references()
+        .iter()
+        .any(|owner| Some(&owner.uid) == found.metadata.uid.as_ref())
+    {
+        return Verdict::Wait("the HostedControlPlane does not own the Service", None);
     }
     let azure = match private_azure(&found.spec, cloud) {
         Ok(azure) => azure,
@@ -214,4 +218,121 @@ pub fn patch(current: &AzurePrivateLinkService, wanted: &AzurePrivateLinkService
     }
     metadata.insert("resourceVersion".into(), json!(current.metadata.resource_version));
     Some(json!({"metadata": metadata, "spec": spec}))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const VNET: &str = "/subscriptions/11111111-1111-4111-8111-111111111111/resourcegroups/net/providers/microsoft.network/virtualNetworks/v";
+
+    fn service() -> Service {
+        serde_json::from_value(
+            json!({"metadata": {"name": "private-router", "namespace": "clusters-example",
+            "annotations": {INTERNAL_LOAD_BALANCER_ANNOTATION: "true"},
+            "ownerReferences": [{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]},
+            "status": {"loadBalancer": {"ingress": [{"hostname": "x"}, {"ip": "10.1.0.4"}]}}}),
+        )
+        .unwrap()
+    }
+
+    fn control_plane() -> HostedControlPlane {
+        serde_json::from_value(json!({"metadata": {"name": "example", "namespace": "clusters-example", "uid": "hcp",
+            "annotations": {CLUSTER_ANNOTATION: "clusters/example"}},
+            "spec": {"clusterID": "id", "infraID": "infra", "dns": {"baseDomain": "example.com"},
+                "services": [{"service": "OAuthServer", "servicePublishingStrategy":
+                    {"type": "Route", "route": {"hostname": "oauth-example.apps.example.com"}}}],
+                "platform": {"type": "Azure", "azure": {"location": "East US", "resourceGroup": "guest",
+                    "subscriptionID": "11111111-1111-4111-8111-111111111111", "vnetID": VNET, "subnetID": format!("{VNET}/subnets/default"),
+                    "topology": "Private", "private": {"type": "PrivateLink"}}}}}))
+        .unwrap()
+    }
+
+    fn verdict(service: &Service, control_plane: &HostedControlPlane) -> Verdict {
+        decide(Some(service), control_plane, "AzurePublicCloud", Timestamp::UNIX_EPOCH)
+    }
+
+    fn wanted() -> AzurePrivateLinkService {
+        match verdict(&service(), &control_plane()) {
+            Verdict::Want(cr) => *cr,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn ids_and_region_are_normalised() {
+        let spec = wanted().spec;
+        assert_eq!(spec.location, "eastus");
+        assert!(
+            spec.guest_vnet_id
+                .contains("/resourceGroups/net/providers/Microsoft.Network/"),
+            "{}",
+            spec.guest_vnet_id
+        );
+        assert_eq!(spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
+        assert_eq!(spec.base_domain.as_deref(), Some("apps.example.com"));
+    }
+
+    #[test]
+    fn base_domain_falls_back_to_that_of_the_cluster() {
+        let mut plain = control_plane();
+        plain.spec.services.clear();
+        let Verdict::Want(cr) = verdict(&service(), &plain) else {
+            panic!()
+        };
+        assert_eq!(cr.spec.base_domain.as_deref(), Some("example.com"));
+    }
+
+    fn changed(change: impl FnOnce(&mut Service, &mut HostedControlPlane)) -> Verdict {
+        let (mut service, mut control_plane) = (service(), control_plane());
+        change(&mut service, &mut control_plane);
+        verdict(&service, &control_plane)
+    }
+
+    #[rstest]
+    #[case::not_internal(changed(|s, _| s.metadata.annotations = None), "ignore")]
+    #[case::public(changed(|_, c| c.spec.platform.azure.as_mut().unwrap().topology = Some(Topology::Public)), "ignore")]
+    #[case::swift(changed(|_, c| c.spec.platform.azure.as_mut().unwrap().private.as_mut().unwrap().kind = Some(PrivateType::Other)), "ignore")]
+    #[case::not_azure(changed(|_, c| c.spec.platform.kind = Some(PlatformType::Other)), "ignore")]
+    #[case::other_cloud(changed(|_, c| c.spec.platform.azure.as_mut().unwrap().cloud = Some("AzureChinaCloud".into())), "unfit")]
+    #[case::no_address(changed(|s, _| s.status = None), "wait")]
+    #[case::foreign_service(changed(|s, _| s.metadata.owner_references = None), "wait")]
+    #[case::paused(changed(|_, c| c.spec.paused_until = Some("true".into())), "wait")]
+    #[case::bad_id(changed(|_, c| c.spec.platform.azure.as_mut().unwrap().vnet_id = Some("x".into())), "unfit")]
+    fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[case] expected: &str) {
+        let word = match verdict {
+            Verdict::Ignore(_) => "ignore",
+            Verdict::Wait(..) => "wait",
+            Verdict::Unfit(_) => "unfit",
+            Verdict::Want(_) => "want",
+        };
+        assert_eq!(word, expected);
+    }
+
+    #[test]
+    fn immutable_values_are_carried_over_and_the_rest_follows() {
+        let (current, mut next) = (wanted(), wanted());
+        assert_eq!(patch(&current, &next), None);
+        next.spec.base_domain = Some("other.example.com".into());
+        next.spec.location = "westus".into();
+        assert_eq!(patch(&current, &next), None);
+        next.spec.load_balancer_ip = Some("10.1.0.5".into());
+        next.spec.nat_subnet_id = Some("nat".into());
+        assert_eq!(
+            patch(&current, &next).unwrap()["spec"],
+            json!({"loadBalancerIP": "10.1.0.5", "natSubnetID": "nat"})
+        );
+    }
+
+    #[test]
+    fn removed_subscriptions_are_removed() {
+        let (mut current, next) = (wanted(), wanted());
+        current.spec.additional_allowed_subscriptions = Some(vec!["a".into()]);
+        assert_eq!(
+            patch(&current, &next).unwrap()["spec"],
+            json!({"additionalAllowedSubscriptions": null})
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! CPO: watches the internal router Service of each control plane and keeps its custom resource.
+//! CPO: watches control planes and their router Services, keeps the custom resource, and lets a control plane go that is done.
 
 pub mod decide;
 
@@ -11,8 +11,10 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 
+use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
+use crate::controllers::endpoint::control_plane;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::report::field_manager;
 use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
@@ -26,11 +28,10 @@ pub struct Observer {
     pub cloud: &'static str,
 }
 
-/// The verdict on a Service of this name, brought about.
-pub async fn reconcile(cached: Arc<Service>, observer: Arc<Observer>) -> Result<Action, PassError> {
+/// One pass over a control plane.
+pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
     let counted = observer.cx.metrics.pass(Controller::Observer);
-    let result = observer.pass(&cached).await;
-    let (outcome, action) = match result {
+    let (outcome, action) = match observer.pass(&cached).await {
         Ok(done) => done,
         Err(error) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
         Err(error) => {
@@ -44,10 +45,18 @@ pub async fn reconcile(cached: Arc<Service>, observer: Arc<Observer>) -> Result<
 }
 
 impl Observer {
-    async fn pass(&self, cached: &Service) -> Result<(PassResult, Action), PassError> {
+    async fn pass(&self, cached: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-        let control_plane = self.control_plane(cached, &namespace).await?;
-        let verdict = decide::decide(cached, control_plane.as_ref(), self.cloud, Timestamp::now());
+        let api: Api<HostedControlPlane> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let Some(found) = within(api.get_opt(&name)).await? else {
+            return Ok((PassResult::Settled, Action::await_change()));
+        };
+        if found.metadata.deletion_timestamp.is_some() {
+            return control_plane::let_go(&self.cx, &found).await;
+        }
+        let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let service = within(services.get_opt(PRIVATE_ROUTER)).await?;
+        let verdict = decide::decide(service.as_ref(), &found, self.cloud, Timestamp::now());
         Ok(match verdict {
             Verdict::Ignore(why) => {
                 tracing::debug!(namespace, name, why, "ignored");
@@ -69,20 +78,6 @@ impl Observer {
                 (PassResult::Settled, Action::await_change())
             }
         })
-    }
-
-    async fn control_plane(&self, service: &Service, namespace: &str) -> Result<Option<HostedControlPlane>, PassError> {
-        let Some(owner) = service
-            .owner_references()
-            .iter()
-            .find(|owner| owner.kind == "HostedControlPlane")
-        else {
-            return Ok(None);
-        };
-        let api: Api<HostedControlPlane> = Api::namespaced(self.cx.kube.clone(), namespace);
-        Ok(within(api.get_opt(&owner.name))
-            .await?
-            .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
     }
 
     async fn keep(&self, namespace: &str, wanted: &AzurePrivateLinkService) -> Result<(), PassError> {

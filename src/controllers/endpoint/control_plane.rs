@@ -1,6 +1,5 @@
 //! Our finalizer on the HostedControlPlane: set before the first write to Azure, removed when no custom resource holds ours.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::{ListParams, Patch, PatchParams};
@@ -13,7 +12,7 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::report::field_manager;
-use crate::metrics::{KubeResource, KubeVerb};
+use crate::metrics::{KubeResource, KubeVerb, PassResult};
 
 /// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
 pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(), PassError> {
@@ -39,33 +38,29 @@ async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Ve
 }
 
 /// Lets a control plane go that is being deleted, once nothing of ours is left.
-pub async fn reconcile(cached: Arc<HostedControlPlane>, cx: Arc<Context>) -> Result<Action, PassError> {
-    let held = |found: &HostedControlPlane| found.finalizers().iter().any(|f| f == HCP_FINALIZER);
-    if cached.metadata.deletion_timestamp.is_none() || !held(&cached) {
-        return Ok(Action::await_change());
+pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
+    let settled = Ok((PassResult::Settled, Action::await_change()));
+    if !found.finalizers().iter().any(|f| f == HCP_FINALIZER) {
+        return settled;
     }
-    let namespace = cached.namespace().unwrap_or_default();
-    let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &namespace);
+    let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
     let all = within(custom.list(&ListParams::default())).await?;
     if all.iter().any(|cr| cr.finalizers().iter().any(|f| f == CPO_FINALIZER)) {
         // Their change wakes this; the delay is for a lost event.
-        return Ok(Action::requeue(Duration::from_secs(30)));
+        return Ok((PassResult::Waiting, Action::requeue(Duration::from_secs(30))));
     }
-    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &namespace);
-    if let Some(found) = within(api.get_opt(&cached.name_any())).await?.filter(held) {
-        let others = found
-            .finalizers()
-            .iter()
-            .filter(|f| *f != HCP_FINALIZER)
-            .cloned()
-            .collect();
-        set_finalizers(&cx, &found, others).await?;
-        tracing::info!(
-            namespace,
-            name = found.name_any(),
-            finalizer = HCP_FINALIZER,
-            "released"
-        );
-    }
-    Ok(Action::await_change())
+    let others = found
+        .finalizers()
+        .iter()
+        .filter(|f| *f != HCP_FINALIZER)
+        .cloned()
+        .collect();
+    set_finalizers(cx, found, others).await?;
+    tracing::info!(
+        namespace = found.namespace(),
+        name = found.name_any(),
+        finalizer = HCP_FINALIZER,
+        "released"
+    );
+    settled
 }

@@ -1,14 +1,14 @@
 //! Microsoft.Network without private DNS, and the resource groups that everything is in.
 
 mod address;
-mod connection;
-mod endpoint;
+pub(crate) mod connection;
+pub(crate) mod endpoint;
 mod endpoint_rules;
 mod group;
 mod link_service;
 mod link_service_rules;
 mod load_balancer;
-mod nic;
+pub(crate) mod nic;
 mod plain;
 mod subnet;
 mod vnet;
