@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::ControlPlane;
 use crate::azure_sim::{AzureSim, Preset};
@@ -212,6 +212,19 @@ impl Ground {
     /// Who sees and changes Azure behind Hyperlink's back.
     pub fn oracle(&self) -> &dyn Oracle {
         self.oracle.as_ref()
+    }
+
+    /// Makes a subnet in the management VNet that takes Private Link Services; its ARM id.
+    ///
+    /// # Errors
+    ///
+    /// Azure refuses.
+    pub async fn create_nat_subnet(&self, name: &str) -> Result<String> {
+        let id = format!("{}/subnets/{name}", self.azure.management_vnet);
+        let subnet = json!({"properties": {
+            "addressPrefix": "10.225.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
+        self.oracle.drift_put(&id, &subnet).await?;
+        Ok(id)
     }
 
     /// The directory of logs.

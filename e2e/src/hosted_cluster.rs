@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -346,6 +347,45 @@ impl HostedCluster {
             .await?)
     }
 
+    /// Waits until Hyperlink reports all parts as available.
+    ///
+    /// # Errors
+    ///
+    /// It does not within `timeout`; the error has the conditions.
+    pub async fn becomes_available(&self, ground: &Ground, timeout: Duration) -> Result<()> {
+        let client = ground.client()?;
+        eventually("AzurePrivateLinkServiceAvailable is True", timeout, || async {
+            let found = self
+                .get_link_service(&client)
+                .await?
+                .context("no AzurePrivateLinkService")?;
+            let conditions = conditions(&found);
+            let summary = conditions
+                .iter()
+                .find(|one| one.kind == "AzurePrivateLinkServiceAvailable");
+            ensure!(summary.is_some_and(|one| one.status == "True"), "{conditions:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Waits until a worker reaches the control plane under all its names.
+    ///
+    /// # Errors
+    ///
+    /// It does not within `timeout`; the error says which hop fails.
+    pub async fn becomes_reachable(&self, ground: &Ground, timeout: Duration) -> Result<()> {
+        for name in self.host_names() {
+            eventually(&format!("{name} is reachable"), timeout, || async {
+                let found = ground.oracle().reachable(&self.vnet(), &name).await?;
+                ensure!(found.ok, "{}", found.why.unwrap_or_default());
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     fn api(&self, client: &kube::Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", kind));
         Api::namespaced_with(client.clone(), namespace, &kind)
@@ -422,6 +462,26 @@ impl HostedCluster {
         })
         .await
     }
+}
+
+/// A condition of a custom resource.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Condition {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for a person.
+    pub message: String,
+}
+
+/// The conditions of an object; none if it has no well-formed list of them.
+pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
+    let list = object.data.pointer("/status/conditions").cloned().unwrap_or_default();
+    serde_json::from_value(list).unwrap_or_default()
 }
 
 fn gone(found: Option<DynamicObject>) -> Result<()> {
