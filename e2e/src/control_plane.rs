@@ -51,6 +51,9 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
+    /// The `iss` of ServiceAccount tokens.
+    pub const TOKEN_ISSUER: &str = "https://kubernetes.default.svc";
+
     /// Builds the programs if they are missing and starts a control plane of its own.
     ///
     /// # Errors
@@ -214,17 +217,7 @@ impl ControlPlane {
         namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
         let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
         accounts.patch(name, &apply, &Patch::Apply(body)).await?;
-        let request = TokenRequest {
-            spec: TokenRequestSpec {
-                expiration_seconds: Some(86_400),
-                ..Default::default()
-            },
-            ..Default::default()
-        };
-        let answer = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await?;
-        let token = answer.status.context("a TokenRequest without an answer")?.token;
+        let token = self.token(namespace, name, None).await?;
         let path = self.dir.path().join(format!("{namespace}.{name}.kubeconfig"));
         Access::write(
             &path,
@@ -234,6 +227,37 @@ impl ControlPlane {
             &token,
         )
         .await
+    }
+
+    /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
+    ///
+    /// # Errors
+    ///
+    /// There is no such ServiceAccount, or the API server refuses.
+    pub async fn token(&self, namespace: &str, name: &str, audience: Option<&str>) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: audience.into_iter().map(str::to_owned).collect(),
+                expiration_seconds: Some(86_400),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await?;
+        Ok(answer.status.context("a TokenRequest without an answer")?.token)
+    }
+
+    /// The keys that check these tokens, as a JWKS.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn token_keys(&self) -> Result<serde_json::Value> {
+        let request = http::Request::get("/openid/v1/jwks").body(Vec::new())?;
+        Ok(self.client()?.request(request).await?)
     }
 
     /// Applies a stream of YAML documents, server-side, as the administrator. `status` is left
@@ -339,7 +363,7 @@ fn start_apiserver(programs: &Path, dir: &RunDir, pki: &Authority, etcd: &str, s
         .flag("token-auth-file", dir.path().join("tokens.csv"))
         .flag("authorization-mode", "RBAC")
         .flag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-        .flag("service-account-issuer", "https://kubernetes.default.svc")
+        .flag("service-account-issuer", ControlPlane::TOKEN_ISSUER)
         .flag("service-account-key-file", &accounts_public)
         .flag("service-account-signing-key-file", &accounts)
         .flag("service-cluster-ip-range", "10.96.0.0/16")

@@ -5,17 +5,24 @@
 //! Whatever is started dies with the process that started it ([`process`]), and its logs are
 //! kept and named when a test fails ([`run_dir`]).
 
+pub mod azure_sim;
+pub mod binaries;
 pub mod control_plane;
 pub mod crds;
+pub mod ground;
+pub mod hosted_cluster;
+pub mod hyperlink;
 pub mod kubeconfig;
 pub mod pki;
 pub mod process;
 pub mod reference;
+pub mod roles;
 pub mod run_dir;
 pub mod scenario;
 pub mod wait;
 
 pub use control_plane::ControlPlane;
+pub use ground::Ground;
 pub use scenario::scenario;
 pub use wait::eventually;
 

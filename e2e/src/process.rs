@@ -27,6 +27,7 @@ pub struct Program {
     path: PathBuf,
     args: Vec<OsString>,
     envs: Vec<(OsString, OsString)>,
+    inherits: bool,
 }
 
 impl Program {
@@ -36,7 +37,15 @@ impl Program {
             path: path.into(),
             args: Vec::new(),
             envs: Vec::new(),
+            inherits: true,
         }
+    }
+
+    /// Leaves out our environment but for `PATH`, so that no setting of ours gets in.
+    #[must_use]
+    pub fn without_our_environment(mut self) -> Self {
+        self.inherits = false;
+        self
     }
 
     /// Adds an argument.
@@ -78,11 +87,15 @@ impl Program {
             .arg(std::process::id().to_string())
             .arg(&self.path)
             .args(&self.args)
-            .envs(self.envs.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(File::create(&out).with_context(|| format!("write {}", out.display()))?)
             .stderr(File::create(&log).with_context(|| format!("write {}", log.display()))?)
             .process_group(0);
+        if !self.inherits {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            command.env_clear().env("PATH", path);
+        }
+        command.envs(self.envs.iter().map(|(name, value)| (name, value)));
         let child = spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Process {
             name: name.to_owned(),
@@ -175,6 +188,21 @@ impl Process {
             None => Ok(()),
             Some(status) => bail!("{} has ended: {status}\n{}", self.name, self.log_tail()),
         }
+    }
+
+    /// Waits for something that never comes once the process has ended.
+    ///
+    /// # Errors
+    ///
+    /// It does not come within `timeout`, or the process has ended.
+    pub async fn until<T>(&self, what: &str, timeout: Duration, probe: impl AsyncFn() -> Result<T>) -> Result<T> {
+        eventually(what, timeout, || async {
+            match self.check() {
+                Ok(()) => probe().await.map(Ok),
+                Err(ended) => Ok(Err(ended)),
+            }
+        })
+        .await?
     }
 
     /// Sends a signal by its name without `SIG`: `TERM`, `STOP`, `CONT`.

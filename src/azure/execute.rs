@@ -150,23 +150,25 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
         Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
-        Done::Nothing => warn!(kind, %id, reason = %step.why, "left alone"),
+        Done::Nothing => info!(verb, kind, %id, reason = %step.why, "left alone"),
         Done::Settled | Done::Accepted => {
             info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
 
-/// Drops what is remembered of resources that a plan would write on the strength of memory alone,
-/// and says whether there were any: before a write the resource itself is read.
-pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> bool {
-    let remembered: Vec<&ResourceId> = plan
-        .writes()
-        .map(|step| &step.id)
-        .filter(|id| memory.looked(id).is_some_and(|looked| looked < since))
-        .collect();
+/// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
+/// Gives their ids: before such a decision the resource itself is read.
+pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let weighty = plan
+        .steps
+        .iter()
+        .filter(|step| step.writes() || step.left())
+        .map(|step| &step.id);
+    let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
+    let remembered: Vec<ResourceId> = remembered.cloned().collect();
     for id in &remembered {
         memory.doubt(id, since);
     }
-    !remembered.is_empty()
+    remembered
 }

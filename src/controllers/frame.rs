@@ -82,8 +82,9 @@ pub async fn carry_out<X>(
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        if execute::doubt_remembered(&plan, &cx.memory, began) {
-            written.iter().for_each(|id| drop(facts.looks.remove(id)));
+        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
+        if !doubted.is_empty() {
+            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
             continue;
         }
         if !written.is_empty()
@@ -123,8 +124,34 @@ fn marks_of(role: Role) -> (&'static str, &'static str) {
     }
 }
 
+/// Tries to record an intent, when others write the object at the same time.
+const TRIES: usize = 3;
+
+/// Records the intent, on the object as it is now if others have changed it meanwhile.
+async fn record(
+    cx: &Context,
+    mut cr: AzurePrivateLinkService,
+    intent: &str,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let deleting = cr.metadata.deletion_timestamp.is_some();
+    for _ in 1..TRIES {
+        match record_once(cx, cr.clone(), intent).await {
+            Err(error) if error.conflict() => cr = within(api(cx, &cr).get(&cr.name_any())).await?,
+            recorded => return recorded,
+        }
+        if cr.metadata.deletion_timestamp.is_some() != deleting {
+            break;
+        }
+    }
+    record_once(cx, cr, intent).await
+}
+
 /// Writes finalizer and intent in one guarded patch, unless they stand.
-async fn record(cx: &Context, cr: AzurePrivateLinkService, intent: &str) -> Result<AzurePrivateLinkService, PassError> {
+async fn record_once(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    intent: &str,
+) -> Result<AzurePrivateLinkService, PassError> {
     let (finalizer, annotation) = marks_of(cx.role);
     let held = cr.finalizers().iter().any(|f| f == finalizer);
     if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {

@@ -104,10 +104,7 @@ impl World {
         let mut resources = Vec::new();
         for body in seed.resources {
             let id = body["id"].as_str().unwrap_or_default().to_owned();
-            let wrong = |why: String| SeedError::Resource {
-                id: id.clone(),
-                why,
-            };
+            let wrong = |why: String| SeedError::Resource { id: id.clone(), why };
             let parsed = ResourceId::parse(&id).map_err(|error| wrong(error.to_string()))?;
             let depth = parsed.as_str().split('/').count();
             resources.push((registry::rank(&parsed.resource_type()), depth, parsed, body));
@@ -130,11 +127,7 @@ impl World {
     /// Polling URLs and `nextLink` point to the scheme and host of the request's URI, or else to its `Host` header.
     pub fn handle(&mut self, now: Timestamp, caller: &Caller, request: &Request<Bytes>) -> Answer {
         let fault = self
-            .fault(
-                request.method().as_str(),
-                request.uri().path(),
-                Some(&caller.client_id),
-            )
+            .fault(request.method().as_str(), request.uri().path(), Some(&caller.client_id))
             .unwrap_or_default();
         self.advance(now);
         let base = base(request);
@@ -224,15 +217,8 @@ impl World {
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`World::handle`];
     /// the faces ask for all others.
-    pub fn fault(
-        &mut self,
-        method: &str,
-        path: &str,
-        client_id: Option<&str>,
-    ) -> Option<FaultAction> {
-        self.state
-            .faults
-            .hit(method, path, client_id.unwrap_or_default())
+    pub fn fault(&mut self, method: &str, path: &str, client_id: Option<&str>) -> Option<FaultAction> {
+        self.state.faults.hit(method, path, client_id.unwrap_or_default())
     }
 
     /// All resources whose id starts with `prefix` in any case, as GET shows them.
@@ -249,12 +235,7 @@ impl World {
     }
 
     /// Creates or replaces a resource behind everybody's back, `Succeeded` at once. `body` is ARM JSON.
-    pub fn put_resource(
-        &mut self,
-        now: Timestamp,
-        id: &str,
-        body: Value,
-    ) -> Result<Value, ControlError> {
+    pub fn put_resource(&mut self, now: Timestamp, id: &str, body: Value) -> Result<Value, ControlError> {
         self.advance(now);
         let id = ResourceId::parse(id).map_err(|error| ControlError(error.to_string()))?;
         let mut cx = Context::new(&mut self.state, now);
@@ -317,8 +298,7 @@ impl World {
     /// Nothing stands behind that frontend any more.
     pub fn delete_service(&mut self, load_balancer: &str, frontend: &str) {
         self.state.services.retain(|known| {
-            !known.load_balancer.eq_ignore_ascii_case(load_balancer)
-                || !known.frontend.eq_ignore_ascii_case(frontend)
+            !known.load_balancer.eq_ignore_ascii_case(load_balancer) || !known.frontend.eq_ignore_ascii_case(frontend)
         });
     }
 
@@ -356,10 +336,7 @@ fn install(cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), Str
     if cx.state.subscription(id.subscription()).is_none() {
         return Err(format!("subscription '{}' is unknown", id.subscription()));
     }
-    if let Some(group) = id
-        .group_id()
-        .filter(|group| !id.is(group.as_str()) && missing(group))
-    {
+    if let Some(group) = id.group_id().filter(|group| !id.is(group.as_str()) && missing(group)) {
         return Err(format!("resource group '{}' is missing", group.name()));
     }
     if let Some(parent) = id.parent().filter(missing) {
@@ -367,9 +344,7 @@ fn install(cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), Str
     }
     let resource_type = id.resource_type();
     match registry::kind(&resource_type) {
-        Some(kind) => kind
-            .install(cx, id, body)
-            .map_err(|error| error.error.message),
+        Some(kind) => kind.install(cx, id, body).map_err(|error| error.error.message),
         None => {
             cx.store(&resource_type, id, body);
             Ok(())
@@ -421,8 +396,7 @@ fn entry(
 ) -> JournalEntry {
     let query = request.uri().query().unwrap_or_default();
     let code = Some(response).filter(|response| response.status().as_u16() >= 400);
-    let body: Option<Value> =
-        code.and_then(|response| serde_json::from_slice(response.body()).ok());
+    let body: Option<Value> = code.and_then(|response| serde_json::from_slice(response.body()).ok());
     let code = body.and_then(|body| {
         body["error"]["code"]
             .as_str()
@@ -448,8 +422,7 @@ fn entry(
 /// What a fault rule changes in the answer itself.
 fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Request<Bytes>) {
     if let Some(status) = fault.status {
-        *response.status_mut() =
-            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         for name in [
             "azure-asyncoperation",
             "azure-asyncnotification",
@@ -462,11 +435,7 @@ fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Reques
         let body = if status >= 400 {
             set(response.headers_mut(), "x-ms-failure-cause", "service");
             let code = fault.code.as_deref().unwrap_or("InternalServerError");
-            error_body(
-                code,
-                fault.message.as_deref().unwrap_or("An error occurred."),
-            )
-            .to_string()
+            error_body(code, fault.message.as_deref().unwrap_or("An error occurred.")).to_string()
         } else {
             response.headers_mut().remove("x-ms-failure-cause");
             String::new()
@@ -479,10 +448,7 @@ fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Reques
         body["nextLink"] = json!(format!(
             "{}{}",
             base(request),
-            request
-                .uri()
-                .path_and_query()
-                .map_or("", |path| path.as_str())
+            request.uri().path_and_query().map_or("", |path| path.as_str())
         ));
         *response.body_mut() = Bytes::from(body.to_string());
     }
@@ -499,9 +465,7 @@ fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Reques
         None => {}
     }
     for (name, value) in &fault.headers {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         set(response.headers_mut(), name, &text);
     }
 }

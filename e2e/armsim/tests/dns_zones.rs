@@ -13,14 +13,20 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
     let accepted = sim.put(&zone("Example.com"), json!({"location": "global", "tags": {"a": "b"}}));
     assert_eq!((accepted.status, &accepted.body), (202, &json!({})));
     assert_eq!(accepted.header("retry-after"), Some("30"));
-    assert_eq!(accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"), Some("11999"));
+    assert_eq!(
+        accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"),
+        Some("11999")
+    );
     for (header, word) in [("azure-asyncoperation", "Statuses"), ("location", "Results")] {
         let url = accepted.header(header).unwrap();
         let path = format!("/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/");
         let token = url.split_once(&path).unwrap().1.split_once('?').unwrap().0;
         let decoded = base64::engine::general_purpose::STANDARD.decode(token).unwrap();
         let decoded = String::from_utf8(decoded).unwrap();
-        assert!(decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"), "{decoded}");
+        assert!(
+            decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"),
+            "{decoded}"
+        );
         assert!(url.len() > 3000, "as long as a signed URL");
     }
     let early = sim.get(&zone("example.com"));
@@ -33,7 +39,10 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
     assert_eq!(poll.header("retry-after"), Some("30"));
     assert!(poll.header("azure-asyncoperation").is_some() && poll.header("location").is_some());
     let left = |got: &dns_support::Got| -> u32 {
-        got.header("x-ms-ratelimit-remaining-subscription-resource-requests").unwrap().parse().unwrap()
+        got.header("x-ms-ratelimit-remaining-subscription-resource-requests")
+            .unwrap()
+            .parse()
+            .unwrap()
     };
     sim.wait(30);
     let last = sim.get(&url);
@@ -94,7 +103,10 @@ fn a_patch_replaces_the_tags_only() {
     let missing = sim.call("PATCH", &zone("example.com"), json!({"tags": {}}), &[]);
     assert_eq!((missing.status, missing.code()), (404, "ResourceNotFound"));
     sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
-    for (body, tags) in [(json!({}), json!({"a": "b"})), (json!({"tags": {"c": "d"}}), json!({"c": "d"}))] {
+    for (body, tags) in [
+        (json!({}), json!({"a": "b"})),
+        (json!({"tags": {"c": "d"}}), json!({"c": "d"})),
+    ] {
         let accepted = sim.call("PATCH", &zone("example.com"), body, &[]);
         assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
         assert_eq!(sim.get(&zone("example.com")).body["tags"], tags);
@@ -107,12 +119,32 @@ fn failed_preconditions_are_accepted_and_reported_by_the_operation() {
     sim.make_zone("example.com");
     let before = sim.get(&zone("example.com")).body;
     for (method, header, message) in [
-        ("PUT", ("if-none-match", "*"), "The Zone example.com exists already and hence cannot be created again."),
-        ("PUT", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
-        ("PATCH", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
-        ("DELETE", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
+        (
+            "PUT",
+            ("if-none-match", "*"),
+            "The Zone example.com exists already and hence cannot be created again.",
+        ),
+        (
+            "PUT",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
+        (
+            "PATCH",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
+        (
+            "DELETE",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
     ] {
-        let body = if method == "DELETE" { Value::Null } else { json!({"location": "global", "tags": {"x": "y"}}) };
+        let body = if method == "DELETE" {
+            Value::Null
+        } else {
+            json!({"location": "global", "tags": {"x": "y"}})
+        };
         let accepted = sim.call(method, &zone("example.com"), body, &[header]);
         let error = json!({"code": "PreconditionFailed", "message": message});
         assert_eq!(sim.end(&accepted), json!({"status": "Failed", "error": error}));
@@ -140,7 +172,11 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
          before deleting this resource."
     );
     let deleting = sim.delete(&format!("{}/virtualNetworkLinks/link-1", zone("example.com")));
-    assert_eq!(sim.delete(&zone("example.com")).status, 409, "the link's operation has not ended");
+    assert_eq!(
+        sim.delete(&zone("example.com")).status,
+        409,
+        "the link's operation has not ended"
+    );
     sim.end(&deleting);
     let accepted = sim.delete(&zone("example.com"));
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
@@ -151,8 +187,15 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
 fn a_zone_goes_with_its_record_sets() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
-    assert_eq!(sim.put(&format!("{}/A/api", zone("example.com")), dns_support::a(&["10.0.0.5"])).status, 201);
-    assert_eq!(sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"], 2);
+    assert_eq!(
+        sim.put(&format!("{}/A/api", zone("example.com")), dns_support::a(&["10.0.0.5"]))
+            .status,
+        201
+    );
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"],
+        2
+    );
     let accepted = sim.delete(&zone("example.com"));
     sim.end(&accepted);
     let now = sim.now;
@@ -172,11 +215,17 @@ fn deleting_what_is_not_there_is_204_and_a_missing_group_is_404() {
 fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
-    let link = sim.put(&format!("{}/virtualNetworkLinks/l", zone("example.com")), link_to(&vnet("vnet1")));
+    let link = sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone("example.com")),
+        link_to(&vnet("vnet1")),
+    );
     let deleted = sim.delete(&zone("example.com"));
     let (deleted, link) = (sim.end(&deleted), sim.end(&link));
     assert_eq!(deleted["status"], "Succeeded");
-    assert_eq!((&link["status"], &link["error"]["code"]), (&json!("Failed"), &json!("ParentResourceNotFound")));
+    assert_eq!(
+        (&link["status"], &link["error"]["code"]),
+        (&json!("Failed"), &json!("ParentResourceNotFound"))
+    );
     let now = sim.now;
     assert!(sim.world.resources(now, &zone("example.com")).is_empty());
 }
@@ -188,7 +237,9 @@ fn a_zone_accepted_before_its_group_went_does_not_come_back() {
     let now = sim.now;
     sim.world.delete_resource(now, GROUP).unwrap();
     sim.wait(60);
-    sim.world.put_resource(sim.now, GROUP, json!({"location": "westus2"})).unwrap();
+    sim.world
+        .put_resource(sim.now, GROUP, json!({"location": "westus2"}))
+        .unwrap();
     assert_eq!(sim.end(&accepted)["error"]["code"], "ResourceGroupNotFound");
     assert_eq!(sim.get(&zone("example.com")).status, 404);
 }
@@ -199,7 +250,10 @@ fn lists_by_group_and_subscription_come_in_pages() {
     for n in 0..5 {
         sim.make_zone(&format!("z{n}.example.com"));
     }
-    for scope in [NETWORK.to_owned(), "/subscriptions/s1/providers/Microsoft.Network".to_owned()] {
+    for scope in [
+        NETWORK.to_owned(),
+        "/subscriptions/s1/providers/Microsoft.Network".to_owned(),
+    ] {
         let mut names = Vec::new();
         let mut next = Some(format!("{scope}/privateDnsZones?$top=2"));
         let mut pages = 0;
@@ -228,8 +282,16 @@ fn wrong_names_locations_and_tags_are_refused_at_once() {
         ("local", global.clone(), "BadRequest"),
         ("a..com", global, "BadRequest"),
         ("example.com", json!({}), "LocationRequired"),
-        ("example.com", json!({"location": "westus2"}), "LocationNotAvailableForResourceType"),
-        ("example.com", json!({"location": "global", "tags": {"a": 1}}), "InvalidRequestContent"),
+        (
+            "example.com",
+            json!({"location": "westus2"}),
+            "LocationNotAvailableForResourceType",
+        ),
+        (
+            "example.com",
+            json!({"location": "global", "tags": {"a": 1}}),
+            "InvalidRequestContent",
+        ),
         ("example.com", json!({"location": "global", "tags": tags}), "BadRequest"),
     ] {
         let refused = sim.put(&zone(name), body);
@@ -244,9 +306,13 @@ fn the_quota_of_zones_holds_for_zones_created_at_once() {
     let mut seed = seed();
     seed["subscriptions"][0]["quotas"] = json!({"zones": 2});
     let mut sim = Sim::with(seed);
-    let accepted: Vec<_> =
-        (0..3).map(|n| sim.put(&zone(&format!("z{n}.com")), json!({"location": "global"}))).collect();
-    let ends: Vec<Value> = accepted.iter().map(|accepted| sim.end(accepted)["status"].clone()).collect();
+    let accepted: Vec<_> = (0..3)
+        .map(|n| sim.put(&zone(&format!("z{n}.com")), json!({"location": "global"})))
+        .collect();
+    let ends: Vec<Value> = accepted
+        .iter()
+        .map(|accepted| sim.end(accepted)["status"].clone())
+        .collect();
     assert_eq!(ends, ["Succeeded", "Succeeded", "Failed"]);
 }
 
@@ -255,7 +321,10 @@ fn a_faulted_operation_leaves_no_zone() {
     let mut sim = Sim::new();
     sim.faults(json!([{"match": {"method": "PUT"}, "do": {"operation": "fail", "operation_error": {"code": "X", "message": "y"}}}]));
     let failed = sim.put_and_end(&zone("example.com"), json!({"location": "global"}));
-    assert_eq!(failed, json!({"status": "Failed", "error": {"code": "X", "message": "y"}}));
+    assert_eq!(
+        failed,
+        json!({"status": "Failed", "error": {"code": "X", "message": "y"}})
+    );
     assert_eq!(sim.get(&zone("example.com")).status, 404);
     sim.faults(json!([]));
     sim.make_zone("example.com");
@@ -269,7 +338,13 @@ fn a_seeded_zone_is_complete() {
     resources.push(json!({"id": format!("{}/A/api", zone("seeded.com")), "properties": {"aRecords": [{"ipv4Address": "10.0.0.5"}]}}));
     let mut sim = Sim::with(seed);
     let shown = sim.get(&zone("seeded.com")).body;
-    assert_eq!((&shown["name"], &shown["location"]), (&json!("seeded.com"), &json!("global")));
+    assert_eq!(
+        (&shown["name"], &shown["location"]),
+        (&json!("seeded.com"), &json!("global"))
+    );
     assert_eq!(shown["properties"]["numberOfRecordSets"], 2);
-    assert_eq!(sim.get(&format!("{}/A/api", zone("seeded.com"))).body["properties"]["ttl"], 3600);
+    assert_eq!(
+        sim.get(&format!("{}/A/api", zone("seeded.com"))).body["properties"]["ttl"],
+        3600
+    );
 }

@@ -46,16 +46,13 @@ impl Kind for Zones {
         let found = cx.state.store.of_type(&call.id, TYPE);
         page(
             call,
-            found
-                .map(|zone| (zone.id.key(), self.render(cx, zone)))
-                .collect(),
+            found.map(|zone| (zone.id.key(), self.render(cx, zone))).collect(),
             PAGE,
         )
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        names::zone(call.id.name())
-            .map_err(|message| ArmError::service(400, "BadRequest", message))?;
+        names::zone(call.id.name()).map_err(|message| ArmError::service(400, "BadRequest", message))?;
         write::check_envelope(&call.body, TYPE)?;
         upsert(cx, call, false)
     }
@@ -102,12 +99,9 @@ impl Kind for Zones {
         let properties = &mut shown["properties"];
         properties["maxNumberOfRecordSets"] = json!(quotas.record_sets_per_zone);
         properties["maxNumberOfVirtualNetworkLinks"] = json!(quotas.links_per_zone);
-        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] =
-            json!(MOST_LINKS_WITH_REGISTRATION);
-        properties["numberOfRecordSets"] =
-            json!(record_sets::of(&cx.state.store, &zone.id).count());
-        properties["numberOfVirtualNetworkLinks"] =
-            json!(links::of(&cx.state.store, &zone.id).count());
+        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] = json!(MOST_LINKS_WITH_REGISTRATION);
+        properties["numberOfRecordSets"] = json!(record_sets::of(&cx.state.store, &zone.id).count());
+        properties["numberOfVirtualNetworkLinks"] = json!(links::of(&cx.state.store, &zone.id).count());
         properties["numberOfVirtualNetworkLinksWithRegistration"] = json!(registering);
         properties["provisioningState"] = json!(zone.state.as_str());
         shown
@@ -150,10 +144,7 @@ fn upsert(cx: &mut Context<'_>, call: &Call<'_>, partial: bool) -> Result<Reply,
 
 fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDetail> {
     let (id, wanted) = (&operation.target, Wanted::read(operation));
-    if id
-        .group_id()
-        .is_none_or(|group| cx.state.store.get(&group).is_none())
-    {
+    if id.group_id().is_none_or(|group| cx.state.store.get(&group).is_none()) {
         return Err(ArmError::group_not_found(id.resource_group().unwrap_or_default()).error);
     }
     let known = cx.state.store.get(id);
@@ -164,11 +155,7 @@ fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDe
         }
         let most = cx.state.quotas(id.subscription()).zones;
         let in_subscription = cx.state.store.all().filter(|zone| {
-            zone.resource_type == TYPE
-                && zone
-                    .id
-                    .subscription()
-                    .eq_ignore_ascii_case(id.subscription())
+            zone.resource_type == TYPE && zone.id.subscription().eq_ignore_ascii_case(id.subscription())
         });
         if in_subscription.count() >= most {
             return refused(
@@ -194,16 +181,9 @@ fn delete_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), Erro
     Ok(())
 }
 
-fn check_condition(
-    wanted: &Wanted,
-    id: &ResourceId,
-    known: Option<&Resource>,
-) -> Result<(), ErrorDetail> {
+fn check_condition(wanted: &Wanted, id: &ResourceId, known: Option<&Resource>) -> Result<(), ErrorDetail> {
     let name = id.name();
-    let message = match wanted
-        .condition
-        .check(known.map(|known| known.etag.as_str()))
-    {
+    let message = match wanted.condition.check(known.map(|known| known.etag.as_str())) {
         Ok(()) => return Ok(()),
         Err(Unmet::Exists) => {
             format!("The Zone {name} exists already and hence cannot be created again.")
@@ -224,12 +204,7 @@ fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
     let etag = cx.guid();
     cx.store_with_etag(TYPE, id, body, etag);
     if known.is_none() {
-        record_sets::store(
-            cx,
-            record::RecordType::Soa,
-            &id.child("SOA", "@"),
-            record::first_soa(),
-        );
+        record_sets::store(cx, record::RecordType::Soa, &id.child("SOA", "@"), record::first_soa());
     }
 }
 

@@ -58,9 +58,11 @@ impl Kind for PrivateEndpoints {
             else {
                 continue;
             };
-            let invited = cx.state.store.find(id).is_some_and(|found| {
-                link_service::lists(found, "autoApproval", call.id.subscription())
-            });
+            let invited = cx
+                .state
+                .store
+                .find(id)
+                .is_some_and(|found| link_service::lists(found, "autoApproval", call.id.subscription()));
             if !invited {
                 let action = "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
                 links.push(LinkedScope {
@@ -102,8 +104,7 @@ impl Kind for PrivateEndpoints {
         let target = rules::check(cx, &call.id, &location, &call.body)?;
         let (body, interface) = normalise(cx, &call.id, &location, &call.body, Some(&target))?;
         let connection = target.new_connection(&call.id, &body);
-        let state =
-            first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
+        let state = first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
         let name = "PutPrivateEndpointOperation";
         let region = location.clone();
         let reply = write::put(
@@ -120,12 +121,7 @@ impl Kind for PrivateEndpoints {
             },
         );
         if let Some((nic, configurations)) = interface {
-            nic::extend(
-                cx,
-                &nic,
-                ("privateEndpoint", &call.id, &location),
-                configurations,
-            );
+            nic::extend(cx, &nic, ("privateEndpoint", &call.id, &location), configurations);
         }
         if let Some(connection) = connection.filter(|_| current.is_none()) {
             connection::make(cx, &connection, &call.id, &location, &state);
@@ -137,10 +133,7 @@ impl Kind for PrivateEndpoints {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
         write::precondition(cx, call, Some(&found.etag))?;
         Ok(write::delete(
             cx,
@@ -181,16 +174,10 @@ impl Kind for PrivateEndpoints {
         let target = rules::target(cx, &body).ok();
         let (stored, interface) = normalise(cx, &id, &location, &body, target.as_ref())?;
         let connection = target.and_then(|target| target.new_connection(&id, &stored));
-        let state =
-            first_connection(&stored)["properties"]["privateLinkServiceConnectionState"].clone();
+        let state = first_connection(&stored)["properties"]["privateLinkServiceConnectionState"].clone();
         cx.store(TYPE, &id, stored);
         if let Some((nic, configurations)) = interface {
-            nic::extend(
-                cx,
-                &nic,
-                ("privateEndpoint", &id, &location),
-                configurations,
-            );
+            nic::extend(cx, &nic, ("privateEndpoint", &id, &location), configurations);
         }
         let connected = state["status"] != json!("Disconnected");
         if let Some(connection) = connection.filter(|_| known.is_none() && connected) {
@@ -235,8 +222,7 @@ pub(crate) fn first_connection(body: &Value) -> &Value {
 
 /// The service that an endpoint is for, by id or alias, if it is there.
 pub(crate) fn service_of(cx: &Context<'_>, endpoint: &Resource) -> Option<ResourceId> {
-    let reference =
-        first_connection(&endpoint.body)["properties"]["privateLinkServiceId"].as_str()?;
+    let reference = first_connection(&endpoint.body)["properties"]["privateLinkServiceId"].as_str()?;
     let service = cx
         .state
         .store
@@ -252,11 +238,7 @@ pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: Value) {
         return;
     };
     for list in [AUTOMATIC, MANUAL] {
-        for item in endpoint.body["properties"][list]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
+        for item in endpoint.body["properties"][list].as_array_mut().into_iter().flatten() {
             let seen = &mut item["properties"]["privateLinkServiceConnectionState"];
             if seen["status"] != json!("Disconnected") && *seen != state {
                 *seen = state.clone();
@@ -271,8 +253,7 @@ fn approve_if_invited(cx: &mut Context<'_>, id: &ResourceId) {
     let Some(endpoint) = cx.state.store.get(id) else {
         return;
     };
-    let status = &first_connection(&endpoint.body)["properties"]["privateLinkServiceConnectionState"]
-        ["status"];
+    let status = &first_connection(&endpoint.body)["properties"]["privateLinkServiceConnectionState"]["status"];
     if *status != json!("Pending") {
         return;
     }
@@ -284,8 +265,7 @@ fn approve_if_invited(cx: &mut Context<'_>, id: &ResourceId) {
         .store
         .get(&service)
         .is_some_and(|service| link_service::lists(service, "autoApproval", id.subscription()));
-    let made =
-        connection::made_by(cx, &service, id).filter(|made| connection::status(made) == "Pending");
+    let made = connection::made_by(cx, &service, id).filter(|made| connection::status(made) == "Pending");
     if let Some(made) = made.filter(|_| invited).map(|made| made.id.clone()) {
         connection::settle(cx, &made, connection::state("Approved", "Approved"));
     }
@@ -302,11 +282,7 @@ fn normalise(
     given: &Value,
     target: Option<&Target>,
 ) -> Result<(Value, Interface), ArmError> {
-    let known = cx
-        .state
-        .store
-        .get(id)
-        .map(|known| known.body["properties"].clone());
+    let known = cx.state.store.get(id).map(|known| known.body["properties"].clone());
     let from = &given["properties"];
     let mut body = write::tracked(location, given);
     let subnet = write::referenced(cx, id, from["subnet"]["id"].as_str().unwrap_or_default())?
@@ -317,16 +293,10 @@ fn normalise(
         .unwrap_or_default()
         .to_owned();
     let (guid, nics, interface) = match &known {
-        Some(known) => (
-            known["resourceGuid"].clone(),
-            known["networkInterfaces"].clone(),
-            None,
-        ),
+        Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
         None => {
             let configurations = addresses(cx, &subnet, from)?;
-            let guid = from["resourceGuid"]
-                .as_str()
-                .map_or_else(|| cx.guid(), str::to_owned);
+            let guid = from["resourceGuid"].as_str().map_or_else(|| cx.guid(), str::to_owned);
             let suffix = cx.guid();
             let name = if custom.is_empty() {
                 format!("{}.nic.{suffix}", id.name())
@@ -334,11 +304,7 @@ fn normalise(
                 custom.clone()
             };
             let nic = id.sibling(nic::TYPE, &name);
-            (
-                json!(guid),
-                json!([{ "id": nic }]),
-                Some((nic, configurations)),
-            )
+            (json!(guid), json!([{ "id": nic }]), Some((nic, configurations)))
         }
     };
     let mut properties = json!({
@@ -364,19 +330,10 @@ fn normalise(
 }
 
 /// One connection as it is stored. Its state is the old one, or what the case begins with.
-fn one_connection(
-    cx: &Context<'_>,
-    item: &Value,
-    old: &Value,
-    target: Option<&Target>,
-    manual: bool,
-) -> Value {
+fn one_connection(cx: &Context<'_>, item: &Value, old: &Value, target: Option<&Target>, manual: bool) -> Value {
     let from = &item["properties"];
-    let before = items(old)
-        .iter()
-        .find(|known| known["name"] == item["name"]);
-    let before =
-        before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
+    let before = items(old).iter().find(|known| known["name"] == item["name"]);
+    let before = before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
     // Only seed and control calls run without a caller: they say what the state is.
     let told = Some(&from["privateLinkServiceConnectionState"])
         .filter(|state| cx.caller.is_none() && state["status"].is_string());
@@ -391,13 +348,9 @@ fn one_connection(
         || from["privateLinkServiceId"].clone(),
         |target| json!(target.reference),
     );
-    let mut properties =
-        json!({ "privateLinkServiceId": reference, "privateLinkServiceConnectionState": state });
+    let mut properties = json!({ "privateLinkServiceId": reference, "privateLinkServiceConnectionState": state });
     for name in ["groupIds", "requestMessage"] {
-        if let Some(value) = from
-            .get(name)
-            .filter(|value| !value.is_null() && **value != json!([]))
-        {
+        if let Some(value) = from.get(name).filter(|value| !value.is_null() && **value != json!([])) {
             properties[name] = value.clone();
         }
     }
@@ -417,11 +370,7 @@ fn static_configurations(from: &Value) -> Value {
 }
 
 /// The addresses of a new endpoint: those asked for, or one of the subnet's.
-fn addresses(
-    cx: &mut Context<'_>,
-    subnet: &ResourceId,
-    from: &Value,
-) -> Result<Vec<IpConfiguration>, ArmError> {
+fn addresses(cx: &mut Context<'_>, subnet: &ResourceId, from: &Value) -> Result<Vec<IpConfiguration>, ArmError> {
     let fixed: Vec<&str> = items(&from["ipConfigurations"])
         .iter()
         .filter_map(|item| item["properties"]["privateIPAddress"].as_str())
@@ -437,11 +386,7 @@ fn addresses(
         let address = address::choose(cx, cx.find(subnet)?, wanted, &taken)?;
         taken.push(address);
         let name = format!("privateEndpointIpConfig.{}", cx.guid());
-        let method = if wanted.is_some() {
-            "Static"
-        } else {
-            "Dynamic"
-        };
+        let method = if wanted.is_some() { "Static" } else { "Dynamic" };
         made.push(IpConfiguration {
             name,
             subnet: subnet.clone(),

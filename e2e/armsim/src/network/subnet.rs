@@ -69,18 +69,14 @@ impl Kind for Subnets {
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = write::find_nested(cx, &call.id)?;
-        Ok(Reply::new(200)
-            .body(self.render(cx, found))
-            .etag(&self.etag(cx, found)))
+        Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
     }
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = cx.state.store.of_type(&call.id, TYPE);
         page::page(
             call,
-            found
-                .map(|subnet| (subnet.id.key(), self.render(cx, subnet)))
-                .collect(),
+            found.map(|subnet| (subnet.id.key(), self.render(cx, subnet))).collect(),
             1000,
         )
     }
@@ -90,10 +86,7 @@ impl Kind for Subnets {
         let Some(parent) = cx.state.store.get(&vnet) else {
             return Err(ArmError::parent_not_found(&vnet));
         };
-        let region = parent.body["location"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let region = parent.body["location"].as_str().unwrap_or_default().to_owned();
         let current = cx.state.store.get(&call.id).map(|_| parent.etag.clone());
         write::precondition(cx, call, current.as_deref())?;
         let body = normalise(&call.body);
@@ -126,11 +119,7 @@ impl Kind for Subnets {
         if reply.changed {
             touch(cx, &vnet);
         }
-        reply.body = cx
-            .state
-            .store
-            .get(&call.id)
-            .map(|stored| self.render(cx, stored));
+        reply.body = cx.state.store.get(&call.id).map(|stored| self.render(cx, stored));
         Ok(reply)
     }
 
@@ -138,10 +127,7 @@ impl Kind for Subnets {
         let vnet = vnet_id(&call.id);
         let parent = cx.find(&vnet)?;
         let (region, etag) = (
-            parent.body["location"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
+            parent.body["location"].as_str().unwrap_or_default().to_owned(),
             parent.etag.clone(),
         );
         let Some(found) = cx.state.store.get(&call.id) else {
@@ -222,13 +208,8 @@ fn touch(cx: &mut Context<'_>, vnet: &ResourceId) {
 pub(crate) fn state(cx: &Context<'_>, subnet: &Resource) -> ProvisioningState {
     let lag_s = cx.state.switches.subnet_lag_s;
     let age_s = cx.now.duration_since(subnet.settled).as_secs_f64();
-    let written = subnet
-        .operation
-        .as_deref()
-        .and_then(|id| cx.state.operations.get(id));
-    let lags = lag_s > 0.0
-        && age_s < lag_s
-        && written.is_some_and(|operation| operation.started != subnet.settled);
+    let written = subnet.operation.as_deref().and_then(|id| cx.state.operations.get(id));
+    let lags = lag_s > 0.0 && age_s < lag_s && written.is_some_and(|operation| operation.started != subnet.settled);
     if subnet.state == ProvisioningState::Succeeded && lags {
         ProvisioningState::Updating
     } else {
@@ -282,21 +263,14 @@ fn owners(cx: &Context<'_>, subnet: &ResourceId, field: &str) -> Vec<String> {
 }
 
 /// Refuses a second write to a VNet while one is running.
-pub(crate) fn vnet_is_free(
-    cx: &Context<'_>,
-    call: &Call<'_>,
-    vnet: &ResourceId,
-) -> Result<(), ArmError> {
+pub(crate) fn vnet_is_free(cx: &Context<'_>, call: &Call<'_>, vnet: &ResourceId) -> Result<(), ArmError> {
     let network = cx
         .state
         .store
         .get(vnet)
         .into_iter()
         .chain(cx.state.store.of_type(vnet, TYPE));
-    let Some(running) = network
-        .filter_map(|resource| cx.running_on(resource))
-        .next()
-    else {
+    let Some(running) = network.filter_map(|resource| cx.running_on(resource)).next() else {
         return Ok(());
     };
     match cx.state.switches.vnet_busy {
@@ -306,10 +280,7 @@ pub(crate) fn vnet_is_free(
                 "Operation on resource {} is blocked by operation {} ({}) in progress on resource {}.",
                 call.id, running.name, running.id, running.target
             );
-            Err(write::retryable(
-                "RetryableErrorDueToAnotherOperation",
-                message,
-            ))
+            Err(write::retryable("RetryableErrorDueToAnotherOperation", message))
         }
     }
 }
@@ -330,9 +301,7 @@ fn users_are_settled(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmErr
 }
 
 fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
-    let users: Vec<&str> = address::users(cx, subnet)
-        .map(|(_, user)| user.as_str())
-        .collect();
+    let users: Vec<&str> = address::users(cx, subnet).map(|(_, user)| user.as_str()).collect();
     if users.is_empty() {
         return Ok(());
     }
@@ -342,11 +311,7 @@ fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
         subnet.name(),
         users.join(", ")
     );
-    Err(ArmError::service(
-        400,
-        "InUseSubnetCannotBeDeleted",
-        message,
-    ))
+    Err(ArmError::service(400, "InUseSubnetCannotBeDeleted", message))
 }
 
 /// The same for all subnets of a VNet that is to go, or that a PUT leaves out.
@@ -369,10 +334,7 @@ fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
         .filter_map(|prefix| prefix.parse().ok())
         .collect();
     let (name, network) = (id.name(), vnet.name());
-    if !given
-        .iter()
-        .all(|net| space.iter().any(|space| space.contains(net)))
-    {
+    if !given.iter().all(|net| space.iter().any(|space| space.contains(net))) {
         let message = format!("Subnet '{name}' is not valid in virtual network '{network}'.");
         return Err(ArmError::service(400, "NetcfgInvalidSubnet", message));
     }
@@ -386,10 +348,7 @@ fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
             .into_iter()
             .filter_map(|prefix| prefix.parse::<IpNet>().ok());
         for theirs in others {
-            if given
-                .iter()
-                .any(|net| net.contains(&theirs) || theirs.contains(net))
-            {
+            if given.iter().any(|net| net.contains(&theirs) || theirs.contains(net)) {
                 let message = format!(
                     "Subnet '{name}' is not valid because its IP address range overlaps with that of an existing subnet in \
                      virtual network '{network}'."
@@ -398,11 +357,8 @@ fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
             }
         }
     }
-    let stranded = address::users(cx, id).any(|(address, _)| {
-        !given
-            .iter()
-            .any(|net| net.contains(&std::net::IpAddr::V4(*address)))
-    });
+    let stranded = address::users(cx, id)
+        .any(|(address, _)| !given.iter().any(|net| net.contains(&std::net::IpAddr::V4(*address))));
     if stranded {
         let old = cx
             .state
@@ -410,14 +366,8 @@ fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
             .get(id)
             .map(|known| address::prefixes(&known.body["properties"]).join(","))
             .unwrap_or_default();
-        let message = format!(
-            "IpPrefix {old} on Subnet {name} has active allocations and cannot be deleted."
-        );
-        return Err(ArmError::service(
-            400,
-            "InUsePrefixCannotBeDeleted",
-            message,
-        ));
+        let message = format!("IpPrefix {old} on Subnet {name} has active allocations and cannot be deleted.");
+        return Err(ArmError::service(400, "InUsePrefixCannotBeDeleted", message));
     }
     Ok(())
 }
@@ -425,10 +375,7 @@ fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
 fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmError> {
     let given = address::prefixes(properties);
     if given.is_empty() {
-        let message = format!(
-            "Subnet {} must have at least one address prefix.",
-            id.name()
-        );
+        let message = format!("Subnet {} must have at least one address prefix.", id.name());
         return Err(ArmError::service(
             400,
             "AddressPrefixStringCannotBeNullOrEmpty",
@@ -442,11 +389,7 @@ fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmErr
                 "Address prefix {prefix} of resource {id} is not formatted correctly. It should follow CIDR notation, for \
                  example 10.0.0.0/24."
             );
-            return Err(ArmError::service(
-                400,
-                "InvalidAddressPrefixFormat",
-                message,
-            ));
+            return Err(ArmError::service(400, "InvalidAddressPrefixFormat", message));
         };
         if net.trunc() != net {
             let message = format!(
@@ -499,11 +442,7 @@ fn check_policies(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(),
                 .as_str()
                 .is_some_and(|policy| policy.eq_ignore_ascii_case("Enabled"))
         };
-        let already = cx
-            .state
-            .store
-            .get(id)
-            .is_some_and(|known| enabled(&known.body));
+        let already = cx.state.store.get(id).is_some_and(|known| enabled(&known.body));
         if enabled(body) && !already && !owners(cx, id, owner).is_empty() {
             let message = format!(
                 "{what} network policies cannot be enabled on subnet {id} because it is used by {}.",

@@ -1,0 +1,281 @@
+//! The simulated Azure as a process of its own, with a small world in it: one management
+//! subscription with a VNet and an internal load balancer, one empty subscription for hosted
+//! clusters, and one identity for each role of Hyperlink with the rights that are shipped.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::ControlPlane;
+use crate::ground::{Azure, Call, Credential, Oracle, Reachable};
+use crate::process::{Process, Program};
+
+const TENANT: &str = "22222222-2222-4222-8222-222222222222";
+const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
+const GROUP: &str = "mgmt-rg";
+const LOCATION: &str = "eastus";
+const AUDIENCE: &str = "https://management.azure.com";
+
+const HO_CLIENT: &str = "aaaaaaaa-0001-4000-8000-000000000001";
+const HO_OBJECT: &str = "bbbbbbbb-0001-4000-8000-000000000001";
+const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
+const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
+
+const START: Duration = Duration::from_secs(20);
+
+/// How long the simulated operations take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    /// 0.2 to 1 s.
+    Fast,
+    /// As recorded at Azure: up to minutes.
+    Recorded,
+}
+
+impl Preset {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Recorded => "recorded",
+        }
+    }
+}
+
+impl std::str::FromStr for Preset {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "fast" => Ok(Self::Fast),
+            "recorded" => Ok(Self::Recorded),
+            _ => bail!("unknown preset {text:?}: use fast or recorded"),
+        }
+    }
+}
+
+/// What the simulator says when it is up.
+#[derive(Debug, Deserialize)]
+struct Addresses {
+    arm: String,
+    authority: String,
+    control: String,
+    ca: PathBuf,
+}
+
+/// A running simulator with its cloud controller. Dropping it ends both.
+#[derive(Debug)]
+pub struct AzureSim {
+    _cloud_controller: Process,
+    simulator: Process,
+    control: Control,
+}
+
+impl AzureSim {
+    /// Starts the simulator and its cloud controller, and seeds the world. `token_file` holds a
+    /// ServiceAccount token of `control_plane`, which is what the guest side's identity trusts.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not come up, or the seed is refused.
+    pub async fn start(
+        armsim: &Path,
+        dir: &Path,
+        preset: Preset,
+        control_plane: &ControlPlane,
+        token_file: PathBuf,
+    ) -> Result<(Self, Azure)> {
+        let simulator = Program::new(armsim)
+            .without_our_environment()
+            .arg("serve")
+            .flag("dir", dir)
+            .flag("preset", preset.as_str())
+            .spawn("armsim", dir)?;
+        let addresses: Addresses = serde_json::from_str(&first_line(&simulator).await?)?;
+        let control = Control {
+            base: addresses.control.clone(),
+            http: reqwest::Client::new(),
+        };
+        let seed = world(&control_plane.token_keys().await?)?;
+        control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
+        let cloud_controller = Program::new(armsim)
+            .without_our_environment()
+            .arg("cloud-controller")
+            .flag("kubeconfig", control_plane.kubeconfig_path())
+            .flag("control", &addresses.control)
+            .flag(
+                "load-balancer",
+                format!("{}/loadBalancers/kubernetes-internal", network()),
+            )
+            .flag(
+                "subnet",
+                format!("{}/virtualNetworks/mgmt-vnet/subnets/nodes", network()),
+            )
+            .spawn("cloud-controller", dir)?;
+        first_line(&cloud_controller).await?;
+        let azure = Azure {
+            arm: addresses.arm,
+            authority: addresses.authority,
+            audience: AUDIENCE.into(),
+            ca_file: addresses.ca,
+            tenant: TENANT.into(),
+            location: LOCATION.into(),
+            management_subscription: MANAGEMENT.into(),
+            management_group: GROUP.into(),
+            management_vnet: format!("{}/virtualNetworks/mgmt-vnet", network()),
+            guest_subscription: GUEST.into(),
+            ho: ho_credential(dir)?,
+            cpo: Credential::WorkloadIdentity {
+                tenant: TENANT.into(),
+                client: CPO_CLIENT.into(),
+                token_file,
+            },
+        };
+        Ok((
+            Self {
+                _cloud_controller: cloud_controller,
+                simulator,
+                control,
+            },
+            azure,
+        ))
+    }
+
+    /// The simulator's control face as an oracle.
+    pub fn oracle(&self) -> Arc<dyn Oracle> {
+        Arc::new(self.control.clone())
+    }
+
+    /// The simulator's process.
+    pub fn process(&self) -> &Process {
+        &self.simulator
+    }
+}
+
+async fn first_line(process: &Process) -> Result<String> {
+    process
+        .until("the simulator is up", START, async || {
+            let text = std::fs::read_to_string(process.out())?;
+            let (line, _) = text.split_once('\n').ok_or_else(|| anyhow!("it has printed nothing"))?;
+            Ok(line.to_owned())
+        })
+        .await
+}
+
+fn network() -> String {
+    format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}/providers/Microsoft.Network")
+}
+
+fn ho_credential(dir: &Path) -> Result<Credential> {
+    let path = dir.join("azure-credentials.json");
+    let file = json!({
+        "subscriptionId": MANAGEMENT, "tenantId": TENANT, "clientId": HO_CLIENT, "clientSecret": "ho-secret",
+    });
+    std::fs::write(&path, file.to_string())?;
+    Ok(Credential::SecretFile { path })
+}
+
+/// The Actions of a role definition that is shipped.
+fn shipped_actions(role: &str) -> Result<Value> {
+    let path = crate::repository().join(format!("docs/azure/role-{role}.json"));
+    let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let definition: Value = serde_json::from_str(&text)?;
+    definition
+        .get("Actions")
+        .cloned()
+        .with_context(|| format!("no Actions in {}", path.display()))
+}
+
+fn world(token_keys: &Value) -> Result<Value> {
+    let ho = json!({"client_id": HO_CLIENT, "object_id": HO_OBJECT, "secret": "ho-secret"});
+    let cpo = json!({"client_id": CPO_CLIENT, "object_id": CPO_OBJECT, "federated": [{
+        "issuer": ControlPlane::TOKEN_ISSUER,
+        "subject": "system:serviceaccount:kube-system:control-plane-operator",
+        "audience": "openshift",
+        "jwks": token_keys,
+    }]});
+    Ok(json!({
+        "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
+        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT}, {"id": GUEST, "tenant": TENANT}],
+        "roles": [
+            {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": shipped_actions("ho")?},
+            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": shipped_actions("cpo")?},
+        ],
+        "resources": [
+            {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},
+            {"id": format!("{}/virtualNetworks/mgmt-vnet", network()), "location": LOCATION, "properties": {
+                "addressSpace": {"addressPrefixes": ["10.224.0.0/12"]},
+                "subnets": [{"name": "nodes", "properties": {"addressPrefix": "10.224.0.0/16"}}]}},
+            {"id": format!("{}/loadBalancers/kubernetes-internal", network()), "location": LOCATION,
+                "sku": {"name": "Standard"}, "properties": {}},
+        ],
+    }))
+}
+
+/// The simulator's control face.
+#[derive(Clone, Debug)]
+struct Control {
+    base: String,
+    http: reqwest::Client,
+}
+
+impl Control {
+    async fn send(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        query: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Result<String> {
+        let mut request = self
+            .http
+            .request(method.clone(), format!("{}{path}", self.base))
+            .query(query);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let answer = request.send().await?;
+        let (status, text) = (answer.status(), answer.text().await?);
+        if !status.is_success() {
+            bail!("simulator: {method} {path}: {status}: {text}");
+        }
+        Ok(text)
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T> {
+        let text = self.send(reqwest::Method::GET, path, query, None).await?;
+        serde_json::from_str(&text).with_context(|| format!("simulator: GET {path}: {text}"))
+    }
+}
+
+#[async_trait]
+impl Oracle for Control {
+    async fn reachable(&self, vnet: &str, name: &str) -> Result<Reachable> {
+        self.get("/reachable", &[("vnet", vnet), ("name", name)]).await
+    }
+
+    async fn resources(&self, prefix: &str) -> Result<Vec<Value>> {
+        self.get("/resources", &[("prefix", prefix)]).await
+    }
+
+    async fn journal(&self, since: u64) -> Result<Vec<Call>> {
+        self.get("/journal", &[("since", &since.to_string())]).await
+    }
+
+    async fn drift_put(&self, id: &str, resource: &Value) -> Result<()> {
+        self.send(reqwest::Method::PUT, &format!("/resources{id}"), &[], Some(resource))
+            .await
+            .map(drop)
+    }
+
+    async fn drift_delete(&self, id: &str) -> Result<()> {
+        self.send(reqwest::Method::DELETE, &format!("/resources{id}"), &[], None)
+            .await
+            .map(drop)
+    }
+}

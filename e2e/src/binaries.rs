@@ -1,0 +1,64 @@
+//! Builds the executables that are tested and says where they are, so that a bare `cargo test`
+//! never runs yesterday's.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The executable of that name (`hyperlink`, `armsim`), built with the profile of this crate.
+///
+/// # Errors
+///
+/// The build fails; its messages go to standard error.
+pub fn executable(name: &str) -> Result<PathBuf> {
+    static BUILT: Mutex<Option<HashMap<String, PathBuf>>> = Mutex::new(None);
+    let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let known = match built.as_ref() {
+        Some(known) => known,
+        None => built.insert(build()?),
+    };
+    known
+        .get(name)
+        .cloned()
+        .with_context(|| format!("no executable {name} in the workspace"))
+}
+
+fn build() -> Result<HashMap<String, PathBuf>> {
+    let mut cargo = Command::new(env!("CARGO"));
+    // The whole workspace: building one package alone chooses other features of the
+    // dependencies, and builds them all once more.
+    cargo.args([
+        "build",
+        "--locked",
+        "--workspace",
+        "--bins",
+        "--message-format=json-render-diagnostics",
+    ]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo
+        .current_dir(crate::repository())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("run cargo")?;
+    if !output.status.success() {
+        bail!("cargo build: {}", output.status);
+    }
+    let mut executables = HashMap::new();
+    for line in output
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        let message: Value = serde_json::from_slice(line).context("cargo's messages")?;
+        if let (Some(name), Some(path)) = (message["target"]["name"].as_str(), message["executable"].as_str()) {
+            executables.insert(name.to_owned(), PathBuf::from(path));
+        }
+    }
+    Ok(executables)
+}

@@ -1,0 +1,174 @@
+//! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount
+//! that has the shipped rights and nothing else, and with HyperShift's environment variables.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use crate::ground::{Credential, Ground};
+use crate::process::{Process, Program};
+use crate::roles;
+
+const START: Duration = Duration::from_secs(20);
+
+/// Running passes may take 20 s to end.
+const STOP: Duration = Duration::from_secs(30);
+
+/// A role of Hyperlink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The management side.
+    Ho,
+    /// The guest side.
+    Cpo,
+}
+
+impl Role {
+    /// As on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ho => "ho",
+            Self::Cpo => "cpo",
+        }
+    }
+}
+
+/// One running `hyperlink run`. Dropping it kills it.
+#[derive(Debug)]
+pub struct Hyperlink {
+    role: Role,
+    process: Process,
+    address: String,
+    http: reqwest::Client,
+}
+
+impl Hyperlink {
+    /// Starts one role and waits until it serves its probes. `name` tells several of one role
+    /// apart; `flags` come last and may override.
+    ///
+    /// # Errors
+    ///
+    /// The build fails or the process ends; the end of its log is in the error.
+    pub async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        let access = ground
+            .control_plane()
+            .service_account(roles::NAMESPACE, role.as_str())
+            .await?;
+        let azure = ground.azure();
+        let mut program = Program::new(crate::binaries::executable("hyperlink")?)
+            .without_our_environment()
+            .arg("run")
+            .flag("role", role.as_str())
+            .flag("kubeconfig", access.path())
+            .flag("lease-namespace", roles::NAMESPACE)
+            .flag("arm-endpoint", &azure.arm)
+            .flag("authority", &azure.authority)
+            .flag("audience", &azure.audience)
+            .flag("ca-file", &azure.ca_file)
+            .flag("metrics-bind", "127.0.0.1:0")
+            .flag("log-format", "json");
+        for (flag, value) in flags {
+            program = program.flag(flag, value);
+        }
+        let process = credentials(program, ground, role).spawn(name, ground.dir())?;
+        let address = process
+            .until("hyperlink serves its probes", START, async || served_at(&process))
+            .await?;
+        Ok(Self {
+            role,
+            process,
+            address,
+            http: reqwest::Client::new(),
+        })
+    }
+
+    /// Which role it is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its process.
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// Where it serves `/livez`, `/readyz` and `/metrics`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Reads one of its pages: status and text.
+    ///
+    /// # Errors
+    ///
+    /// No answer.
+    pub async fn page(&self, path: &str) -> Result<(u16, String)> {
+        let answer = self.http.get(format!("{}{path}", self.url())).send().await?;
+        Ok((answer.status().as_u16(), answer.text().await?))
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// It is not within `timeout`; the error says what it waits for.
+    pub async fn ready(&self, timeout: Duration) -> Result<()> {
+        let what = format!("hyperlink {} is ready", self.role.as_str());
+        self.process
+            .until(&what, timeout, async || match self.page("/readyz").await? {
+                (200, _) => Ok(()),
+                (_, waits) => Err(anyhow!("{waits}")),
+            })
+            .await
+    }
+
+    /// Asks it to stop, as the kubelet does, and waits until it has.
+    ///
+    /// # Errors
+    ///
+    /// It does not stop in time, or not with exit code 0.
+    pub async fn stop(self) -> Result<()> {
+        self.process.signal("TERM")?;
+        let status = self.process.wait(STOP).await?;
+        ensure!(
+            status.success(),
+            "hyperlink {} stopped with {status}",
+            self.role.as_str()
+        );
+        Ok(())
+    }
+}
+
+fn credentials(program: Program, ground: &Ground, role: Role) -> Program {
+    let azure = ground.azure();
+    let (program, credential) = match role {
+        Role::Ho => (
+            program
+                .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
+                .env("AZURE_RESOURCE_GROUP", &azure.management_group),
+            &azure.ho,
+        ),
+        Role::Cpo => (program, &azure.cpo),
+    };
+    match credential {
+        Credential::SecretFile { path } => program.env("AZURE_CREDENTIALS_FILE", path),
+        Credential::WorkloadIdentity {
+            tenant,
+            client,
+            token_file,
+        } => program
+            .env("AZURE_TENANT_ID", tenant)
+            .env("AZURE_CLIENT_ID", client)
+            .env("AZURE_FEDERATED_TOKEN_FILE", token_file),
+    }
+}
+
+/// Port 0 is given, so that no other program can take the port first; the log says which it got.
+fn served_at(process: &Process) -> Result<String> {
+    let log = std::fs::read_to_string(process.log())?;
+    log.lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|line| line["message"] == "started")
+        .find_map(|line| line["address"].as_str().map(str::to_owned))
+        .context("it has not said where it serves")
+}
