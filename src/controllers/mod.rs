@@ -12,4 +12,5 @@ pub mod observe;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod turns;
 pub mod watch;
