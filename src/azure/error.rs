@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::auth::AuthError;
 use super::transport::TransportError;
 
 /// What an error means for the caller.
@@ -184,6 +185,7 @@ impl ArmError {
             TransportError::TooLarge(_) => (Class::Down, "AnswerTooLarge"),
             TransportError::Timeout => (Class::Down, "Timeout"),
             TransportError::Connection(_) => (Class::Down, "ConnectionFailed"),
+            TransportError::Token(AuthError::Unreachable { .. }) => (Class::Down, "NoToken"),
             TransportError::Token(_) => (Class::Denied, "NoToken"),
         };
         Self {
