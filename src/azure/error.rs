@@ -151,8 +151,10 @@ pub enum NoAnswer {
     Timeout,
     /// The connection failed.
     Connection,
-    /// It was not sent: there is no token.
-    Token,
+    /// It was not sent: the token endpoint does not answer.
+    TokenEndpointDown,
+    /// It was not sent: we get no token with what we have.
+    TokenRefused,
 }
 
 impl ArmError {
@@ -197,7 +199,8 @@ impl ArmError {
             NoAnswer::TooLarge => (Class::Down, "AnswerTooLarge"),
             NoAnswer::Timeout => (Class::Down, "Timeout"),
             NoAnswer::Connection => (Class::Down, "ConnectionFailed"),
-            NoAnswer::Token => (Class::Denied, "NoToken"),
+            NoAnswer::TokenEndpointDown => (Class::Down, "NoToken"),
+            NoAnswer::TokenRefused => (Class::Denied, "NoToken"),
         };
         Self {
             class,

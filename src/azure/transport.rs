@@ -21,6 +21,9 @@ pub const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 /// Requests carry absolute URIs and no `authorization` header; the transport adds what it needs to be let in.
 #[async_trait]
 pub trait Transport: Send + Sync {
+    /// Waits for what sending needs. What is decided after this is decided right before the sending.
+    async fn ready(&self) -> Result<(), TransportError>;
+
     /// Sends `request` once: no retry, no redirect.
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
@@ -52,7 +55,8 @@ impl From<TransportError> for ArmError {
             TransportError::TooLarge(_) => NoAnswer::TooLarge,
             TransportError::Timeout => NoAnswer::Timeout,
             TransportError::Connection(_) => NoAnswer::Connection,
-            TransportError::Token(_) => NoAnswer::Token,
+            TransportError::Token(AuthError::Unreachable { .. }) => NoAnswer::TokenEndpointDown,
+            TransportError::Token(_) => NoAnswer::TokenRefused,
         };
         Self::unanswered(why, &error.to_string())
     }
@@ -104,6 +108,11 @@ impl HttpsTransport {
 
 #[async_trait]
 impl Transport for HttpsTransport {
+    async fn ready(&self) -> Result<(), TransportError> {
+        self.tokens.token().await?;
+        Ok(())
+    }
+
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
         // Compared in the form that is sent, so that no second parser sees another host.
         let mut request = reqwest::Request::try_from(request)

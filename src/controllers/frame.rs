@@ -12,10 +12,8 @@ use super::context::Context;
 use super::decision::Decision;
 use super::facts::{Facts, Needs};
 use super::observe::until_decided;
-use super::report::{Report, conditions_patch, field_manager, fields_patch};
+use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
-use crate::api::markers::{CPO_INTENT, HO_INTENT};
-use crate::api::{Role, markers};
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan};
@@ -116,14 +114,6 @@ fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkServic
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
-/// The finalizer and the intent's annotation of a role.
-fn marks_of(role: Role) -> (&'static str, &'static str) {
-    match role {
-        Role::Ho => (markers::HO_FINALIZER, HO_INTENT),
-        Role::Cpo => (markers::CPO_FINALIZER, CPO_INTENT),
-    }
-}
-
 /// Tries to record an intent, when others write the object at the same time.
 const TRIES: usize = 3;
 
@@ -152,7 +142,7 @@ async fn record_once(
     cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = marks_of(cx.role);
+    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
     let held = cr.finalizers().iter().any(|f| f == finalizer);
     if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
         return Ok(cr);
@@ -168,7 +158,7 @@ async fn record_once(
 
 /// Takes the role's finalizer and intent away, in one guarded patch.
 pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = marks_of(cx.role);
+    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
     let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
     let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
         "annotations": {annotation: null}}});
@@ -179,7 +169,7 @@ pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzureP
 
 /// Whether the role's finalizer stands.
 pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == marks_of(cx.role).0)
+    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(
@@ -188,7 +178,7 @@ async fn patch_object(
     patch: &serde_json::Value,
 ) -> Result<AzurePrivateLinkService, PassError> {
     let params = PatchParams {
-        field_manager: Some(field_manager(cx.role)),
+        field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
     let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
@@ -202,7 +192,7 @@ pub async fn write_status(
     mut cr: AzurePrivateLinkService,
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let manager = Some(field_manager(cx.role));
+    let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
             field_manager: manager.clone(),

@@ -18,7 +18,6 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
 use crate::controllers::endpoint::control_plane;
 use crate::controllers::frame::{PassError, within};
-use crate::controllers::report::field_manager;
 use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
 use decide::Verdict;
 
@@ -90,7 +89,7 @@ impl Observer {
 
     async fn keep(&self, namespace: &str, wanted: &AzurePrivateLinkService) -> Result<(), PassError> {
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
-        let (name, manager) = (wanted.name_any(), Some(field_manager(self.cx.role)));
+        let (name, manager) = (wanted.name_any(), Some(self.cx.role.field_manager().to_owned()));
         let Some(current) = within(api.get_opt(&name)).await? else {
             let params = PostParams {
                 field_manager: manager,
