@@ -138,7 +138,7 @@ impl<R: Reconciler> Runner<R> {
         match guarded.await {
             Ok(action) => Ok(action),
             Err(_) => {
-                self.cx.metrics.pass(self.label).end(PassResult::Panicked);
+                self.cx.metrics.panicked(self.label);
                 tracing::error!(namespace, name, "a pass panicked");
                 let wait = self.pacer.failed(&cached.uid().unwrap_or_default(), "", Instant::now());
                 Ok(Action::requeue(wait.max(Duration::from_secs(10))))

@@ -58,18 +58,18 @@ impl Observer {
         let verdict = decide::decide(service.as_ref(), &found, self.cloud, Timestamp::now());
         Ok(match verdict {
             Verdict::Ignore(why) => {
-                tracing::debug!(namespace, name, why, "ignored");
+                tracing::debug!(namespace, name, reason = why, "ignored");
                 (PassResult::Settled, Action::await_change())
             }
             Verdict::Wait(why, again) => {
-                tracing::debug!(namespace, name, why, "waiting");
+                tracing::debug!(namespace, name, reason = why, "waiting");
                 (
                     PassResult::Waiting,
                     again.map_or_else(Action::await_change, Action::requeue),
                 )
             }
             Verdict::Unfit(wrong) => {
-                tracing::warn!(namespace, name, wrong, "the control plane cannot be served");
+                tracing::warn!(namespace, name, reason = wrong, "the control plane cannot be served");
                 (PassResult::Refused, Action::await_change())
             }
             Verdict::Want(wanted) => {
