@@ -90,10 +90,11 @@ impl Standby {
     /// Waits until it knows that `holder` leads.
     async fn yields_to(&mut self, holder: &str) -> Result<()> {
         let yields = Standing::Standby { holder: Some(holder.to_owned()) };
-        tokio::time::timeout(SOON, self.standing.wait_for(|standing| *standing == yields))
-            .await
-            .with_context(|| format!("it does not see {holder} lead: {:?}", self.gate))??;
-        Ok(())
+        if let Ok(seen) = tokio::time::timeout(SOON, self.standing.wait_for(|standing| *standing == yields)).await {
+            seen?;
+            return Ok(());
+        }
+        bail!("it does not see {holder} lead but is {:?}", *self.standing.borrow())
     }
 
     async fn leads(self) -> Result<(Leadership, Gate)> {
