@@ -66,16 +66,9 @@ fn flag(setting: &'static Setting) -> Arg {
         Fallback::Value(text) | Fallback::Words(text) => text,
     };
     let Setting {
-        help,
-        unit,
-        variable,
-        ..
+        help, unit, variable, ..
     } = setting;
-    let repeat = if setting.list {
-        " May be repeated."
-    } else {
-        ""
-    };
+    let repeat = if setting.list { " May be repeated." } else { "" };
     Arg::new(setting.flag)
         .long(setting.flag)
         .value_name(setting.value)
@@ -140,12 +133,8 @@ mod tests {
     fn every_variable_is_ours_or_a_standard_one_and_none_is_used_twice() {
         let mut seen = std::collections::HashSet::new();
         for setting in SETTINGS {
-            let own = format!(
-                "HYPERLINK_{}",
-                setting.flag.to_uppercase().replace('-', "_")
-            );
-            let standard =
-                setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
+            let own = format!("HYPERLINK_{}", setting.flag.to_uppercase().replace('-', "_"));
+            let standard = setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
             assert!(standard || setting.variable == own, "{}", setting.variable);
             assert!(seen.insert(setting.variable), "{} twice", setting.variable);
         }
@@ -154,12 +143,7 @@ mod tests {
     #[test]
     fn no_command_is_a_wrong_use() {
         assert_eq!(task(["hyperlink"]).unwrap_err().exit_code(), 2);
-        assert_eq!(
-            task(["hyperlink", "run", "--rol", "ho"])
-                .unwrap_err()
-                .exit_code(),
-            2
-        );
+        assert_eq!(task(["hyperlink", "run", "--rol", "ho"]).unwrap_err().exit_code(), 2);
     }
 
     #[test]

@@ -33,12 +33,7 @@ impl NewCondition {
     }
 
     /// A condition that does not hold, or not yet.
-    pub fn fails(
-        kind: ConditionType,
-        reason: Reason,
-        message: impl Into<String>,
-        generation: Option<i64>,
-    ) -> Self {
+    pub fn fails(kind: ConditionType, reason: Reason, message: impl Into<String>, generation: Option<i64>) -> Self {
         NewCondition {
             kind,
             status: Status::False,
@@ -51,9 +46,7 @@ impl NewCondition {
 
 /// The condition of that type.
 pub fn get(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
-    conditions
-        .iter()
-        .find(|condition| condition.type_ == kind.as_str())
+    conditions.iter().find(|condition| condition.type_ == kind.as_str())
 }
 
 /// `own` as it is to be stored: `lastTransitionTime` is that of `current` while the status is the
@@ -94,17 +87,10 @@ pub fn stands(current: &[Condition], own: &[Condition]) -> bool {
 
 /// `AzurePrivateLinkServiceAvailable` from the other four: those in `own` count as just decided,
 /// the rest as `current` has them. False for the first of the path that does not hold.
-pub fn summary(
-    current: &[Condition],
-    own: &[NewCondition],
-    generation: Option<i64>,
-) -> NewCondition {
+pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i64>) -> NewCondition {
     const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
     let parts = ConditionType::ALL.into_iter().filter(|kind| *kind != WHOLE);
-    match parts
-        .filter_map(|kind| shortcoming(kind, current, own))
-        .next()
-    {
+    match parts.filter_map(|kind| shortcoming(kind, current, own)).next() {
         Some((reason, message)) => NewCondition::fails(WHOLE, reason, message, generation),
         None => NewCondition::holds(
             WHOLE,
@@ -115,15 +101,10 @@ pub fn summary(
 }
 
 /// Why this part keeps the path from being available; `None` if it does not.
-fn shortcoming(
-    kind: ConditionType,
-    current: &[Condition],
-    own: &[NewCondition],
-) -> Option<(Reason, String)> {
+fn shortcoming(kind: ConditionType, current: &[Condition], own: &[NewCondition]) -> Option<(Reason, String)> {
     let name = kind.as_str();
     if let Some(new) = own.iter().find(|new| new.kind == kind) {
-        return (new.status == Status::False)
-            .then(|| (new.reason, format!("{name}: {}", new.message)));
+        return (new.status == Status::False).then(|| (new.reason, format!("{name}: {}", new.message)));
     }
     match get(current, kind) {
         Some(old) if old.status == Status::True.as_str() => None,
@@ -187,12 +168,7 @@ mod tests {
     #[test]
     fn the_time_is_kept_while_the_status_is_the_same() {
         let current = stored([bad(AzurePLSCreated)]);
-        let other = NewCondition::fails(
-            AzurePLSCreated,
-            Reason::PLSCreationFailed,
-            "refused",
-            Some(2),
-        );
+        let other = NewCondition::fails(AzurePLSCreated, Reason::PLSCreationFailed, "refused", Some(2));
         let merged = merge(&current, vec![other], NOW);
         assert_eq!(merged[0].reason, "PLSCreationFailed");
         assert_eq!(merged[0].observed_generation, Some(2));
@@ -221,30 +197,15 @@ mod tests {
             change(&mut other);
             other
         };
-        assert!(same_but_for_time(
-            one,
-            &changed(|c| c.last_transition_time = Time(NOW))
-        ));
+        assert!(same_but_for_time(one, &changed(|c| c.last_transition_time = Time(NOW))));
         assert!(!same_but_for_time(
             one,
             &changed(|c| c.type_ = "AzurePrivateDNSAvailable".into())
         ));
-        assert!(!same_but_for_time(
-            one,
-            &changed(|c| c.status = "False".into())
-        ));
-        assert!(!same_but_for_time(
-            one,
-            &changed(|c| c.reason = "AzureError".into())
-        ));
-        assert!(!same_but_for_time(
-            one,
-            &changed(|c| c.message = String::new())
-        ));
-        assert!(!same_but_for_time(
-            one,
-            &changed(|c| c.observed_generation = None)
-        ));
+        assert!(!same_but_for_time(one, &changed(|c| c.status = "False".into())));
+        assert!(!same_but_for_time(one, &changed(|c| c.reason = "AzureError".into())));
+        assert!(!same_but_for_time(one, &changed(|c| c.message = String::new())));
+        assert!(!same_but_for_time(one, &changed(|c| c.observed_generation = None)));
     }
 
     #[test]
@@ -252,11 +213,7 @@ mod tests {
         let current = stored([good(AzurePLSCreated), good(AzurePrivateDNSAvailable)]);
         let own = merge(&[], vec![good(AzurePrivateDNSAvailable)], NOW);
         assert!(stands(&current, &own));
-        let own = merge(
-            &[],
-            vec![good(AzurePrivateDNSAvailable), bad(AzurePLSCreated)],
-            NOW,
-        );
+        let own = merge(&[], vec![good(AzurePrivateDNSAvailable), bad(AzurePLSCreated)], NOW);
         assert!(!stands(&current, &own));
         let own = merge(&[], vec![good(AzurePrivateEndpointAvailable)], NOW);
         assert!(!stands(&current, &own));
@@ -264,14 +221,8 @@ mod tests {
 
     #[test]
     fn the_summary_holds_when_all_parts_do() {
-        let current = stored([
-            good(AzureInternalLoadBalancerAvailable),
-            good(AzurePLSCreated),
-        ]);
-        let own = [
-            good(AzurePrivateEndpointAvailable),
-            good(AzurePrivateDNSAvailable),
-        ];
+        let current = stored([good(AzureInternalLoadBalancerAvailable), good(AzurePLSCreated)]);
+        let own = [good(AzurePrivateEndpointAvailable), good(AzurePrivateDNSAvailable)];
         let whole = summary(&current, &own, Some(3));
         assert_eq!(
             (whole.kind, whole.status),
@@ -309,20 +260,12 @@ mod tests {
     #[test]
     fn a_part_that_nobody_reported_keeps_the_summary_false() {
         for missing in &ConditionType::ALL[1..4] {
-            let others = ConditionType::ALL
-                .into_iter()
-                .filter(|kind| kind != missing);
+            let others = ConditionType::ALL.into_iter().filter(|kind| kind != missing);
             let whole = summary(&stored(others.map(good)), &[], None);
             assert_eq!(whole.status, Status::False, "{missing:?}");
-            assert_eq!(
-                whole.message,
-                format!("{}: not reported yet", missing.as_str())
-            );
+            assert_eq!(whole.message, format!("{}: not reported yet", missing.as_str()));
         }
-        assert_eq!(
-            summary(&[], &[], None).reason,
-            Reason::WaitingForLoadBalancer
-        );
+        assert_eq!(summary(&[], &[], None).reason, Reason::WaitingForLoadBalancer);
     }
 
     #[test]
@@ -337,9 +280,6 @@ mod tests {
         current[1].status = "Unknown".into();
         current[1].reason = "Whatever".into();
         let whole = summary(&current, &[], None);
-        assert_eq!(
-            (whole.status, whole.reason),
-            (Status::False, Reason::AzureError)
-        );
+        assert_eq!((whole.status, whole.reason), (Status::False, Reason::AzureError));
     }
 }

@@ -114,8 +114,7 @@ pub struct Pages {
 
 /// Serves until `stop`, then gives open connections a second to end.
 pub async fn serve(listener: TcpListener, pages: Pages, stop: CancellationToken) -> io::Result<()> {
-    let server =
-        axum::serve(listener, router(pages)).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server = axum::serve(listener, router(pages)).with_graceful_shutdown(stop.clone().cancelled_owned());
     let linger = async {
         stop.cancelled().await;
         tokio::time::sleep(LINGER).await;
@@ -194,8 +193,7 @@ mod tests {
             page(&pages, "/readyz").await,
             (
                 503,
-                "[+] kubernetes api: ready\n[-] lease answered (ho): the API server says 403\n"
-                    .into()
+                "[+] kubernetes api: ready\n[-] lease answered (ho): the API server says 403\n".into()
             )
         );
         lease.ready();

@@ -26,10 +26,7 @@ const BLOCKING_THREADS: usize = 4;
 
 fn main() -> ExitCode {
     // First of all: whoever builds a TLS client without it may pick another provider, or panic.
-    if rustls::crypto::aws_lc_rs::default_provider()
-        .install_default()
-        .is_err()
-    {
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
         return failed(&anyhow!("a TLS provider is installed already"));
     }
     match cli::task(std::env::args_os()) {
@@ -57,9 +54,7 @@ fn run(given: &Given) -> ExitCode {
 fn start(config: Config) -> anyhow::Result<()> {
     let filter = telemetry::filter(&config.log.filter)?;
     telemetry::init(config.log.format, filter)?;
-    std::panic::set_hook(Box::new(
-        |panic| tracing::error!(error = %panic, "panicked"),
-    ));
+    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
     let runtime = runtime().context("cannot start the runtime")?;
     let ended = runtime.block_on(async {
         let stop = stop_signal().context("cannot listen for signals")?;

@@ -1,27 +1,360 @@
-//! Builds clients and runs the controllers of the chosen roles.
+//! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context as _, anyhow, bail};
+use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
+use hyperlink::azure::auth::{TokenCache, TokenSource};
+use hyperlink::azure::client::Client as ArmClient;
+use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::inventory::Inventory;
+use hyperlink::azure::memory::Memory;
+use hyperlink::azure::ports::Gate;
+use hyperlink::azure::transport::HttpsTransport;
+use hyperlink::conditions;
 use hyperlink::config::Config;
-use hyperlink::http::{self, Pages, Readiness};
-use hyperlink::metrics::Metrics;
+use hyperlink::controllers::context::Context;
+use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
+use hyperlink::controllers::link_service::plan::Settings;
+use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::run::Runner;
+use hyperlink::controllers::watch::{self, Scope};
+use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
+use hyperlink::leader::{Elector, LeaseSettings, Standing, gated_client};
+use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
+use hyperlink::observer::Observer;
+use kube::Api;
+use kube::api::ListParams;
+use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
 
-/// Runs until `stop`.
+/// Running passes get this long to end when the process stops.
+const GRACE: Duration = Duration::from_secs(20);
+/// Between two tries at something that the process waits for.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What the roles of one process share.
+struct Shared {
+    config: Config,
+    kube: kube::Config,
+    azure: Arc<HttpsTransport>,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+}
+
+/// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.metrics_bind)
         .await
         .with_context(|| format!("cannot listen on {}", config.metrics_bind))?;
     let address = listener.local_addr()?;
     tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, "started");
+    let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
+    let readiness = Readiness::default();
     let pages = Pages {
-        readiness: Readiness::default(),
-        metrics: Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?),
+        readiness: readiness.clone(),
+        metrics: Arc::clone(&metrics),
     };
-    http::serve(listener, pages, stop).await?;
+    let serving = tokio::spawn(http::serve(listener, pages, stop.child_token()));
+    let kube = kube_config(&config).await?;
+    let http = config.azure.http.client()?;
+    let tokens = TokenCache::new(config.azure.credential.clone(), &config.azure.cloud, http.clone());
+    metrics.look_at_token_with({
+        let tokens = tokens.clone();
+        move || tokens.state()
+    });
+    let waiting = tokio::spawn(wait_for_azure(
+        tokens.clone(),
+        http.clone(),
+        config.clone(),
+        readiness.clone(),
+    ));
+    let azure = Arc::new(HttpsTransport::new(http, &config.azure.cloud, Arc::new(tokens)));
+    let shared = Arc::new(Shared {
+        config,
+        kube,
+        azure,
+        readiness,
+        metrics,
+    });
+    let ended = run_roles(&shared, &stop).await;
+    waiting.abort();
+    stop.cancel();
+    serving.await??;
+    ended
+}
+
+async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+    let mut kube = match &config.kubeconfig {
+        None => kube::Config::infer()
+            .await
+            .context("no Kubernetes API server is configured")?,
+        Some(path) => {
+            let file = kube::config::Kubeconfig::read_from(path)?;
+            kube::Config::from_custom_kubeconfig(file, &Default::default()).await?
+        }
+    };
+    kube.connect_timeout = Some(Duration::from_secs(10));
+    Ok(kube)
+}
+
+/// Each role by itself; the first that ends badly ends all.
+async fn run_roles(shared: &Arc<Shared>, stop: &CancellationToken) -> anyhow::Result<()> {
+    let mut roles = tokio::task::JoinSet::new();
+    for role in shared.config.roles.iter().copied() {
+        roles.spawn(run_role(Arc::clone(shared), role, stop.clone()));
+    }
+    let mut ended = Ok(());
+    while let Some(result) = roles.join_next().await {
+        if let Err(error) = result.map_err(anyhow::Error::from).and_then(|role| role) {
+            ended = Err(error);
+            stop.cancel();
+        }
+    }
+    ended
+}
+
+/// Campaigns, leads, and hands over.
+async fn run_role(shared: Arc<Shared>, role: Role, stop: CancellationToken) -> anyhow::Result<()> {
+    let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
+    let gate = elector.gate();
+    let standing = tokio::spawn(follow(
+        elector.standing(),
+        shared.readiness.item(format!("lease ({role})")),
+        role,
+        Arc::clone(&shared.metrics),
+    ));
+    let kube = gated_client(shared.kube.clone(), Arc::new(gate.clone()))?;
+    let synced = shared.readiness.item(format!("controllers ({role})"));
+    let installed = wait_for_crd(&kube, &shared, role);
+    tokio::select! {
+        () = installed => {}
+        () = stop.cancelled() => return Ok(()),
+    }
+    synced.ready();
+    let Some(mut leadership) = elector.lead(stop.clone()).await else {
+        return Ok(());
+    };
+    let controllers = CancellationToken::new();
+    let working = work(&shared, role, kube, Arc::new(gate), synced, controllers.clone());
+    tokio::pin!(working);
+    tokio::select! {
+        () = leadership.lost() => {
+            standing.abort();
+            bail!("the lease of role {role} is lost");
+        }
+        ended = &mut working => {
+            ended?;
+            bail!("the controllers of role {role} have ended");
+        }
+        () = stop.cancelled() => {}
+    }
+    controllers.cancel();
+    if tokio::time::timeout(GRACE, working).await.is_err() {
+        tracing::warn!(%role, "running passes did not end in time");
+    }
+    leadership.step_down().await.context("cannot release the lease")?;
+    standing.abort();
+    tracing::info!(%role, "lease released");
     Ok(())
+}
+
+fn lease(config: &Config, role: Role) -> LeaseSettings {
+    let lease = &config.lease;
+    let name = match &config.namespace {
+        Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
+        _ => format!("hyperlink-{role}"),
+    };
+    LeaseSettings {
+        duration: lease.duration,
+        renew_deadline: lease.renew_deadline,
+        retry: lease.retry,
+        ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
+    }
+}
+
+/// Shows the lease's standing to probes and metrics.
+async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Role, metrics: Arc<Metrics>) {
+    loop {
+        let now = standing.borrow_and_update().clone();
+        metrics.leader(role, now == Standing::Leading);
+        match now {
+            Standing::Unknown => item.waiting("the API server has not answered about the lease"),
+            Standing::Standby { .. } | Standing::Leading => item.ready(),
+            Standing::Lost => item.waiting("lost"),
+        }
+        if standing.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits until the API server answers and knows the custom resource.
+async fn wait_for_crd(kube: &kube::Client, shared: &Shared, role: Role) {
+    let server = shared.readiness.item(format!("kubernetes ({role})"));
+    let crd = shared.readiness.item(format!("custom resource definition ({role})"));
+    let api: Api<AzurePrivateLinkService> = match &shared.config.namespace {
+        Some(namespace) => Api::namespaced(kube.clone(), namespace),
+        None => Api::all(kube.clone()),
+    };
+    loop {
+        let answer = tokio::time::timeout(RETRY * 2, api.list(&ListParams::default().limit(1))).await;
+        match answer {
+            Ok(Ok(_)) => {
+                server.ready();
+                return crd.ready();
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+                server.ready();
+                crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
+            }
+            Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
+            Ok(Err(_)) | Err(_) => server.waiting("no answer"),
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// Waits until there is a token and until ARM answers at all.
+async fn wait_for_azure(tokens: TokenCache, http: reqwest::Client, config: Config, readiness: Readiness) {
+    let token = readiness.item("azure token");
+    let arm = readiness.item("azure resource manager");
+    let mut url = config.azure.cloud.endpoint().clone();
+    url.set_path("/metadata/endpoints");
+    url.set_query(Some("api-version=2020-09-01"));
+    let (mut have_token, mut have_arm) = (false, false);
+    while !(have_token && have_arm) {
+        if !have_token {
+            match tokens.token().await {
+                Ok(_) => token.ready(),
+                Err(error) => token.waiting(&error.to_string()),
+            }
+            have_token = tokens.token().await.is_ok();
+        }
+        if !have_arm {
+            have_arm = http.get(url.clone()).send().await.is_ok();
+            if have_arm {
+                arm.ready()
+            } else {
+                arm.waiting("no answer")
+            }
+        }
+        if !(have_token && have_arm) {
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+}
+
+/// Runs the role's controllers until `stop`.
+async fn work(
+    shared: &Shared,
+    role: Role,
+    kube: kube::Client,
+    gate: Arc<dyn Gate>,
+    synced: ReadinessItem,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let config = &shared.config;
+    let counters = Arc::clone(&shared.metrics);
+    let arm = ArmClient::new(
+        shared.azure.clone(),
+        config.azure.cloud.endpoint().clone(),
+        gate,
+        counters,
+    );
+    let cx = Arc::new(Context {
+        role,
+        kube,
+        arm,
+        memory: Memory::new(config.resync, config.record_resync),
+        inventory: Inventory::default(),
+        metrics: Arc::clone(&shared.metrics),
+        resync: config.resync,
+    });
+    let scope = Scope {
+        namespace: config.namespace.clone(),
+        concurrency: config.concurrency.get(),
+        stop,
+    };
+    synced.waiting("first list");
+    let metrics = Arc::clone(&shared.metrics);
+    let on_store = move |store| observe_store(store, metrics, synced);
+    match role {
+        Role::Ho => {
+            let controller = LinkServiceController::new(settings(config)?);
+            watch::link_services(
+                Arc::new(Runner::new(controller, cx, Label::LinkService)),
+                scope,
+                on_store,
+            )
+            .await;
+        }
+        Role::Cpo => {
+            let observer = Arc::new(Observer {
+                cx: Arc::clone(&cx),
+                cloud: config.azure.cloud_name,
+            });
+            let runner = Arc::new(Runner::new(EndpointController, cx, Label::Endpoint));
+            tokio::join!(
+                watch::control_planes(observer, scope.clone()),
+                watch::endpoints(runner, scope, on_store)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn settings(config: &Config) -> anyhow::Result<Settings> {
+    let management = config
+        .management
+        .as_ref()
+        .ok_or_else(|| anyhow!("role ho has no management settings"))?;
+    Ok(Settings {
+        subscription: SubscriptionId::parse(&management.subscription)?,
+        resource_group: management.resource_group.clone(),
+        nat: NatSubnetRules {
+            prefix_length: management.nat_prefix_length,
+            pool: management.nat_address_pool,
+        },
+        frontend_match: frontend::FrontendMatch::clone(&management.frontend_match),
+    })
+}
+
+/// Counts conditions from the store, and tells readiness when the store is filled.
+fn observe_store(store: Store<AzurePrivateLinkService>, metrics: Arc<Metrics>, synced: ReadinessItem) {
+    let counted = store.clone();
+    metrics.count_conditions_with(move || count_conditions(&counted));
+    tokio::spawn(async move {
+        if store.wait_until_ready().await.is_ok() {
+            synced.ready();
+        }
+    });
+}
+
+fn count_conditions(store: &Store<AzurePrivateLinkService>) -> Vec<ConditionCount> {
+    let objects = store.state();
+    let status_of = |cr: &AzurePrivateLinkService, kind| {
+        let found = cr
+            .status
+            .as_ref()
+            .and_then(|status| conditions::get(&status.conditions, kind));
+        [Status::True, Status::False]
+            .into_iter()
+            .find(|s| found.is_some_and(|c| c.status == s.as_str()))
+    };
+    let kinds = ConditionType::ALL.into_iter();
+    kinds
+        .flat_map(|condition| [Some(Status::True), Some(Status::False), None].map(|status| (condition, status)))
+        .map(|(condition, status)| ConditionCount {
+            condition,
+            status,
+            objects: objects.iter().filter(|cr| status_of(cr, condition) == status).count(),
+        })
+        .collect()
 }

@@ -1,1 +1,128 @@
-//! Every derived name of HyperShift and Azure objects.
+//! Every derived name: HyperShift's for Azure resources, tags and namespaces. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::api::ClusterRef;
+use crate::api::markers::PRIVATE_ROUTER;
+use crate::azure::id::{IdError, ResourceId, SubscriptionId};
+use crate::azure::mark::Marks;
+use crate::azure::resource::Kind;
+
+/// The tag (metadata, on records) that proves which cluster a resource belongs to.
+pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";
+/// The tag that says what a resource is for.
+const RESOURCE_TYPE_TAG: &str = "hypershift.openshift.io_resource-type";
+
+/// What the owner of the Private Link Service reads with a connection request.
+pub const REQUEST_MESSAGE: &str = "HyperShift CPO auto-connect";
+
+/// The namespace in which HyperShift runs the control plane of a HostedCluster.
+pub fn control_plane_namespace(cluster: &ClusterRef) -> String {
+    format!("{}-{}", cluster.namespace, cluster.name.replace('.', "-"))
+}
+
+/// The name of the Private Link Service of a custom resource.
+pub fn link_service(cr: &str, cluster_id: &str) -> String {
+    if cr == PRIVATE_ROUTER {
+        format!("pls-{cluster_id}")
+    } else {
+        format!("pls-{cr}-{cluster_id}")
+    }
+}
+
+/// The name of the NAT subnet that is made where none is given.
+pub fn nat_subnet(infra_id: &str) -> String {
+    format!("{infra_id}-pls-nat")
+}
+
+/// The name of the Private Endpoint of a custom resource, and of its connection.
+pub fn endpoint(cr: &str) -> String {
+    format!("{cr}-pe")
+}
+
+/// The zone of the names that only the guest knows.
+pub fn internal_zone(cluster: &str) -> String {
+    format!("{cluster}.hypershift.local")
+}
+
+/// The link of the internal zone.
+pub fn internal_link(cr: &str) -> String {
+    format!("{cr}-vnet-link")
+}
+
+/// The link of the base domain's zone.
+pub fn base_domain_link(cr: &str) -> String {
+    format!("{cr}-basedomain-vnet-link")
+}
+
+/// The records of the internal zone.
+pub const INTERNAL_RECORDS: [&str; 2] = ["api", "*.apps"];
+
+/// The records of the base domain's zone, for the custom resource `private-router` when no other serves OAuth.
+pub fn base_domain_records(cluster: &str) -> [String; 2] {
+    [format!("api-{cluster}"), format!("oauth-{cluster}")]
+}
+
+/// The name that Azure's cloud provider gives the load balancer of a Service, from the Service's UID.
+/// (`GetDefaultLoadBalancerName` of k8s.io/cloud-provider)
+pub fn load_balancer(service_uid: &str) -> String {
+    format!("a{}", service_uid.replace('-', "")).chars().take(32).collect()
+}
+
+/// Tags of a Private Link Service.
+pub fn link_service_marks(cluster: &str, cluster_id: &str) -> Marks {
+    let mut marks = marks(cluster_id, "private-link-service");
+    marks
+        .labels
+        .insert(format!("kubernetes.io_cluster_{cluster}"), "owned".to_owned());
+    marks
+}
+
+/// Tags of the resources on the guest's side; `resource_type` as HyperShift names it.
+pub fn marks(cluster_id: &str, resource_type: &str) -> Marks {
+    Marks {
+        owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
+        labels: BTreeMap::from([(RESOURCE_TYPE_TAG.to_owned(), resource_type.to_owned())]),
+    }
+}
+
+/// The mark of a record set, which has no other tags.
+pub fn record_marks(cluster_id: &str) -> Marks {
+    Marks {
+        owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
+        labels: BTreeMap::new(),
+    }
+}
+
+/// A resource directly in a group.
+pub fn in_group(kind: Kind, subscription: &SubscriptionId, group: &str, name: &str) -> Result<ResourceId, IdError> {
+    ResourceId::new(kind, subscription, group, &[name])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_of_a_cluster_name_become_dashes_in_its_namespace() {
+        let cluster = ClusterRef {
+            namespace: "clusters".into(),
+            name: "a.b".into(),
+        };
+        assert_eq!(control_plane_namespace(&cluster), "clusters-a-b");
+    }
+
+    #[test]
+    fn only_private_router_has_the_short_name() {
+        assert_eq!(link_service("private-router", "id"), "pls-id");
+        assert_eq!(link_service("oauth-openshift", "id"), "pls-oauth-openshift-id");
+    }
+
+    #[test]
+    fn load_balancer_name_is_cut_at_32() {
+        assert_eq!(
+            load_balancer("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"),
+            "a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1"
+        );
+    }
+}

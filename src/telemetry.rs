@@ -33,10 +33,7 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("status", "HTTP status, a number"),
     ("code", "ARM's error code"),
     ("class", "the error class, as in the metrics"),
-    (
-        "correlation_id",
-        "correlation id of the pass, as sent to ARM",
-    ),
+    ("correlation_id", "correlation id of the pass, as sent to ARM"),
     ("took_ms", "duration in milliseconds, a number"),
     ("error", "an error in words"),
     ("lease", "name of the lease"),
@@ -135,8 +132,7 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0
-            .insert(field.name().into(), format!("{value:?}").into());
+        self.0.insert(field.name().into(), format!("{value:?}").into());
     }
 }
 
@@ -216,9 +212,7 @@ fn plain(value: &Value) -> String {
 /// Quotes only what would not read as one word, so that lines stay easy to search.
 fn quoted(value: &Value) -> String {
     match value {
-        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => {
-            escape_control(&value.to_string())
-        }
+        Value::String(text) if text.is_empty() || text.contains([' ', '"', '=']) => escape_control(&value.to_string()),
         _ => plain(value),
     }
 }

@@ -22,23 +22,12 @@ fn text(bytes: &[u8]) -> &str {
 
 #[test]
 fn wrong_settings_are_all_told_in_one_message_with_exit_code_2() {
-    let line = [
-        "run",
-        "--role",
-        "ho",
-        "--resync",
-        "soon",
-        "--nat-prefix-length",
-        "30",
-    ];
+    let line = ["run", "--role", "ho", "--resync", "soon", "--nat-prefix-length", "30"];
     let output = output(&line);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stdout), "");
     let told: Vec<&str> = text(&output.stderr).lines().collect();
-    assert_eq!(
-        told[0],
-        "hyperlink: cannot start, 6 problems with the settings:"
-    );
+    assert_eq!(told[0], "hyperlink: cannot start, 6 problems with the settings:");
     let starts = [
         "  --resync: ",
         "  --lease-namespace (or HYPERLINK_LEASE_NAMESPACE) is missing",
@@ -111,9 +100,7 @@ fn a_started_process_answers_probes_logs_json_and_stops_when_told() {
     let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
     write!(kubeconfig, "{NOWHERE}").unwrap();
     let mut command = hyperlink(&line);
-    command
-        .env("KUBECONFIG", kubeconfig.path())
-        .stderr(Stdio::piped());
+    command.env("KUBECONFIG", kubeconfig.path()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
 
     let mut log = BufReader::new(running.0.stderr.take().unwrap());
@@ -144,11 +131,7 @@ users: [{name: nobody, user: {}}]
 
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(
-        stream,
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

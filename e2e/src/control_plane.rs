@@ -95,14 +95,7 @@ impl ControlPlane {
             ),
         )?;
         let admin = access(&dir, &pki, &server, "admin", &admin_token).await?;
-        let manager = access(
-            &dir,
-            &pki,
-            &server,
-            "kube-controller-manager",
-            &manager_token,
-        )
-        .await?;
+        let manager = access(&dir, &pki, &server, "kube-controller-manager", &manager_token).await?;
 
         let (etcd, etcd_url) = start_etcd(programs, &dir, &pki)?;
         let apiserver = start_apiserver(programs, &dir, &pki, &etcd_url, &server)?;
@@ -120,9 +113,7 @@ impl ControlPlane {
             .inspect_err(|_| this.keep_logs())?;
         this.processes
             .insert(0, start_controller_manager(programs, &this.dir, &manager)?);
-        this.controllers_work()
-            .await
-            .inspect_err(|_| this.keep_logs())?;
+        this.controllers_work().await.inspect_err(|_| this.keep_logs())?;
         Ok(this)
     }
 
@@ -219,13 +210,9 @@ impl ControlPlane {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
         let apply = PatchParams::apply("e2e");
-        let body =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        namespaces
-            .patch(namespace, &apply, &Patch::Apply(body))
-            .await?;
-        let body =
-            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
+        let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
         accounts.patch(name, &apply, &Patch::Apply(body)).await?;
         let request = TokenRequest {
             spec: TokenRequestSpec {
@@ -237,14 +224,8 @@ impl ControlPlane {
         let answer = accounts
             .create_token_request(name, &PostParams::default(), &request)
             .await?;
-        let token = answer
-            .status
-            .context("a TokenRequest without an answer")?
-            .token;
-        let path = self
-            .dir
-            .path()
-            .join(format!("{namespace}.{name}.kubeconfig"));
+        let token = answer.status.context("a TokenRequest without an answer")?.token;
+        let path = self.dir.path().join(format!("{namespace}.{name}.kubeconfig"));
         Access::write(
             &path,
             &self.server,
@@ -275,29 +256,18 @@ impl ControlPlane {
 }
 
 async fn apply(client: &kube::Client, document: serde_json::Value) -> Result<DynamicObject> {
-    let object: DynamicObject =
-        serde_json::from_value(document).context("not a Kubernetes object")?;
-    let name = object
-        .metadata
-        .name
-        .clone()
-        .context("an object without a name")?;
+    let object: DynamicObject = serde_json::from_value(document).context("not a Kubernetes object")?;
+    let name = object.metadata.name.clone().context("an object without a name")?;
     let types = object.types.clone().context("an object without a kind")?;
     let (kind, capabilities) = pinned_kind(client, &(&types).try_into()?).await?;
     let api: Api<DynamicObject> = match (capabilities.scope, &object.metadata.namespace) {
         (Scope::Cluster, _) => Api::all_with(client.clone(), &kind),
-        (Scope::Namespaced, Some(namespace)) => {
-            Api::namespaced_with(client.clone(), namespace, &kind)
-        }
+        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &kind),
         (Scope::Namespaced, None) => bail!("{} {name} has no namespace", kind.kind),
     };
-    api.patch(
-        &name,
-        &PatchParams::apply("e2e").force(),
-        &Patch::Apply(&object),
-    )
-    .await
-    .with_context(|| format!("apply {} {name}", kind.kind))
+    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("apply {} {name}", kind.kind))
 }
 
 /// Where the programs are; builds them if need be, which takes minutes.
@@ -313,13 +283,7 @@ fn programs() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-async fn access(
-    dir: &RunDir,
-    pki: &Authority,
-    server: &str,
-    user: &str,
-    token: &str,
-) -> Result<Access> {
+async fn access(dir: &RunDir, pki: &Authority, server: &str, user: &str, token: &str) -> Result<Access> {
     Access::write(
         &dir.path().join(format!("{user}.kubeconfig")),
         server,
@@ -355,22 +319,14 @@ fn start_etcd(programs: &Path, dir: &RunDir, pki: &Authority) -> Result<(Process
     Ok((process, url))
 }
 
-fn start_apiserver(
-    programs: &Path,
-    dir: &RunDir,
-    pki: &Authority,
-    etcd: &str,
-    server: &str,
-) -> Result<Process> {
+fn start_apiserver(programs: &Path, dir: &RunDir, pki: &Authority, etcd: &str, server: &str) -> Result<Process> {
     let tls = pki.sign("kube-apiserver", &["localhost", "kubernetes.default.svc"])?;
     let accounts = dir.path().join("service-accounts.key");
     let accounts_public = dir.path().join("service-accounts.pub");
     let policy = dir.path().join("audit-policy.yaml");
     write_signing_key(&accounts, &accounts_public)?;
     std::fs::write(&policy, AUDIT_POLICY)?;
-    let (_, port) = server
-        .rsplit_once(':')
-        .ok_or_else(|| anyhow!("no port in {server}"))?;
+    let (_, port) = server.rsplit_once(':').ok_or_else(|| anyhow!("no port in {server}"))?;
     Program::new(programs.join("kube-apiserver"))
         .flag("bind-address", "127.0.0.1")
         .flag("secure-port", port)
@@ -382,10 +338,7 @@ fn start_apiserver(
         .flag("etcd-keyfile", &tls.key)
         .flag("token-auth-file", dir.path().join("tokens.csv"))
         .flag("authorization-mode", "RBAC")
-        .flag(
-            "enable-admission-plugins",
-            "OwnerReferencesPermissionEnforcement",
-        )
+        .flag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
         .flag("service-account-issuer", "https://kubernetes.default.svc")
         .flag("service-account-key-file", &accounts_public)
         .flag("service-account-signing-key-file", &accounts)

@@ -30,11 +30,13 @@ pub async fn install(client: &kube::Client) -> Result<()> {
             directory
         }
         None => {
-            install_one(client, serde_json::from_value(serde_json::to_value(hyperlink::api::crd())?)?).await?;
+            install_one(
+                client,
+                serde_json::from_value(serde_json::to_value(hyperlink::api::crd())?)?,
+            )
+            .await?;
             let variable = crate::reference::VARIABLE;
-            eprintln!(
-                "HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used"
-            );
+            eprintln!("HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used");
             crate::repository().join("e2e/fixtures/crds")
         }
     };
@@ -46,9 +48,7 @@ pub async fn install(client: &kube::Client) -> Result<()> {
 
 fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
     let mut found = Vec::new();
-    for entry in
-        std::fs::read_dir(directory).with_context(|| format!("read {}", directory.display()))?
-    {
+    for entry in std::fs::read_dir(directory).with_context(|| format!("read {}", directory.display()))? {
         let path = entry?.path();
         if path
             .file_name()
@@ -70,8 +70,7 @@ fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
 /// The file is no CRD, or it is refused.
 pub async fn install_file(client: &kube::Client, path: &Path) -> Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let crd =
-        serde_yaml_ng::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
+    let crd = serde_yaml_ng::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
     install_one(client, crd)
         .await
         .with_context(|| format!("install {}", path.display()))
@@ -86,31 +85,23 @@ pub async fn install_one(client: &kube::Client, crd: DynamicObject) -> Result<()
     let name = crd.metadata.name.clone().context("a CRD without a name")?;
     let kind = ApiResource::erase::<CustomResourceDefinition>(&());
     let crds: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-    crds.patch(
-        &name,
-        &PatchParams::apply("e2e").force(),
-        &Patch::Apply(&crd),
-    )
-    .await?;
-    eventually(
-        &format!("{name} is established"),
-        Duration::from_secs(30),
-        || async {
-            let crd = crds.get(&name).await?;
-            let conditions = crd
-                .data
-                .pointer("/status/conditions")
-                .and_then(|list| list.as_array())
-                .cloned();
-            let conditions = conditions.unwrap_or_default();
-            if conditions
-                .iter()
-                .any(|one| one["type"] == "Established" && one["status"] == "True")
-            {
-                return Ok(());
-            }
-            Err(anyhow!("conditions: {conditions:?}"))
-        },
-    )
+    crds.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&crd))
+        .await?;
+    eventually(&format!("{name} is established"), Duration::from_secs(30), || async {
+        let crd = crds.get(&name).await?;
+        let conditions = crd
+            .data
+            .pointer("/status/conditions")
+            .and_then(|list| list.as_array())
+            .cloned();
+        let conditions = conditions.unwrap_or_default();
+        if conditions
+            .iter()
+            .any(|one| one["type"] == "Established" && one["status"] == "True")
+        {
+            return Ok(());
+        }
+        Err(anyhow!("conditions: {conditions:?}"))
+    })
     .await
 }

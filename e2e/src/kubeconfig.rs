@@ -20,13 +20,7 @@ impl Access {
     /// # Errors
     ///
     /// The file cannot be written, or the certificate is not PEM.
-    pub async fn write(
-        path: &Path,
-        server: &str,
-        ca_pem: &str,
-        user: &str,
-        token: &str,
-    ) -> Result<Self> {
+    pub async fn write(path: &Path, server: &str, ca_pem: &str, user: &str, token: &str) -> Result<Self> {
         let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
         let text = serde_json::to_string_pretty(&json!({
             "apiVersion": "v1",
@@ -46,11 +40,9 @@ impl Access {
     ///
     /// The file cannot be read or is not a kubeconfig.
     pub async fn read(path: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
         let kubeconfig = Kubeconfig::from_yaml(&text)?;
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         Ok(Self {
             path: path.to_owned(),
             config,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    SanType,
 };
 
 /// A certificate authority that nobody outside one test trusts.
@@ -39,10 +39,7 @@ impl Authority {
             .distinguished_name
             .push(DnType::CommonName, "hyperlink test control plane");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let pem = params.self_signed(&key)?.pem();
         write(&dir.join("ca.pem"), &pem)?;
         Ok(Self {
@@ -69,22 +66,12 @@ impl Authority {
     /// A name is not a DNS name, or a file cannot be written.
     pub fn sign(&self, common_name: &str, names: &[&str]) -> Result<KeyFiles> {
         let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(
-            names
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect::<Vec<_>>(),
-        )?;
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
+        let mut params = CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())?;
+        params.distinguished_name.push(DnType::CommonName, common_name);
         params
             .subject_alt_names
             .push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(&key, &self.issuer)?;
         let files = KeyFiles {
             certificate: self.dir.join(format!("{common_name}.pem")),

@@ -57,8 +57,7 @@ impl Program {
     /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.envs
-            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.envs.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -84,8 +83,7 @@ impl Program {
             .stdout(File::create(&out).with_context(|| format!("write {}", out.display()))?)
             .stderr(File::create(&log).with_context(|| format!("write {}", log.display()))?)
             .process_group(0);
-        let child =
-            spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
+        let child = spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Process {
             name: name.to_owned(),
             log,
@@ -200,9 +198,7 @@ impl Process {
     /// The most memory that it had resident so far, in bytes (`VmHWM`), while it runs.
     pub fn peak_rss(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
@@ -211,9 +207,7 @@ impl Process {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<_> = text.lines().collect();
-        let tail = lines
-            .get(lines.len().saturating_sub(15)..)
-            .unwrap_or_default();
+        let tail = lines.get(lines.len().saturating_sub(15)..).unwrap_or_default();
         format!("{}:\n{}", self.log.display(), tail.join("\n"))
     }
 }
@@ -243,8 +237,6 @@ pub fn signal(pid: u32, signal: &str) -> Result<()> {
 pub fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The second field is the name in brackets, and may contain anything.
-    let state = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.chars().next());
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     matches!(state, Some(state) if state != 'Z' && state != 'X')
 }

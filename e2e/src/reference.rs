@@ -10,7 +10,6 @@ pub const VARIABLE: &str = "HYPERLINK_REFERENCE_DATA";
 /// A directory of the reference data, or `None` where it is absent. Looked for in the directory
 /// that `HYPERLINK_REFERENCE_DATA` names, by default `../shared` beside the repository.
 pub fn directory(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os(VARIABLE)
-        .map_or_else(|| crate::repository().join("../shared"), PathBuf::from);
+    let root = std::env::var_os(VARIABLE).map_or_else(|| crate::repository().join("../shared"), PathBuf::from);
     Some(root.join(name)).filter(|path| path.is_dir())
 }

@@ -43,33 +43,19 @@ mod tests {
     #[tokio::test]
     async fn failure_names_the_condition_and_the_last_state() {
         let mut count = 0;
-        let outcome: Result<()> =
-            eventually("the count is 1000", Duration::from_millis(200), || {
-                count += 1;
-                let seen = count;
-                async move {
-                    Err(anyhow!(
-                        "the count is {}",
-                        if seen > 1 { "higher" } else { "1" }
-                    ))
-                }
-            })
-            .await;
+        let outcome: Result<()> = eventually("the count is 1000", Duration::from_millis(200), || {
+            count += 1;
+            let seen = count;
+            async move { Err(anyhow!("the count is {}", if seen > 1 { "higher" } else { "1" })) }
+        })
+        .await;
         let text = format!("{:#}", outcome.unwrap_err());
-        assert_eq!(
-            text,
-            "not within 200ms: the count is 1000: the count is higher"
-        );
+        assert_eq!(text, "not within 200ms: the count is 1000: the count is higher");
     }
 
     #[tokio::test]
     async fn hanging_probe_is_cut_off() {
-        let outcome: Result<()> = eventually(
-            "an answer",
-            Duration::from_millis(100),
-            std::future::pending,
-        )
-        .await;
+        let outcome: Result<()> = eventually("an answer", Duration::from_millis(100), std::future::pending).await;
         assert!(outcome.is_err());
     }
 }

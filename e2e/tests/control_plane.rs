@@ -19,16 +19,8 @@ const SOON: Duration = Duration::from_secs(30);
 #[test]
 fn it_answers_with_the_version_it_was_built_from() {
     scenario(async {
-        let version = ControlPlane::shared()
-            .await?
-            .client()?
-            .apiserver_version()
-            .await?;
-        ensure!(
-            version.git_version.starts_with("v1.3"),
-            "{}",
-            version.git_version
-        );
+        let version = ControlPlane::shared().await?.client()?.apiserver_version().await?;
+        ensure!(version.git_version.starts_with("v1.3"), "{}", version.git_version);
         Ok(())
     });
 }
@@ -39,10 +31,7 @@ fn crds_of_hypershift_are_established() {
         let crds: Api<CustomResourceDefinition> = Api::all(ControlPlane::shared().await?.client()?);
         for kind in ["azureprivatelinkservices", "hostedclusters", "hostedcontrolplanes"] {
             let crd = crds.get(&format!("{kind}.hypershift.openshift.io")).await?;
-            let conditions = crd
-                .status
-                .and_then(|status| status.conditions)
-                .unwrap_or_default();
+            let conditions = crd.status.and_then(|status| status.conditions).unwrap_or_default();
             ensure!(
                 conditions
                     .iter()
@@ -127,9 +116,7 @@ fn dependents_of_a_deleted_owner_are_collected() {
 fn service_account_without_roles_is_refused() {
     scenario(async {
         let control_plane = ControlPlane::shared().await?;
-        let access = control_plane
-            .service_account("without-roles", "nobody")
-            .await?;
+        let access = control_plane.service_account("without-roles", "nobody").await?;
         let services: Api<Service> = Api::namespaced(access.client()?, "without-roles");
         let refused = services.list(&ListParams::default()).await.unwrap_err();
         let kube::Error::Api(status) = refused else {
@@ -137,17 +124,14 @@ fn service_account_without_roles_is_refused() {
         };
         ensure!(status.code == 403, "{status:?}");
         ensure!(
-            status
-                .message
-                .contains("system:serviceaccount:without-roles:nobody"),
+            status.message.contains("system:serviceaccount:without-roles:nobody"),
             "{status:?}"
         );
         let audit = std::fs::read_to_string(control_plane.audit_log())?;
         let entry = audit
             .lines()
             .find(|line| line.contains("system:serviceaccount:without-roles:nobody"));
-        let entry: serde_json::Value =
-            serde_json::from_str(entry.context("not in the audit log")?)?;
+        let entry: serde_json::Value = serde_json::from_str(entry.context("not in the audit log")?)?;
         ensure!(
             entry["responseStatus"]["code"] == 403 && entry["objectRef"]["resource"] == "services",
             "{entry}"
@@ -163,14 +147,9 @@ fn client_that_trusts_another_authority_gets_no_connection() {
         let strangers = tempfile::tempdir()?;
         let stranger = e2e::pki::Authority::new(strangers.path())?;
         let path = strangers.path().join("kubeconfig");
-        let access =
-            e2e::kubeconfig::Access::write(&path, control_plane.server(), stranger.pem(), "x", "x")
-                .await?;
+        let access = e2e::kubeconfig::Access::write(&path, control_plane.server(), stranger.pem(), "x", "x").await?;
         let error = access.client()?.apiserver_version().await.unwrap_err();
-        ensure!(
-            format!("{error:?}").contains("InvalidCertificate"),
-            "{error:?}"
-        );
+        ensure!(format!("{error:?}").contains("InvalidCertificate"), "{error:?}");
         Ok(())
     });
 }
@@ -238,10 +217,7 @@ fn children_of(parent: u32) -> Result<Vec<u32>> {
         };
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // After the name in brackets: the state, then the parent.
-        let fields = stat
-            .rsplit_once(") ")
-            .map(|(_, rest)| rest)
-            .unwrap_or_default();
+        let fields = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
         if fields.split(' ').nth(1) == Some(&parent.to_string()) {
             children.push(pid);
         }

@@ -21,12 +21,10 @@ impl std::str::FromStr for ClusterRef {
     /// where no object can match it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('/') {
-            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
-                Ok(ClusterRef {
-                    namespace: namespace.to_owned(),
-                    name: name.to_owned(),
-                })
-            }
+            Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => Ok(ClusterRef {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+            }),
             _ => Err(InvalidClusterRef),
         }
     }
@@ -45,27 +43,17 @@ mod tests {
     #[test]
     fn namespace_and_name_are_split_at_the_first_slash() {
         let found: ClusterRef = "clusters/example".parse().unwrap();
-        assert_eq!(
-            (found.namespace.as_str(), found.name.as_str()),
-            ("clusters", "example")
-        );
+        assert_eq!((found.namespace.as_str(), found.name.as_str()), ("clusters", "example"));
         assert_eq!(found.to_string(), "clusters/example");
 
         let found: ClusterRef = "clusters/a/b".parse().unwrap();
-        assert_eq!(
-            (found.namespace.as_str(), found.name.as_str()),
-            ("clusters", "a/b")
-        );
+        assert_eq!((found.namespace.as_str(), found.name.as_str()), ("clusters", "a/b"));
     }
 
     #[test]
     fn a_missing_part_is_refused() {
         for text in ["", "/", "clusters", "clusters/", "/example", "//a"] {
-            assert_eq!(
-                text.parse::<ClusterRef>(),
-                Err(InvalidClusterRef),
-                "{text:?}"
-            );
+            assert_eq!(text.parse::<ClusterRef>(), Err(InvalidClusterRef), "{text:?}");
         }
     }
 }

@@ -30,9 +30,7 @@ impl ConditionType {
     /// The text in `conditions[].type`.
     pub fn as_str(self) -> &'static str {
         match self {
-            ConditionType::AzureInternalLoadBalancerAvailable => {
-                "AzureInternalLoadBalancerAvailable"
-            }
+            ConditionType::AzureInternalLoadBalancerAvailable => "AzureInternalLoadBalancerAvailable",
             ConditionType::AzurePLSCreated => "AzurePLSCreated",
             ConditionType::AzurePrivateEndpointAvailable => "AzurePrivateEndpointAvailable",
             ConditionType::AzurePrivateDNSAvailable => "AzurePrivateDNSAvailable",
@@ -43,9 +41,7 @@ impl ConditionType {
     /// The only role that writes it.
     pub fn owner(self) -> Role {
         match self {
-            ConditionType::AzureInternalLoadBalancerAvailable | ConditionType::AzurePLSCreated => {
-                Role::Ho
-            }
+            ConditionType::AzureInternalLoadBalancerAvailable | ConditionType::AzurePLSCreated => Role::Ho,
             ConditionType::AzurePrivateEndpointAvailable
             | ConditionType::AzurePrivateDNSAvailable
             | ConditionType::AzurePrivateLinkServiceAvailable => Role::Cpo,
@@ -54,9 +50,7 @@ impl ConditionType {
 
     /// The conditions that `role` writes, in the order of [`ConditionType::ALL`].
     pub fn owned_by(role: Role) -> impl Iterator<Item = ConditionType> {
-        Self::ALL
-            .into_iter()
-            .filter(move |kind| kind.owner() == role)
+        Self::ALL.into_iter().filter(move |kind| kind.owner() == role)
     }
 }
 
@@ -179,10 +173,7 @@ reasons! {
 impl Reason {
     /// The reason with this text; `None` if we never write it.
     pub fn parse(text: &str) -> Option<Reason> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|reason| reason.as_str() == text)
+        Self::ALL.iter().copied().find(|reason| reason.as_str() == text)
     }
 }
 
@@ -203,16 +194,9 @@ mod tests {
 
     #[test]
     fn every_condition_has_one_owner() {
-        let ho: Vec<_> = ConditionType::owned_by(Role::Ho)
-            .map(ConditionType::as_str)
-            .collect();
-        let cpo: Vec<_> = ConditionType::owned_by(Role::Cpo)
-            .map(ConditionType::as_str)
-            .collect();
-        assert_eq!(
-            ho,
-            ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"]
-        );
+        let ho: Vec<_> = ConditionType::owned_by(Role::Ho).map(ConditionType::as_str).collect();
+        let cpo: Vec<_> = ConditionType::owned_by(Role::Cpo).map(ConditionType::as_str).collect();
+        assert_eq!(ho, ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"]);
         assert_eq!(
             cpo,
             [

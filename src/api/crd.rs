@@ -3,9 +3,7 @@
 //! `kube` derives it from the Rust types; what Kubernetes writes differently than schemars is put
 //! right in [`crd`].
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
 use kube::core::Rule;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -135,11 +133,7 @@ pub fn crd() -> CustomResourceDefinition {
         refuse_null(root);
         root.title = None;
         let properties = root.properties.get_or_insert_default();
-        for (name, kind) in [
-            ("apiVersion", "string"),
-            ("kind", "string"),
-            ("metadata", "object"),
-        ] {
+        for (name, kind) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
             let of_kind = JSONSchemaProps {
                 type_: Some(kind.into()),
                 ..Default::default()

@@ -285,28 +285,19 @@ mod tests {
         let seen: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
 
         let spec = seen.spec;
-        assert_eq!(
-            spec.cluster_id.as_deref(),
-            Some("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11")
-        );
+        assert_eq!(spec.cluster_id.as_deref(), Some("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"));
         assert_eq!(spec.infra_id.as_deref(), Some("example-x7k2p"));
         assert_eq!(spec.paused_until.as_deref(), Some("true"));
         assert_eq!(spec.dns.base_domain.as_deref(), Some("azure.example.com"));
         let [oauth, api] = spec.services.as_slice() else {
             panic!("{:?}", spec.services)
         };
-        assert_eq!(
-            oauth.service_publishing_strategy.kind,
-            Some(PublishingType::Route)
-        );
+        assert_eq!(oauth.service_publishing_strategy.kind, Some(PublishingType::Route));
         assert_eq!(
             oauth.service_publishing_strategy.route.hostname.as_deref(),
             Some("oauth.example.com")
         );
-        assert_eq!(
-            api.service_publishing_strategy.kind,
-            Some(PublishingType::Other)
-        );
+        assert_eq!(api.service_publishing_strategy.kind, Some(PublishingType::Other));
         assert_eq!(spec.platform.kind, Some(PlatformType::Azure));
         let azure = spec.platform.azure.unwrap();
         assert_eq!(azure.subscription_id.as_deref(), Some("s"));
@@ -317,10 +308,7 @@ mod tests {
         let private = azure.private.unwrap();
         assert_eq!(private.kind, Some(PrivateType::PrivateLink));
         assert_eq!(private.private_link.nat_subnet_id.as_deref(), Some("nat"));
-        assert_eq!(
-            private.private_link.additional_allowed_subscriptions,
-            ["a", "b"]
-        );
+        assert_eq!(private.private_link.additional_allowed_subscriptions, ["a", "b"]);
     }
 
     #[test]
@@ -347,13 +335,9 @@ mod tests {
         assert_eq!(azure.private.unwrap().kind, Some(PrivateType::Other));
 
         for spec in [json!(null), json!("x"), json!([])] {
-            let seen: HostedCluster =
-                serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            let seen: HostedCluster = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
             assert_eq!(seen.spec, ClusterSpec::default());
         }
-        assert_eq!(
-            HostedCluster::api_version(&()),
-            "hypershift.openshift.io/v1beta1"
-        );
+        assert_eq!(HostedCluster::api_version(&()), "hypershift.openshift.io/v1beta1");
     }
 }

@@ -10,8 +10,7 @@ pub const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-clea
 /// On the custom resource and the HostedControlPlane: the HostedCluster, `<namespace>/<name>`.
 pub const CLUSTER_ANNOTATION: &str = "hypershift.openshift.io/cluster";
 /// On a Service, exactly [`INTERNAL_LOAD_BALANCER_VALUE`] when its load balancer is internal.
-pub const INTERNAL_LOAD_BALANCER_ANNOTATION: &str =
-    "service.beta.kubernetes.io/azure-load-balancer-internal";
+pub const INTERNAL_LOAD_BALANCER_ANNOTATION: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 /// The one value of [`INTERNAL_LOAD_BALANCER_ANNOTATION`] that counts.
 pub const INTERNAL_LOAD_BALANCER_VALUE: &str = "true";
 

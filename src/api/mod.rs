@@ -17,7 +17,5 @@ pub use condition::{ConditionType, Reason, Status};
 pub use crd::{crd, crd_yaml};
 pub use hypershift::{HostedCluster, HostedControlPlane};
 pub use pause::Paused;
-pub use private_link_service::{
-    AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus,
-};
+pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};
 pub use role::Role;

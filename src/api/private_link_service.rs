@@ -37,11 +37,7 @@ use super::lenient::good_items;
 #[serde(rename_all = "camelCase")]
 pub struct AzurePrivateLinkServiceSpec {
     /// Address of the internal load balancer's frontend. Set from the Service, not by users.
-    #[serde(
-        rename = "loadBalancerIP",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "loadBalancerIP", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 39))]
     #[x_kube(validation = ip())]
     pub load_balancer_ip: Option<String>,
@@ -72,11 +68,7 @@ pub struct AzurePrivateLinkServiceSpec {
 
     /// ARM id of the subnet from which the Private Link Service takes its NAT addresses. If absent,
     /// a subnet is made in the load balancer's VNet.
-    #[serde(
-        rename = "natSubnetID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "natSubnetID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 355))]
     #[x_kube(validation = immutable(), validation = arm_id("virtualNetworks/[^/]+/subnets"))]
     pub nat_subnet_id: Option<String>,
@@ -111,21 +103,13 @@ pub struct AzurePrivateLinkServiceSpec {
 #[schemars(extend("minProperties" = 1))]
 pub struct AzurePrivateLinkServiceStatus {
     /// ARM id of the internal load balancer.
-    #[serde(
-        rename = "internalLoadBalancerID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "internalLoadBalancerID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 284))]
     #[x_kube(validation = super::crd::load_balancer_id())]
     pub internal_load_balancer_id: Option<String>,
 
     /// ARM id of the Private Link Service.
-    #[serde(
-        rename = "privateLinkServiceID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "privateLinkServiceID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 270))]
     #[x_kube(validation = arm_id("privateLinkServices"))]
     pub private_link_service_id: Option<String>,
@@ -139,31 +123,19 @@ pub struct AzurePrivateLinkServiceStatus {
     pub private_link_service_alias: Option<String>,
 
     /// ARM id of the Private Endpoint.
-    #[serde(
-        rename = "privateEndpointID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "privateEndpointID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 267))]
     #[x_kube(validation = arm_id("privateEndpoints"))]
     pub private_endpoint_id: Option<String>,
 
     /// Address of the Private Endpoint.
-    #[serde(
-        rename = "privateEndpointIP",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "privateEndpointIP", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 39))]
     #[x_kube(validation = ip())]
     pub private_endpoint_ip: Option<String>,
 
     /// ARM id of the internal zone.
-    #[serde(
-        rename = "privateDNSZoneID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "privateDNSZoneID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 265))]
     #[x_kube(validation = arm_id("privateDnsZones"))]
     pub private_dns_zone_id: Option<String>,
@@ -175,22 +147,14 @@ pub struct AzurePrivateLinkServiceStatus {
     pub dns_zone_name: Option<String>,
 
     /// ARM id of the base domain's zone.
-    #[serde(
-        rename = "baseDomainDNSZoneID",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "baseDomainDNSZoneID", default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 265))]
     #[x_kube(validation = arm_id("privateDnsZones"))]
     pub base_domain_dns_zone_id: Option<String>,
 
-    /// State of the path, by type. Conditions that cannot be read are left out: the API server
-    /// admits times that are none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "good_items"
-    )]
+    /// State of the path, by type.
+    // The API server admits times that are none; a condition that cannot be read is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "good_items")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -230,23 +194,11 @@ mod tests {
             conditions: vec![condition],
         };
         let mut crd = super::super::crd();
-        let root = crd
-            .spec
-            .versions
-            .remove(0)
-            .schema
-            .unwrap()
-            .open_api_v3_schema
-            .unwrap();
+        let root = crd.spec.versions.remove(0).schema.unwrap().open_api_v3_schema.unwrap();
         let properties = root.properties.unwrap();
         for (part, value) in [("spec", json!(spec)), ("status", json!(status))] {
             let written: Vec<_> = value.as_object().unwrap().keys().collect();
-            let defined: Vec<_> = properties[part]
-                .properties
-                .as_ref()
-                .unwrap()
-                .keys()
-                .collect();
+            let defined: Vec<_> = properties[part].properties.as_ref().unwrap().keys().collect();
             assert_eq!(written, defined);
         }
     }
@@ -256,12 +208,7 @@ mod tests {
         let written = json!(AzurePrivateLinkServiceStatus::default());
         assert_eq!(written, json!({}));
         let written = json!(AzurePrivateLinkServiceSpec::default());
-        let keys: Vec<_> = written
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
+        let keys: Vec<_> = written.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
             keys,
             [
@@ -288,10 +235,7 @@ mod tests {
             ],
         }))
         .unwrap();
-        assert_eq!(
-            status.dns_zone_name.as_deref(),
-            Some("example.hypershift.local")
-        );
+        assert_eq!(status.dns_zone_name.as_deref(), Some("example.hypershift.local"));
         let [seen] = status.conditions.as_slice() else {
             panic!("{:?}", status.conditions)
         };

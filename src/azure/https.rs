@@ -69,11 +69,7 @@ impl HttpSettings {
     /// Builds the client. One per process: it keeps the connections.
     pub fn client(&self) -> Result<reqwest::Client, HttpSettingsError> {
         let mut builder = reqwest::Client::builder()
-            .user_agent(format!(
-                "hyperlink/{} ({})",
-                env!("CARGO_PKG_VERSION"),
-                self.role
-            ))
+            .user_agent(format!("hyperlink/{} ({})", env!("CARGO_PKG_VERSION"), self.role))
             .tls_backend_rustls()
             .tls_certs_merge(self.certificates()?)
             .redirect(Policy::none())
@@ -102,8 +98,7 @@ impl HttpSettings {
             path: path.clone(),
             why,
         };
-        let pem = std::fs::read(path)
-            .map_err(|error| refused(format!("cannot be read: {}", error.kind())))?;
+        let pem = std::fs::read(path).map_err(|error| refused(format!("cannot be read: {}", error.kind())))?;
         match Certificate::from_pem_bundle(&pem) {
             Ok(certificates) if !certificates.is_empty() => Ok(certificates),
             _ => Err(refused("holds no PEM certificate".into())),
@@ -192,9 +187,7 @@ fn tls_cause(error: &rustls::Error) -> &'static str {
         Certificate::UnknownIssuer | Certificate::BadSignature => {
             "the server's certificate comes from an unknown authority"
         }
-        Certificate::Expired | Certificate::ExpiredContext { .. } => {
-            "the server's certificate has expired"
-        }
+        Certificate::Expired | Certificate::ExpiredContext { .. } => "the server's certificate has expired",
         Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
             "the server's certificate is for another name"
         }
@@ -232,10 +225,7 @@ mod tests {
     fn ca_file_without_a_certificate_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = refused(|settings| settings.ca_file = Some(file.path().into()));
-        assert!(
-            error.to_string().ends_with("holds no PEM certificate"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("holds no PEM certificate"), "{error}");
         let error = refused(|settings| settings.ca_file = Some("/nowhere/ca.pem".into()));
         assert_eq!(
             error.to_string(),

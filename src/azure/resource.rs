@@ -1,4 +1,13 @@
-//! What all kinds of ARM resources have in common.
+//! What all kinds of ARM resources have in common: type, api-version, how they are compared and what body they want.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::error::ArmError;
+use super::id::ResourceId;
 
 /// The kinds of ARM resources that Hyperlink reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,5 +59,198 @@ impl Kind {
             Kind::ZoneLink => "virtual_network_link",
             Kind::Record => "record_set",
         }
+    }
+
+    /// The resource provider and the type's levels, outermost first.
+    pub fn types(self) -> (&'static str, &'static [&'static str]) {
+        let types: &'static [&'static str] = match self {
+            Kind::LoadBalancer => &["loadBalancers"],
+            Kind::VirtualNetwork => &["virtualNetworks"],
+            Kind::Subnet => &["virtualNetworks", "subnets"],
+            Kind::LinkService => &["privateLinkServices"],
+            Kind::Connection => &["privateLinkServices", "privateEndpointConnections"],
+            Kind::Endpoint => &["privateEndpoints"],
+            Kind::Zone => &["privateDnsZones"],
+            Kind::ZoneLink => &["privateDnsZones", "virtualNetworkLinks"],
+            Kind::Record => &["privateDnsZones", "A"],
+        };
+        ("Microsoft.Network", types)
+    }
+
+    /// The api-version of every call to this kind.
+    pub fn api_version(self) -> &'static str {
+        match self {
+            Kind::Zone | Kind::ZoneLink | Kind::Record => "2024-06-01",
+            _ => "2024-05-01",
+        }
+    }
+
+    /// How long to wait between two looks at a resource of this kind while it changes and Azure names no time.
+    pub fn pace(self) -> Duration {
+        match self {
+            Kind::Subnet => Duration::from_secs(2),
+            Kind::LinkService | Kind::Connection => Duration::from_secs(4),
+            Kind::Endpoint | Kind::Zone | Kind::ZoneLink => Duration::from_secs(10),
+            _ => Duration::from_secs(5),
+        }
+    }
+}
+
+/// What was seen of one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// It is there; ARM's JSON.
+    Found(Value),
+    /// It is not there.
+    Absent,
+    /// A create was accepted and is still under way; nothing can be read yet.
+    Pending,
+    /// The last write to it was refused, or the operation failed.
+    WriteFailed(ArmError),
+    /// It could not be read.
+    ReadFailed(ArmError),
+}
+
+impl Seen {
+    /// ARM's JSON, if the resource is there.
+    pub fn found(&self) -> Option<&Value> {
+        match self {
+            Seen::Found(body) => Some(body),
+            _ => None,
+        }
+    }
+}
+
+/// Where a resource stands by its own account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing is under way.
+    Settled,
+    /// An operation is changing or making it.
+    Moving,
+    /// An operation is removing it.
+    Deleting,
+    /// The last operation failed or was cancelled.
+    Failed,
+}
+
+/// Reads `properties.provisioningState`. Absent means settled, unknown words mean moving
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>).
+pub fn progress(body: &Value) -> Progress {
+    match body.pointer("/properties/provisioningState").and_then(Value::as_str) {
+        None | Some("Succeeded") => Progress::Settled,
+        Some("Failed" | "Canceled") => Progress::Failed,
+        Some("Deleting") => Progress::Deleting,
+        Some(_) => Progress::Moving,
+    }
+}
+
+/// A field of ours that is not as wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    /// The field's name in ARM's JSON.
+    pub field: &'static str,
+    /// Azure cannot change it: the resource has to be made anew.
+    pub immutable: bool,
+}
+
+impl Difference {
+    /// A field that a PUT can change.
+    pub fn of(field: &'static str) -> Self {
+        Self {
+            field,
+            immutable: false,
+        }
+    }
+
+    /// A field that only a new resource can have.
+    pub fn immutable(field: &'static str) -> Self {
+        Self { field, immutable: true }
+    }
+}
+
+/// A resource as it is wanted.
+pub trait Resource: Debug + Send + Sync {
+    /// Its kind.
+    fn kind(&self) -> Kind;
+    /// Its id.
+    fn id(&self) -> &ResourceId;
+    /// Whether `current` is provably ours: by our mark, or by a structure that only ours can have.
+    fn ours(&self, current: &Value) -> bool;
+    /// The fields of ours that differ in `current`. A missing mark is no difference.
+    fn differs(&self, current: &Value) -> Vec<Difference>;
+    /// The body to PUT: what we own, laid over what is there.
+    fn body(&self, current: Option<&Value>) -> Value;
+}
+
+/// The body to start from: what is there without what only the service writes, or the empty object.
+pub(super) fn base(current: Option<&Value>) -> Value {
+    let mut body = current.cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    if let Some(root) = body.as_object_mut() {
+        root.remove("etag");
+        if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.remove("provisioningState");
+        }
+    }
+    body
+}
+
+/// Sets the value at a path of object keys, making the objects on the way.
+pub(super) fn set(body: &mut Value, path: &[&str], value: Value) {
+    let mut at = body;
+    for key in path {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        at = &mut at[*key];
+    }
+    *at = value;
+}
+
+/// Adds tags (or record metadata) at `path`, keeping others, if there is room for all of ours.
+pub(super) fn mark(body: &mut Value, path: &str, marks: &BTreeMap<String, String>, room: usize) {
+    let mut all = body.get(path).and_then(Value::as_object).cloned().unwrap_or_default();
+    for (key, value) in marks {
+        all.insert(key.clone(), Value::String(value.clone()));
+    }
+    if all.len() <= room {
+        set(body, &[path], Value::Object(all));
+    }
+}
+
+/// The id at a JSON pointer, if there is one that parses.
+pub fn id_at(body: &Value, pointer: &str) -> Option<ResourceId> {
+    body.pointer(pointer)
+        .and_then(Value::as_str)
+        .and_then(|text| ResourceId::parse(text).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_never_seen_before_mean_moving() {
+        let state = |word: &str| progress(&json!({"properties": {"provisioningState": word}}));
+        assert_eq!(state("Succeeded"), Progress::Settled);
+        assert_eq!(state("Canceled"), Progress::Failed);
+        assert_eq!(state("Updating"), Progress::Moving);
+        assert_eq!(state("Pondering"), Progress::Moving);
+        assert_eq!(progress(&json!({})), Progress::Settled);
+    }
+
+    #[test]
+    fn no_room_for_marks_means_no_marks_and_the_others_stay() {
+        let full: Map<String, Value> = (0..15).map(|n| (format!("t{n}"), json!("x"))).collect();
+        let mut body = json!({"tags": full.clone()});
+        mark(
+            &mut body,
+            "tags",
+            &BTreeMap::from([("ours".to_owned(), "1".to_owned())]),
+            15,
+        );
+        assert_eq!(body["tags"], Value::Object(full));
     }
 }

@@ -21,10 +21,7 @@ pub const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 #[async_trait]
 pub trait Transport: Send + Sync {
     /// Sends `request` once: no retry, no redirect.
-    async fn send(
-        &self,
-        request: http::Request<Bytes>,
-    ) -> Result<http::Response<Bytes>, TransportError>;
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
 
 /// Why no answer came.
@@ -43,7 +40,7 @@ pub enum TransportError {
     #[error("connection failed: {0}")]
     Connection(String),
     /// No token could be had; nothing was sent.
-    #[error("no token: {0}")]
+    #[error(transparent)]
     Token(#[from] AuthError),
 }
 
@@ -85,9 +82,7 @@ impl HttpsTransport {
         }
         // A user name in the address would become credentials of its own.
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(TransportError::ForeignHost(
-                "an address with a user name".into(),
-            ));
+            return Err(TransportError::ForeignHost("an address with a user name".into()));
         }
         Ok(())
     }
@@ -95,18 +90,13 @@ impl HttpsTransport {
 
 #[async_trait]
 impl Transport for HttpsTransport {
-    async fn send(
-        &self,
-        request: http::Request<Bytes>,
-    ) -> Result<http::Response<Bytes>, TransportError> {
+    async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
         // Compared in the form that is sent, so that no second parser sees another host.
         let mut request = reqwest::Request::try_from(request)
             .map_err(|_| TransportError::ForeignHost("an address that is no URL".into()))?;
         self.check(request.url())?;
         let token = self.tokens.token().await?;
-        request
-            .headers_mut()
-            .insert(AUTHORIZATION, token.authorization());
+        request.headers_mut().insert(AUTHORIZATION, token.authorization());
         let answer = self.client.execute(request).await?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             self.tokens.invalidate(&token);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::setting::{
-    ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH,
-    NAT_ADDRESS_POOL, NAT_PREFIX_LENGTH, RESOURCE_GROUP, SUBSCRIPTION,
+    ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH, NAT_ADDRESS_POOL,
+    NAT_PREFIX_LENGTH, RESOURCE_GROUP, SUBSCRIPTION,
 };
 use super::{Azure, Management, parse};
 use crate::api::Role;
@@ -21,11 +21,7 @@ const TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
 const PLS_CLIENT_ID: &str = "AZURE_PLS_CLIENT_ID";
 
 /// The clouds, spelt as HostedControlPlanes spell them.
-const CLOUDS: [&str; 3] = [
-    "AzurePublicCloud",
-    "AzureUSGovernmentCloud",
-    "AzureChinaCloud",
-];
+const CLOUDS: [&str; 3] = ["AzurePublicCloud", "AzureUSGovernmentCloud", "AzureChinaCloud"];
 
 pub(super) fn azure(
     reader: &mut Reader<'_>,
@@ -52,22 +48,13 @@ fn cloud(reader: &mut Reader<'_>) -> Option<(&'static str, Cloud)> {
     });
     // With a wrong name the rest is still checked.
     let (name, base) = named.unwrap_or_else(|| (CLOUDS[0], Cloud::public()));
-    let parts = (
-        base.endpoint().as_str(),
-        base.authority().as_str(),
-        base.audience(),
-    );
-    let endpoint = reader.one(&ARM_ENDPOINT, |given| {
-        Cloud::custom(given, parts.1, parts.2)
-    });
+    let parts = (base.endpoint().as_str(), base.authority().as_str(), base.audience());
+    let endpoint = reader.one(&ARM_ENDPOINT, |given| Cloud::custom(given, parts.1, parts.2));
     let authority = reader.one(&AUTHORITY, |given| Cloud::custom(parts.0, given, parts.2));
     let audience = reader.one(&AUDIENCE, |given| Cloud::custom(parts.0, parts.1, given));
     let endpoint = endpoint.as_ref().unwrap_or(&base).endpoint();
     if endpoint != base.endpoint() && !reader.is_given(&AUDIENCE) {
-        reader.missing(
-            &AUDIENCE,
-            &format!(": {endpoint} is not the ARM endpoint of {name}"),
-        );
+        reader.missing(&AUDIENCE, &format!(": {endpoint} is not the ARM endpoint of {name}"));
     }
     let authority = authority.as_ref().unwrap_or(&base).authority();
     let audience = audience.as_ref().unwrap_or(&base).audience();
@@ -95,10 +82,7 @@ fn kind(word: &str) -> Result<Kind, String> {
     }
 }
 
-pub(super) fn credential(
-    reader: &mut Reader<'_>,
-    roles: &BTreeSet<Role>,
-) -> Option<CredentialSource> {
+pub(super) fn credential(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<CredentialSource> {
     let kind = if reader.is_given(&CREDENTIAL) {
         reader.one(&CREDENTIAL, kind)?
     } else {
@@ -165,9 +149,7 @@ fn two_credentials(reader: &mut Reader<'_>, other: &str) {
 fn needed(reader: &mut Reader<'_>, variable: &str, credential: &str) -> Option<String> {
     let value = reader.environment.variable(variable);
     if value.is_none() {
-        reader.problem(format!(
-            "{variable} is missing; credential {credential} needs it"
-        ));
+        reader.problem(format!("{variable} is missing; credential {credential} needs it"));
     }
     value
 }
@@ -206,17 +188,13 @@ fn http(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Option<HttpSettings>
     }
 }
 
-pub(super) fn management(
-    reader: &mut Reader<'_>,
-    credential: Option<&CredentialSource>,
-) -> Option<Management> {
+pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<Management> {
     let subscription = if reader.is_given(&SUBSCRIPTION) {
         reader.one(&SUBSCRIPTION, parse::subscription)
     } else {
         subscription_of(reader, credential)
     };
-    let resource_group =
-        reader.required(&RESOURCE_GROUP, "; role ho needs it", parse::resource_group);
+    let resource_group = reader.required(&RESOURCE_GROUP, "; role ho needs it", parse::resource_group);
     let also_manage = reader.list(&ALSO_MANAGE, parse::scope);
     let nat_prefix_length = reader.one(&NAT_PREFIX_LENGTH, parse::nat_prefix_length);
     let nat_address_pool = reader.one(&NAT_ADDRESS_POOL, parse::network);
@@ -240,10 +218,7 @@ pub(super) fn management(
 }
 
 /// The subscription that the credentials file names.
-fn subscription_of(
-    reader: &mut Reader<'_>,
-    credential: Option<&CredentialSource>,
-) -> Option<String> {
+fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<String> {
     match credential {
         Some(CredentialSource::SecretFile { path }) => {
             let file = credentials_file(reader, path)?;

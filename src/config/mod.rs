@@ -20,6 +20,7 @@ use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
 use crate::telemetry;
 
+pub use crate::controllers::link_service::frontend::FrontendMatch;
 pub use reader::{Environment, Given, Problems};
 pub use setting::{Fallback, SETTINGS, Setting};
 
@@ -97,15 +98,6 @@ pub struct Management {
     pub frontend_match: FrontendMatch,
 }
 
-/// How the load balancer frontend of a Service is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FrontendMatch {
-    /// By the name that Azure's cloud provider derives from the Service's UID.
-    Name,
-    /// By its address alone, for other providers.
-    Address,
-}
-
 /// Form and extent of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
@@ -173,11 +165,7 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
         (&LEASE_RENEW_DEADLINE, renew_deadline),
         (&LEASE_DURATION, duration),
     );
-    shorter(
-        reader,
-        (&LEASE_RETRY, retry),
-        (&LEASE_RENEW_DEADLINE, renew_deadline),
-    );
+    shorter(reader, (&LEASE_RETRY, retry), (&LEASE_RENEW_DEADLINE, renew_deadline));
 
     let around = reader.environment;
     let namespace = if reader.is_given(&LEASE_NAMESPACE) {
@@ -187,13 +175,14 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
         let told = told.or_else(|| around.service_account_namespace());
         let told = told.or_else(|| scope.map(str::to_owned));
         if told.is_none() {
-            reader.missing(&LEASE_NAMESPACE, ", and neither POD_NAMESPACE nor a service account nor --namespace tells where the lease is kept");
+            reader.missing(
+                &LEASE_NAMESPACE,
+                ", and neither POD_NAMESPACE nor a service account nor --namespace tells where the lease is kept",
+            );
         }
         told
     };
-    let candidate = around
-        .variable("POD_NAME")
-        .or_else(|| around.variable("HOSTNAME"));
+    let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
     Some(Lease {
         namespace: namespace?,
         duration: duration?,
@@ -203,18 +192,12 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
     })
 }
 
-fn shorter(
-    reader: &mut Reader<'_>,
-    (short, a): (&Setting, Option<Duration>),
-    (long, b): (&Setting, Option<Duration>),
-) {
+fn shorter(reader: &mut Reader<'_>, (short, a): (&Setting, Option<Duration>), (long, b): (&Setting, Option<Duration>)) {
     if let (Some(a), Some(b)) = (a, b)
         && a >= b
     {
         let (short, long) = (short.flag, long.flag);
-        reader.problem(format!(
-            "--{short} ({a:?}) must be shorter than --{long} ({b:?})"
-        ));
+        reader.problem(format!("--{short} ({a:?}) must be shorter than --{long} ({b:?})"));
     }
 }
 

@@ -43,10 +43,7 @@ pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
 /// A DNS label, as Kubernetes wants for a namespace.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
     let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let right = text.len() <= 63
-        && text.chars().all(label)
-        && !text.starts_with('-')
-        && !text.ends_with('-');
+    let right = text.len() <= 63 && text.chars().all(label) && !text.starts_with('-') && !text.ends_with('-');
     if right {
         Ok(text.to_owned())
     } else {
@@ -135,9 +132,7 @@ pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
         Ok(network)
     } else {
         let meant = network.trunc();
-        Err(format!(
-            "{text} is an address in {meant}; write the network"
-        ))
+        Err(format!("{text} is an address in {meant}; write the network"))
     }
 }
 

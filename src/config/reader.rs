@@ -52,9 +52,7 @@ impl Environment {
     }
 
     pub(super) fn service_account_namespace(&self) -> Option<String> {
-        self.service_account_namespace
-            .clone()
-            .filter(|name| !name.is_empty())
+        self.service_account_namespace.clone().filter(|name| !name.is_empty())
     }
 }
 
@@ -82,16 +80,8 @@ impl Problems {
 
 impl Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let noun = if self.0.len() == 1 {
-            "problem"
-        } else {
-            "problems"
-        };
-        write!(
-            f,
-            "cannot start, {} {noun} with the settings:",
-            self.0.len()
-        )?;
+        let noun = if self.0.len() == 1 { "problem" } else { "problems" };
+        write!(f, "cannot start, {} {noun} with the settings:", self.0.len())?;
         for problem in &self.0 {
             write!(f, "\n  {problem}")?;
         }
@@ -140,11 +130,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The setting's only value. None when it has none, or when it is wrong, which is then a problem.
-    pub(super) fn one<T, E: Display>(
-        &mut self,
-        setting: &Setting,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Option<T> {
+    pub(super) fn one<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Option<T> {
         self.list(setting, parse).into_iter().next()
     }
 
@@ -162,11 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All values of the setting that are right; each other one is a problem.
-    pub(super) fn list<T, E: Display>(
-        &mut self,
-        setting: &Setting,
-        parse: impl Fn(&str) -> Result<T, E>,
-    ) -> Vec<T> {
+    pub(super) fn list<T, E: Display>(&mut self, setting: &Setting, parse: impl Fn(&str) -> Result<T, E>) -> Vec<T> {
         let (origin, mut values) = self.found(setting);
         if let (true, Fallback::Value(value)) = (values.is_empty(), &setting.default) {
             values.push((*value).to_owned());
@@ -190,10 +172,7 @@ impl<'a> Reader<'a> {
                 vec![text]
             };
             let parts = parts.into_iter().map(str::trim);
-            parts
-                .filter(|part| !part.is_empty())
-                .map(str::to_owned)
-                .collect()
+            parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
         };
         let flag = self.given.0.get(setting.flag).into_iter().flatten();
         let values: Vec<String> = flag.flat_map(|text| split(text)).collect();

@@ -19,10 +19,7 @@ fn flags(line: &[(&str, &str)]) -> Given {
         }
     }
     for (flag, _) in line {
-        assert!(
-            SETTINGS.iter().any(|setting| setting.flag == *flag),
-            "{flag}"
-        );
+        assert!(SETTINGS.iter().any(|setting| setting.flag == *flag), "{flag}");
     }
     given
 }
@@ -133,10 +130,7 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
         panic!("{:?}", config.azure.credential);
     };
     assert_eq!(taken, file.path());
-    assert_eq!(
-        config.management.clone().unwrap().subscription,
-        SUBSCRIPTION
-    );
+    assert_eq!(config.management.clone().unwrap().subscription, SUBSCRIPTION);
     assert_eq!(config.lease.namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));
 }
@@ -205,10 +199,7 @@ fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     let line = [("role", "cpo"), ("credential", "azure-cli")];
     let problems = resolve(&flags(&line), &environment).unwrap_err();
     assert_eq!(problems.all().len(), 1);
-    assert!(
-        problems.all()[0].starts_with("--lease-namespace"),
-        "{problems}"
-    );
+    assert!(problems.all()[0].starts_with("--lease-namespace"), "{problems}");
     let line = [&line[..], &[("namespace", "scope")]].concat();
     let config = resolve(&flags(&line), &environment).unwrap();
     assert_eq!(config.lease.namespace, "scope");
@@ -232,14 +223,8 @@ fn a_cloud_by_its_addresses() {
         ("audience", "https://management.example"),
     ])
     .unwrap();
-    assert_eq!(
-        config.azure.cloud.endpoint().as_str(),
-        "http://127.0.0.1:4000/"
-    );
-    assert_eq!(
-        config.azure.cloud.authority().as_str(),
-        "https://127.0.0.1:4001/"
-    );
+    assert_eq!(config.azure.cloud.endpoint().as_str(), "http://127.0.0.1:4000/");
+    assert_eq!(config.azure.cloud.authority().as_str(), "https://127.0.0.1:4001/");
     assert_eq!(config.azure.cloud.audience(), "https://management.example");
 }
 
@@ -273,10 +258,7 @@ fn everything_that_the_management_side_can_be_told() {
         [scope, format!("/subscriptions/{SUBSCRIPTION}")]
     );
     assert_eq!(management.nat_prefix_length, 24);
-    assert_eq!(
-        management.nat_address_pool,
-        Some("10.1.0.0/16".parse().unwrap())
-    );
+    assert_eq!(management.nat_address_pool, Some("10.1.0.0/16".parse().unwrap()));
     assert_eq!(management.frontend_match, FrontendMatch::Address);
     assert_eq!(config.log.format, telemetry::Format::Json);
 }
@@ -319,11 +301,7 @@ fn one_wrong_setting_is_one_problem(#[case] line: &[(&str, &str)], #[case] probl
 #[case::operators_switch_and_file("ho", &[("AZURE_PLS_CLIENT_ID", "client")], "AZURE_PLS_CLIENT_ID")]
 #[case::control_planes_token_and_file("cpo", &[("AZURE_FEDERATED_TOKEN_FILE", "/t")], "AZURE_FEDERATED_TOKEN_FILE")]
 #[case::both_roles("ho,cpo", &[("AZURE_FEDERATED_TOKEN_FILE", "/t")], "AZURE_FEDERATED_TOKEN_FILE")]
-fn two_credentials_are_refused(
-    #[case] role: &str,
-    #[case] other: &[(&str, &str)],
-    #[case] named: &str,
-) {
+fn two_credentials_are_refused(#[case] role: &str, #[case] other: &[(&str, &str)], #[case] named: &str) {
     let file = credentials_file(SUBSCRIPTION);
     let variables = [
         ("AZURE_CREDENTIALS_FILE", path(&file)),
@@ -350,10 +328,7 @@ fn the_operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
         ("AZURE_FEDERATED_TOKEN_FILE", "/t"),
     ];
     let config = resolve(&flags(&[("role", "ho")]), &Environment::of(&variables)).unwrap();
-    assert!(matches!(
-        config.azure.credential,
-        CredentialSource::SecretFile { .. }
-    ));
+    assert!(matches!(config.azure.credential, CredentialSource::SecretFile { .. }));
 }
 
 #[test]
@@ -367,10 +342,7 @@ fn a_credentials_file_that_is_no_use_is_the_only_problem_and_does_not_show_its_s
     ]);
     let problems = resolve(&flags(&[("role", "ho")]), &environment).unwrap_err();
     assert_eq!(problems.all().len(), 1, "{problems}");
-    assert!(
-        problems.all()[0].starts_with("AZURE_CREDENTIALS_FILE: "),
-        "{problems}"
-    );
+    assert!(problems.all()[0].starts_with("AZURE_CREDENTIALS_FILE: "), "{problems}");
     assert!(!problems.to_string().contains("hunter2"), "{problems}");
 }
 
@@ -404,26 +376,16 @@ fn a_proxy_is_taken_along_and_a_wrong_one_is_refused_without_showing_its_passwor
     };
     let config = with("http://me:hunter2@proxy.example:3128").unwrap();
     assert!(config.azure.http.proxy.https_proxy.is_some());
-    assert_eq!(
-        config.azure.http.proxy.no_proxy.as_deref(),
-        Some("10.0.0.0/8")
-    );
+    assert_eq!(config.azure.http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
     assert!(!format!("{config:?}").contains("hunter2"));
     let problems = with("ftp://me:hunter2@proxy.example").unwrap_err();
-    assert_eq!(
-        problems.all(),
-        ["the https proxy is not an http or https URL"]
-    );
+    assert_eq!(problems.all(), ["the https proxy is not an http or https URL"]);
 }
 
 #[test]
 fn all_problems_are_told_at_once() {
     let environment = Environment::of(&[("HYPERLINK_RESYNC", "soon")]);
-    let line = [
-        ("role", "ho,cpu"),
-        ("nat-prefix-length", "30"),
-        ("lease-retry", "1m"),
-    ];
+    let line = [("role", "ho,cpu"), ("nat-prefix-length", "30"), ("lease-retry", "1m")];
     let problems = resolve(&flags(&line), &environment).unwrap_err();
     assert_eq!(
         problems.to_string(),

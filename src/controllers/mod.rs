@@ -1,1 +1,15 @@
-//! The controllers.
+//! The controllers: each observes, plans, executes and reports, in files of these names.
+
+pub mod context;
+pub mod decision;
+pub mod endpoint;
+pub mod facts;
+pub mod frame;
+pub mod identity;
+pub mod intent;
+pub mod link_service;
+pub mod observe;
+pub mod pace;
+pub mod report;
+pub mod run;
+pub mod watch;

@@ -118,9 +118,7 @@ impl Guard {
 
 /// Whom the lease names; an empty name is none.
 pub(super) fn holder(spec: &LeaseSpec) -> Option<String> {
-    spec.holder_identity
-        .clone()
-        .filter(|holder| !holder.is_empty())
+    spec.holder_identity.clone().filter(|holder| !holder.is_empty())
 }
 
 /// When leadership that was last proven by a call begun at `begun` ends.
@@ -170,10 +168,7 @@ mod tests {
     #[case::held_with_null_times(Some(lease(Some("other"), None, None)), OWN)]
     #[case::released(Some(lease(Some(""), Some(0), Some(1))), Duration::ZERO)]
     #[case::made_ahead_of_use(Some(lease(None, None, None)), Duration::ZERO)]
-    #[case::made_ahead_of_use_with_empty_holder(
-        Some(lease(Some(""), None, Some(15))),
-        Duration::ZERO
-    )]
+    #[case::made_ahead_of_use_with_empty_holder(Some(lease(Some(""), None, Some(15))), Duration::ZERO)]
     #[case::without_a_spec(Some(Lease::default()), Duration::ZERO)]
     #[case::holder_cleared_by_hand(Some(lease(None, Some(0), Some(15))), OWN)]
     #[case::absent(None, OWN)]
@@ -182,12 +177,7 @@ mod tests {
         let (mut guard, now) = guard();
         assert_eq!(free_after(&mut guard, seen.as_ref(), now), wait);
         let looks_on = guard.judge(seen.as_ref(), now + wait);
-        let ours = seen
-            .as_ref()
-            .and_then(|l| l.spec.as_ref())
-            .and_then(holder)
-            .as_deref()
-            == Some("me");
+        let ours = seen.as_ref().and_then(|l| l.spec.as_ref()).and_then(holder).as_deref() == Some("me");
         assert_eq!(looks_on, if ours { Verdict::Ours } else { Verdict::Free });
     }
 
@@ -235,10 +225,7 @@ mod tests {
     fn holder_that_did_not_release_keeps_its_time(#[case] emptied: Option<Lease>) {
         let (mut guard, now) = guard();
         guard.judge(Some(&lease(Some("other"), Some(0), Some(60))), now);
-        assert_eq!(
-            free_after(&mut guard, emptied.as_ref(), now + SECOND),
-            59 * SECOND
-        );
+        assert_eq!(free_after(&mut guard, emptied.as_ref(), now + SECOND), 59 * SECOND);
         let (mut guard, now) = self::guard();
         guard.judge(Some(&lease(Some("other"), Some(0), Some(10))), now);
         assert_eq!(free_after(&mut guard, emptied.as_ref(), now + SECOND), OWN);

@@ -48,13 +48,7 @@ impl LeaseCalls {
     /// Renews, takes over or creates the lease, provided that it still is what `judged` shows.
     pub(super) async fn claim(&self, judged: Option<Lease>) -> Result<Lease, LeaderError> {
         let us = &self.settings.identity;
-        let judged = judged.map(|lease| {
-            if names(&lease, us) {
-                lease
-            } else {
-                as_expired(lease)
-            }
-        });
+        let judged = judged.map(|lease| if names(&lease, us) { lease } else { as_expired(lease) });
         let lock = self.lock(judged);
         let lease = self
             .in_time(async {
@@ -78,16 +72,12 @@ impl LeaseCalls {
     }
 
     /// The changes of the lease from now on, beginning with what it is now. Only a hint to look: it may fall silent.
-    pub(super) async fn changes(
-        &self,
-    ) -> Result<BoxStream<'static, kube::Result<WatchEvent<Lease>>>, LeaderError> {
+    pub(super) async fn changes(&self) -> Result<BoxStream<'static, kube::Result<WatchEvent<Lease>>>, LeaderError> {
         let of_ours = WatchParams::default()
             .fields(&format!("metadata.name={}", self.settings.name))
             .timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX));
         let api = self.api();
-        let stream = self
-            .in_time(async { Ok(api.watch(&of_ours, "0").await?) })
-            .await?;
+        let stream = self.in_time(async { Ok(api.watch(&of_ours, "0").await?) }).await?;
         Ok(stream.into_stream().boxed())
     }
 
@@ -108,10 +98,7 @@ impl LeaseCalls {
         )
     }
 
-    async fn in_time<T>(
-        &self,
-        call: impl Future<Output = Result<T, LeaderError>>,
-    ) -> Result<T, LeaderError> {
+    async fn in_time<T>(&self, call: impl Future<Output = Result<T, LeaderError>>) -> Result<T, LeaderError> {
         tokio::time::timeout(self.settings.call_timeout(), call)
             .await
             .map_err(|_| LeaderError::TimedOut)?
@@ -129,10 +116,7 @@ pub(super) fn names(lease: &Lease, identity: &str) -> bool {
 
 /// The judged lease in a form that the election crate takes over by any clock, and with the fields that it cannot do without.
 fn as_expired(lease: Lease) -> Lease {
-    let transitions = lease
-        .spec
-        .and_then(|spec| spec.lease_transitions)
-        .unwrap_or(0);
+    let transitions = lease.spec.and_then(|spec| spec.lease_transitions).unwrap_or(0);
     let spec = LeaseSpec {
         holder_identity: Some(String::new()),
         renew_time: Some(MicroTime(Timestamp::UNIX_EPOCH)),
@@ -158,15 +142,12 @@ fn judged_client(inner: Client, judged: Option<Lease>) -> Client {
     Client::new(service, namespace)
 }
 
-async fn forward(
-    inner: &Client,
-    judged: Option<&Lease>,
-    request: Request<Body>,
-) -> Result<Response<Body>, BoxError> {
+async fn forward(inner: &Client, judged: Option<&Lease>, request: Request<Body>) -> Result<Response<Body>, BoxError> {
     match (request.method(), judged) {
         (&Method::GET, Some(lease)) => answer(StatusCode::OK, serde_json::to_vec(lease)?),
         (&Method::GET, None) => {
-            let absent = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
+            let absent =
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404});
             answer(StatusCode::NOT_FOUND, serde_json::to_vec(&absent)?)
         }
         // Creating is conditional by itself: an existing lease makes it a 409.
@@ -190,8 +171,5 @@ async fn conditional(request: Request<Body>, judged: &Lease) -> Result<Request<B
     let (parts, body) = request.into_parts();
     let mut patch: Value = serde_json::from_slice(&body.collect_bytes().await?)?;
     patch["metadata"]["resourceVersion"] = version.into();
-    Ok(Request::from_parts(
-        parts,
-        Body::from(serde_json::to_vec(&patch)?),
-    ))
+    Ok(Request::from_parts(parts, Body::from(serde_json::to_vec(&patch)?)))
 }

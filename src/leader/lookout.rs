@@ -37,10 +37,7 @@ impl Lookout {
         if self.opened.is_some_and(|opened| opened.elapsed() > SILENT) {
             self.stream = None;
         }
-        if self
-            .not_before
-            .is_some_and(|not_before| Instant::now() < not_before)
-        {
+        if self.not_before.is_some_and(|not_before| Instant::now() < not_before) {
             return std::future::pending().await;
         }
         if self.stream.is_none() {

@@ -95,8 +95,7 @@ impl LeaseSettings {
     /// What is wrong with the settings; empty if nothing is.
     #[must_use]
     pub fn problems(&self) -> Vec<&'static str> {
-        let whole_seconds =
-            self.duration.subsec_nanos() == 0 && self.duration >= Duration::from_secs(1);
+        let whole_seconds = self.duration.subsec_nanos() == 0 && self.duration >= Duration::from_secs(1);
         [
             (self.name.is_empty(), "the lease needs a name"),
             (self.namespace.is_empty(), "the lease needs a namespace"),
@@ -104,10 +103,7 @@ impl LeaseSettings {
                 self.identity.is_empty() || self.identity.len() > IDENTITY_MAX,
                 "the lease identity must have 1 to 128 characters",
             ),
-            (
-                !whole_seconds,
-                "the lease duration must be whole seconds, at least 1",
-            ),
+            (!whole_seconds, "the lease duration must be whole seconds, at least 1"),
             (
                 self.renew_deadline >= self.duration,
                 "the renew deadline must be shorter than the lease duration",
@@ -159,11 +155,7 @@ impl From<kube_leader_election::Error> for LeaderError {
             | ReleaseLease(kube::Error::Api(status)) => matches!(status.code, 404 | 409),
             _ => false,
         };
-        if lost_race {
-            Self::Conflict
-        } else {
-            Self::Write(error)
-        }
+        if lost_race { Self::Conflict } else { Self::Write(error) }
     }
 }
 
@@ -274,19 +266,14 @@ impl Elector {
     }
 
     /// One look at the lease, and one attempt at it if nobody else can be leading.
-    async fn campaign(
-        &self,
-        guard: &mut Guard,
-        lookout: &mut Lookout,
-    ) -> Result<Campaign, LeaderError> {
+    async fn campaign(&self, guard: &mut Guard, lookout: &mut Lookout) -> Result<Campaign, LeaderError> {
         let lease = self.calls.look().await?;
         lookout.looked_at(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
             Verdict::Taken { holder, until } => {
                 let standby = Standing::Standby { holder };
-                self.standing.send_if_modified(|standing| {
-                    std::mem::replace(standing, standby.clone()) != standby
-                });
+                self.standing
+                    .send_if_modified(|standing| std::mem::replace(standing, standby.clone()) != standby);
                 Ok(Campaign::Wait { until })
             }
             Verdict::Ours | Verdict::Free => {

@@ -75,11 +75,7 @@ impl Model {
         }
         let (parts, body) = request.into_parts();
         let body: Value = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
-        let (status, answer) = if parts
-            .uri
-            .query()
-            .is_some_and(|query| query.contains("watch=true"))
-        {
+        let (status, answer) = if parts.uri.query().is_some_and(|query| query.contains("watch=true")) {
             refuse(StatusCode::FORBIDDEN)
         } else {
             let name = parts.uri.path().rsplit('/').next().unwrap_or_default();
@@ -98,10 +94,7 @@ impl Model {
                 None => refuse(StatusCode::NOT_FOUND),
             },
             Method::POST => {
-                let name = body["metadata"]["name"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
+                let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
                 if leases.1.contains_key(&name) {
                     return refuse(StatusCode::CONFLICT);
                 }
@@ -161,10 +154,8 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 fn refuse(status: StatusCode) -> (StatusCode, Value) {
-    let reason = status
-        .canonical_reason()
-        .unwrap_or_default()
-        .replace(' ', "");
-    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status.as_u16()});
+    let reason = status.canonical_reason().unwrap_or_default().replace(' ', "");
+    let body =
+        json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": status.as_u16()});
     (status, body)
 }

@@ -51,8 +51,7 @@ impl Leadership {
             stop: CancellationToken::new(),
             lost: CancellationToken::new(),
         });
-        term.gate
-            .open_until(deadline(begun, term.settings.renew_deadline));
+        term.gate.open_until(deadline(begun, term.settings.renew_deadline));
         term.standing.send_replace(Standing::Leading);
         tracing::info!(lease = %term.settings.name, identity = %term.settings.identity, "leading");
         let renewing = tokio::spawn(Arc::clone(&term).renew(begun));
@@ -148,10 +147,7 @@ impl Term {
     /// else may take it, because all others wait a whole lease duration.
     async fn attempt(&self) -> Result<Instant, Setback> {
         let lease = self.calls.look().await?;
-        if let Some(lease) = lease
-            .as_ref()
-            .filter(|lease| !names(lease, &self.settings.identity))
-        {
+        if let Some(lease) = lease.as_ref().filter(|lease| !names(lease, &self.settings.identity)) {
             return Err(Setback::Taken {
                 holder: lease.spec.as_ref().and_then(holder),
             });
@@ -179,8 +175,7 @@ impl Term {
             match self.calls.release(held).await {
                 Err(LeaderError::Conflict | LeaderError::TimedOut) => {}
                 done => {
-                    self.standing
-                        .send_replace(Standing::Standby { holder: None });
+                    self.standing.send_replace(Standing::Standby { holder: None });
                     tracing::info!(lease = %self.settings.name, "lease released");
                     return done;
                 }

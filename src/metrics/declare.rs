@@ -1,16 +1,12 @@
 //! Declares metrics in a registry. The names' prefix and the buckets are set here and nowhere else.
 
 use prometheus::core::Collector;
-use prometheus::{
-    GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, Result,
-};
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, Result};
 
 const PREFIX: &str = "hyperlink";
 
 /// Seconds: from one call on loopback to the minute after which a call is given up.
-const BUCKETS: [f64; 12] = [
-    0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
-];
+const BUCKETS: [f64; 12] = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
 pub(super) struct Declare<'a>(pub(super) &'a Registry);
 

@@ -13,11 +13,7 @@ pub enum Controller {
 
 impl Controller {
     /// Every controller.
-    pub const ALL: [Controller; 3] = [
-        Controller::Observer,
-        Controller::LinkService,
-        Controller::Endpoint,
-    ];
+    pub const ALL: [Controller; 3] = [Controller::Observer, Controller::LinkService, Controller::Endpoint];
 
     /// The metric label, and the word in logs.
     pub fn label(self) -> &'static str {

@@ -63,11 +63,7 @@ impl Passes {
                 "Passes that ended, by result.",
                 &["controller", "result"],
             )?,
-            duration: declare.duration(
-                "pass_duration_seconds",
-                "How long a pass took.",
-                &["controller"],
-            )?,
+            duration: declare.duration("pass_duration_seconds", "How long a pass took.", &["controller"])?,
             running: declare.count("passes_running", "Passes under way.", &["controller"])?,
             queue: declare.count(
                 "work_queue_depth",
@@ -147,10 +143,7 @@ impl Process {
             .with_label_values(&[version, commit])
             .set(1);
         declare
-            .process(
-                "start_time_seconds",
-                "When the process started, in seconds since 1970.",
-            )?
+            .process("start_time_seconds", "When the process started, in seconds since 1970.")?
             .with_label_values::<&str>(&[])
             .set(seconds_since_1970(SystemTime::now()));
         Ok(Self {
@@ -225,10 +218,7 @@ impl Metrics {
     }
 
     /// How conditions are counted, asked at each scrape. Must be quick and must not block.
-    pub fn count_conditions_with(
-        &self,
-        count: impl Fn() -> Vec<ConditionCount> + Send + Sync + 'static,
-    ) {
+    pub fn count_conditions_with(&self, count: impl Fn() -> Vec<ConditionCount> + Send + Sync + 'static) {
         *locked(&self.count_conditions) = Some(Box::new(count));
     }
 
@@ -260,10 +250,7 @@ impl Metrics {
             }
         }
         if let Some(bytes) = resident_memory() {
-            self.process
-                .memory
-                .with_label_values::<&str>(&[])
-                .set(bytes);
+            self.process.memory.with_label_values::<&str>(&[]).set(bytes);
         }
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }
@@ -284,10 +271,7 @@ impl Counters for Metrics {
     }
 
     fn budget(&self, budget: &'static str, remaining: u64) {
-        self.arm
-            .budget
-            .with_label_values(&[budget])
-            .set(clamp(remaining));
+        self.arm.budget.with_label_values(&[budget]).set(clamp(remaining));
     }
 
     fn operations(&self, kind: Kind, in_flight: usize, oldest: Duration) {
@@ -302,10 +286,7 @@ impl Counters for Metrics {
             }
             _ => {
                 started.remove(&kind);
-                self.arm
-                    .operation_age
-                    .with_label_values(&[kind.label()])
-                    .set(0.0);
+                self.arm.operation_age.with_label_values(&[kind.label()]).set(0.0);
             }
         }
     }
@@ -341,19 +322,14 @@ impl Drop for Pass<'_> {
         passes.total.with_label_values(&ended).inc();
         passes.running.with_label_values(&[controller]).dec();
         let took = self.began.elapsed().as_secs_f64();
-        passes
-            .duration
-            .with_label_values(&[controller])
-            .observe(took);
+        passes.duration.with_label_values(&[controller]).observe(took);
     }
 }
 
 fn seconds_or_absent(gauge: &GaugeVec, value: Option<Duration>) {
     gauge.reset();
     if let Some(value) = value {
-        gauge
-            .with_label_values::<&str>(&[])
-            .set(value.as_secs_f64());
+        gauge.with_label_values::<&str>(&[]).set(value.as_secs_f64());
     }
 }
 
@@ -374,9 +350,7 @@ fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 /// `VmRSS` of proc(5), in bytes.
 fn resident_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024.0)
 }
@@ -395,10 +369,7 @@ mod tests {
     #[track_caller]
     fn assert_sample(metrics: &Metrics, sample: &str) {
         let text = metrics.render().unwrap();
-        assert!(
-            text.lines().any(|line| line == sample),
-            "{sample} not in\n{text}"
-        );
+        assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
 
     fn value(metrics: &Metrics, name: &str) -> Option<f64> {
@@ -471,14 +442,8 @@ mod tests {
                 &format!(r#"hyperlink_passes_total{{controller="endpoint",result="{result}"}} 1"#),
             );
         }
-        assert_sample(
-            &metrics,
-            r#"hyperlink_panics_total{controller="endpoint"} 1"#,
-        );
-        assert_sample(
-            &metrics,
-            r#"hyperlink_passes_running{controller="endpoint"} 0"#,
-        );
+        assert_sample(&metrics, r#"hyperlink_panics_total{controller="endpoint"} 1"#);
+        assert_sample(&metrics, r#"hyperlink_passes_running{controller="endpoint"} 0"#);
         assert_sample(
             &metrics,
             r#"hyperlink_pass_duration_seconds_count{controller="endpoint"} 3"#,
@@ -489,10 +454,7 @@ mod tests {
     fn a_running_pass_is_seen() {
         let metrics = metrics();
         let pass = metrics.pass(Controller::Observer);
-        assert_sample(
-            &metrics,
-            r#"hyperlink_passes_running{controller="observer"} 1"#,
-        );
+        assert_sample(&metrics, r#"hyperlink_passes_running{controller="observer"} 1"#);
         pass.end(PassResult::Waiting);
     }
 
@@ -531,21 +493,10 @@ mod tests {
             TokenState::default(),
         ]);
         metrics.look_at_token_with(move || tokens.lock().unwrap().pop().unwrap());
-        assert!(
-            !metrics
-                .render()
-                .unwrap()
-                .contains("hyperlink_token_age_seconds ")
-        );
+        assert!(!metrics.render().unwrap().contains("hyperlink_token_age_seconds "));
         let text = metrics.render().unwrap();
-        assert!(
-            text.contains("\nhyperlink_token_age_seconds 100\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("\nhyperlink_token_expires_in_seconds 3500\n"),
-            "{text}"
-        );
+        assert!(text.contains("\nhyperlink_token_age_seconds 100\n"), "{text}");
+        assert!(text.contains("\nhyperlink_token_expires_in_seconds 3500\n"), "{text}");
     }
 
     #[test]
@@ -558,10 +509,7 @@ mod tests {
         metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         assert_sample(&metrics, r#"hyperlink_leader{role="ho"} 1"#);
         assert_sample(&metrics, r#"hyperlink_leader{role="cpo"} 0"#);
-        assert_sample(
-            &metrics,
-            r#"hyperlink_work_queue_depth{controller="link_service"} 7"#,
-        );
+        assert_sample(&metrics, r#"hyperlink_work_queue_depth{controller="link_service"} 7"#);
         assert_sample(
             &metrics,
             r#"hyperlink_arm_budget_remaining{budget="subscription-reads"} 249"#,
@@ -570,10 +518,7 @@ mod tests {
             &metrics,
             r#"hyperlink_kube_writes_total{resource="azureprivatelinkservices/status",verb="patch"} 1"#,
         );
-        assert_sample(
-            &metrics,
-            r#"hyperlink_build_info{commit="abc",version="1.2.3"} 1"#,
-        );
+        assert_sample(&metrics, r#"hyperlink_build_info{commit="abc",version="1.2.3"} 1"#);
         assert!(value(&metrics, "process_start_time_seconds").unwrap() > 1.7e9);
         if cfg!(target_os = "linux") {
             assert!(value(&metrics, "process_resident_memory_bytes").unwrap() > 1e6);

@@ -44,17 +44,13 @@ fn issues_tokens(seconds: u32) -> impl Fn(&Seen) -> Reply {
         *count += 1;
         answer(
             200,
-            format!(
-                r#"{{"token_type":"Bearer","expires_in":{seconds},"access_token":"token-{count}"}}"#
-            ),
+            format!(r#"{{"token_type":"Bearer","expires_in":{seconds},"access_token":"token-{count}"}}"#),
         )
     }
 }
 
 fn credentials(secret: &str) -> String {
-    format!(
-        "subscriptionId: s\ntenantId: the-tenant\nclientId: the-client\nclientSecret: {secret}\n"
-    )
+    format!("subscriptionId: s\ntenantId: the-tenant\nclientId: the-client\nclientSecret: {secret}\n")
 }
 
 fn settings(ca: &Ca) -> HttpSettings {
@@ -70,8 +66,7 @@ impl Azure {
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
         let ca = Ca::new();
-        let (arm, authority) =
-            futures::join!(Server::https(&ca, arm), Server::https(&ca, authority));
+        let (arm, authority) = futures::join!(Server::https(&ca, arm), Server::https(&ca, authority));
         let secret = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(secret.path(), credentials("secret-1")).unwrap();
         let cloud = Cloud::custom(&arm.url(), &authority.url(), AUDIENCE).unwrap();
@@ -130,10 +125,7 @@ async fn request_carries_the_token_and_keeps_its_connection() {
     assert_eq!(seen[9].uri, "/a?api-version=1");
     let agent = format!("hyperlink/{} (ho)", env!("CARGO_PKG_VERSION"));
     assert_eq!(seen[9].header("user-agent"), agent);
-    assert_eq!(
-        (azure.arm.connections(), azure.authority.seen().len()),
-        (1, 1)
-    );
+    assert_eq!((azure.arm.connections(), azure.authority.seen().len()), (1, 1));
 }
 
 #[rstest::rstest]
@@ -141,17 +133,11 @@ async fn request_carries_the_token_and_keeps_its_connection() {
 #[case::other_host("https://localhost:{arm}/x", "https://localhost:{arm}")]
 #[case::other_scheme("http://127.0.0.1:{arm}/x", "http://127.0.0.1:{arm}")]
 #[case::default_port("https://127.0.0.1/x", "https://127.0.0.1")]
-#[case::host_in_the_user_name(
-    "https://127.0.0.1:{arm}@localhost:{evil}/x",
-    "https://localhost:{evil}"
-)]
+#[case::host_in_the_user_name("https://127.0.0.1:{arm}@localhost:{evil}/x", "https://localhost:{evil}")]
 #[case::user_name("https://me:pw@127.0.0.1:{arm}/x", "an address with a user name")]
 #[case::no_host("/x", "an address that is no URL")]
 #[tokio::test]
-async fn address_off_the_arm_host_is_refused_and_nobody_is_called(
-    #[case] url: &str,
-    #[case] named: &str,
-) {
+async fn address_off_the_arm_host_is_refused_and_nobody_is_called(#[case] url: &str, #[case] named: &str) {
     let azure = Azure::start(|_| answer(200, ""), issues_tokens(3600), |_| {}).await;
     let evil = Server::https(&azure.ca, |_| answer(200, "")).await;
     let fill = |text: &str| {
@@ -198,9 +184,7 @@ async fn arm_401_is_returned_and_its_token_reported() {
     let client = settings(&azure.ca).client().unwrap();
     let transport = HttpsTransport::new(client, &cloud, tokens.clone());
     for next in [401, 200] {
-        let request = http::Request::get(azure.arm.url())
-            .body(Bytes::new())
-            .unwrap();
+        let request = http::Request::get(azure.arm.url()).body(Bytes::new()).unwrap();
         let before = *status.lock().unwrap();
         assert_eq!(transport.send(request).await.unwrap().status(), before);
         assert_eq!(tokens.0.lock().unwrap().len(), usize::from(before == 401));
@@ -258,12 +242,9 @@ async fn server_of_an_unknown_authority_gets_no_token(#[case] trusted: &str) {
     let error = azure.get("/x").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no token: no token from the token endpoint: the server's certificate comes from an unknown authority"
+        "no token from the token endpoint: the server's certificate comes from an unknown authority"
     );
-    assert_eq!(
-        (azure.authority.seen().len(), azure.arm.connections()),
-        (0, 0)
-    );
+    assert_eq!((azure.authority.seen().len(), azure.arm.connections()), (0, 0));
 }
 
 #[tokio::test]
@@ -304,10 +285,7 @@ async fn closed_port_is_a_failed_connection() {
 #[case::network(Some("127.0.0.0/8"), 0)]
 #[case::everything(Some("*"), 0)]
 #[tokio::test]
-async fn proxy_is_used_unless_the_host_is_excepted(
-    #[case] except: Option<&str>,
-    #[case] tunnels: usize,
-) {
+async fn proxy_is_used_unless_the_host_is_excepted(#[case] except: Option<&str>, #[case] tunnels: usize) {
     let proxy = Tunnels::start(true).await;
     let azure = Azure::start(
         |_| answer(200, "ok"),
@@ -339,8 +317,5 @@ async fn refusing_proxy_is_named() {
     .await;
     let error = azure.get("/x").await.unwrap_err().to_string();
     assert!(error.ends_with("the proxy refused to connect"), "{error}");
-    assert_eq!(
-        (azure.authority.connections(), azure.arm.connections()),
-        (0, 0)
-    );
+    assert_eq!((azure.authority.connections(), azure.arm.connections()), (0, 0));
 }

@@ -32,9 +32,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .map_or("", |value| value.to_str().unwrap())
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// A field of a form body.
@@ -62,9 +60,7 @@ pub(crate) fn redirect(to: &str) -> Reply {
     let Reply::Answer(mut redirect) = answer(307, "") else {
         unreachable!()
     };
-    redirect
-        .headers_mut()
-        .insert("location", to.parse().unwrap());
+    redirect.headers_mut().insert("location", to.parse().unwrap());
     Reply::Answer(redirect)
 }
 

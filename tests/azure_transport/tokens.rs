@@ -92,17 +92,17 @@ async fn federated_token_is_trimmed_and_read_anew() {
         ]
     );
     std::fs::write(file.path(), "jwt-2\n").unwrap();
-    until_asked_with(&tokens, &authority, |seen| {
-        seen.field("client_assertion") == "jwt-2"
-    })
-    .await;
+    until_asked_with(&tokens, &authority, |seen| seen.field("client_assertion") == "jwt-2").await;
 }
 
 #[rstest::rstest]
 #[case(400, r#"{"error":"unauthorized_client","error_codes":[700016],"error_description":"AADSTS700016: Application x. Trace ID: t-1"}"#,
     "(AADSTS700016); check the client id and the tenant")]
-#[case(401, r#"{"error":"invalid_client","error_codes":[7000215],"error_description":"AADSTS7000215: bad. Trace ID: t-2"}"#,
-    "(AADSTS7000215); check the client secret")]
+#[case(
+    401,
+    r#"{"error":"invalid_client","error_codes":[7000215],"error_description":"AADSTS7000215: bad. Trace ID: t-2"}"#,
+    "(AADSTS7000215); check the client secret"
+)]
 #[case(
     401,
     "not json, trace t-3",
@@ -122,10 +122,7 @@ async fn refused_credential_shows_a_code_and_reaches_no_arm(
         assert_eq!(error.to_string(), expected);
         assert!(!format!("{error:?}").contains("secret-1"));
     }
-    assert_eq!(
-        (azure.authority.seen().len(), azure.arm.connections()),
-        (1, 0)
-    );
+    assert_eq!((azure.authority.seen().len(), azure.arm.connections()), (1, 0));
 }
 
 #[rstest::rstest]
@@ -180,19 +177,13 @@ const IN_CHILD: &str = "HYPERLINK_TEST_IN_CHILD";
 /// Runs one test of this binary again as a process of its own, because azure_identity reads some settings from the environment.
 async fn in_child(test: &str, environment: &[(&str, &str)]) {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child
-        .args(["--exact", test, "--nocapture"])
-        .env(IN_CHILD, "1");
+    child.args(["--exact", test, "--nocapture"]).env(IN_CHILD, "1");
     child.envs(environment.iter().copied());
     let output = tokio::task::spawn_blocking(move || child.output().unwrap())
         .await
         .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned()
-        + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 async fn token_of(source: CredentialSource) -> Result<String, AuthError> {
@@ -214,7 +205,10 @@ async fn managed_identity_is_asked_for_by_its_client_id() {
     }
     let identity = Server::http(|_| {
         let expires = jiff::Timestamp::now().as_second() + 3600;
-        answer(200, format!(r#"{{"access_token":"token-mi","expires_on":"{expires}","resource":"r","token_type":"Bearer"}}"#))
+        answer(
+            200,
+            format!(r#"{{"access_token":"token-mi","expires_on":"{expires}","resource":"r","token_type":"Bearer"}}"#),
+        )
     })
     .await;
     let url = format!("{}/msi/token", identity.url());
@@ -224,11 +218,7 @@ async fn managed_identity_is_asked_for_by_its_client_id() {
         ("IDENTITY_HEADER", "header-secret"),
         ("SSL_CERT_FILE", ca.file.path().to_str().unwrap()),
     ];
-    in_child(
-        "tokens::managed_identity_is_asked_for_by_its_client_id",
-        &environment,
-    )
-    .await;
+    in_child("tokens::managed_identity_is_asked_for_by_its_client_id", &environment).await;
     let asked = &identity.seen()[0];
     assert_eq!(asked.header("x-identity-header"), "header-secret");
     let query = asked.uri.query().unwrap();
@@ -250,19 +240,14 @@ fn fake_az(directory: &Path, script: &str) -> String {
 #[tokio::test]
 async fn login_of_the_az_command_is_used() {
     if std::env::var_os(IN_CHILD).is_some() {
-        assert_eq!(
-            token_of(CredentialSource::AzureCli).await.unwrap(),
-            "Bearer token-az"
-        );
+        assert_eq!(token_of(CredentialSource::AzureCli).await.unwrap(), "Bearer token-az");
         return;
     }
     let expires = jiff::Timestamp::now().as_second() + 3600;
     let directory = tempfile::tempdir().unwrap();
     let path = fake_az(
         directory.path(),
-        &format!(
-            r#"echo '{{"accessToken":"token-az","expires_on":{expires},"tokenType":"Bearer"}}'"#
-        ),
+        &format!(r#"echo '{{"accessToken":"token-az","expires_on":{expires},"tokenType":"Bearer"}}'"#),
     );
     let ca = Ca::new();
     let environment = [

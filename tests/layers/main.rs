@@ -20,12 +20,7 @@ fn sources() -> BTreeMap<String, String> {
             if path.is_dir() {
                 collect(&path, root, found);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let name = path
-                    .strip_prefix(root)
-                    .unwrap()
-                    .to_str()
-                    .unwrap()
-                    .to_owned();
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 found.insert(name, std::fs::read_to_string(&path).unwrap());
             }
         }

@@ -208,13 +208,7 @@ pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
     found
 }
 
-fn check(
-    file: &str,
-    own: Layer,
-    source: &Source,
-    read: &BTreeMap<&str, Source>,
-    found: &mut Vec<String>,
-) {
+fn check(file: &str, own: Layer, source: &Source, read: &BTreeMap<&str, Source>, found: &mut Vec<String>) {
     if own <= Decide {
         for line in &source.async_lines {
             found.push(format!(
@@ -343,9 +337,7 @@ fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
         let only_tests = reached.entry(*file).or_insert(true);
         *only_tests &= for_tests;
         for (name, test) in &source.modules {
-            let stem = [module(file).as_slice(), std::slice::from_ref(name)]
-                .concat()
-                .join("/");
+            let stem = [module(file).as_slice(), std::slice::from_ref(name)].concat().join("/");
             for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs")] {
                 if let Some((child, _)) = read.get_key_value(candidate.as_str()) {
                     open.push((*child, for_tests || *test));
@@ -360,9 +352,9 @@ fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
 mod tests {
     use super::*;
 
-    const LIB: &str = "pub mod api;\npub mod azure;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
-    const AZURE: &str =
-        "pub mod error;\npub mod plan;\npub mod client;\npub mod execute;\npub mod ports;";
+    const LIB: &str =
+        "pub mod api;\npub mod azure;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
+    const AZURE: &str = "pub mod error;\npub mod plan;\npub mod client;\npub mod execute;\npub mod ports;";
     const CONTROLLERS: &str = "pub mod endpoint;\npub mod link_service;\nmod frame;";
 
     /// A small tree that keeps the rules, with one file replaced or added.
@@ -373,17 +365,11 @@ mod tests {
                 "main.rs",
                 "mod cli;\nuse hyperlink::config;\nfn main() { let _ = std::env::args_os(); }",
             ),
-            (
-                "cli.rs",
-                "use clap::Command;\nuse hyperlink::config::Config;",
-            ),
+            ("cli.rs", "use clap::Command;\nuse hyperlink::config::Config;"),
             ("api/mod.rs", "use kube::CustomResource;"),
             ("azure/mod.rs", AZURE),
             ("azure/plan.rs", "use super::error;"),
-            (
-                "azure/client.rs",
-                "use tokio::time;\nuse crate::azure::plan::Step;",
-            ),
+            ("azure/client.rs", "use tokio::time;\nuse crate::azure::plan::Step;"),
             ("azure/error.rs", ""),
             ("azure/execute.rs", "use super::{client, plan};"),
             ("azure/ports.rs", ""),
@@ -393,23 +379,15 @@ mod tests {
             ("observer/decide.rs", "use crate::api::Role;"),
             ("controllers/mod.rs", CONTROLLERS),
             ("controllers/frame.rs", "use kube::Client;"),
-            (
-                "controllers/endpoint/mod.rs",
-                "mod plan;\n#[cfg(test)]\nmod tests;",
-            ),
+            ("controllers/endpoint/mod.rs", "mod plan;\n#[cfg(test)]\nmod tests;"),
             (
                 "controllers/endpoint/tests.rs",
                 "async fn f() { std::env::var(\"X\"); crate::config::resolve() }",
             ),
-            (
-                "controllers/endpoint/plan.rs",
-                "use crate::azure::plan::Plan;",
-            ),
+            ("controllers/endpoint/plan.rs", "use crate::azure::plan::Plan;"),
             ("controllers/link_service/mod.rs", "use super::frame;"),
         ];
-        let mut sources: BTreeMap<String, String> = tree
-            .map(|(file, text)| (file.to_owned(), text.to_owned()))
-            .into();
+        let mut sources: BTreeMap<String, String> = tree.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
         sources.insert(file.to_owned(), text.to_owned());
         violations(&sources)
     }
@@ -500,11 +478,7 @@ mod tests {
         "fn f() { tracing::info!(colour = 1, \"x\") }",
         "src/controllers/frame.rs:1: logs colour, which is not among telemetry::FIELDS"
     )]
-    #[case::a_file_that_nobody_names(
-        "azure/throttle.rs",
-        "",
-        "src/azure/throttle.rs: no `mod` names this file"
-    )]
+    #[case::a_file_that_nobody_names("azure/throttle.rs", "", "src/azure/throttle.rs: no `mod` names this file")]
     fn a_breach_is_found(#[case] file: &str, #[case] text: &str, #[case] expected: &str) {
         assert_eq!(with(file, text), [expected]);
     }

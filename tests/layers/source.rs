@@ -39,11 +39,7 @@ pub(crate) fn read(text: &str) -> Source {
         let (line, token) = &tokens[at];
         if let Some((item, end)) = test_item(&tokens, at) {
             // A file of its own that is for tests only is named all the same.
-            if let [
-                (_, Token::Word(word)),
-                (_, Token::Word(name)),
-                (_, Token::Other(';')),
-            ] = &tokens[item..end]
+            if let [(_, Token::Word(word)), (_, Token::Word(name)), (_, Token::Other(';'))] = &tokens[item..end]
                 && word == "mod"
             {
                 source.modules.push((name.clone(), true));
@@ -78,11 +74,7 @@ pub(crate) fn read(text: &str) -> Source {
 
 /// If a `#[cfg(test)]` or `#[test]` item begins at `at`: where the item proper begins and where it ends.
 fn test_item(tokens: &Tokens, at: usize) -> Option<(usize, usize)> {
-    let is = |at: usize, c: char| {
-        tokens
-            .get(at)
-            .is_some_and(|(_, token)| *token == Token::Other(c))
-    };
+    let is = |at: usize, c: char| tokens.get(at).is_some_and(|(_, token)| *token == Token::Other(c));
     let word = |at: usize| match tokens.get(at) {
         Some((_, Token::Word(word))) => word.as_str(),
         _ => "",
@@ -211,8 +203,9 @@ fn log_fields(tokens: &Tokens, at: usize) -> Vec<(usize, String)> {
             [] if names_to_come > 0 => names_to_come -= 1,
             [] => break,
             [_, (_, Token::Other(':')), ..] => {}
-            [(_, Token::Other('%' | '?')), (line, Token::Word(field)), ..]
-            | [(line, Token::Word(field)), ..] => fields.push((*line, field.clone())),
+            [(_, Token::Other('%' | '?')), (line, Token::Word(field)), ..] | [(line, Token::Word(field)), ..] => {
+                fields.push((*line, field.clone()))
+            }
             _ => {}
         }
     }
@@ -299,9 +292,7 @@ fn raw_text(chars: &[char], at: usize) -> Option<usize> {
     if chars.get(start) == Some(&'b') {
         start += 1;
     }
-    if chars.get(start) != Some(&'r')
-        || (at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_'))
-    {
+    if chars.get(start) != Some(&'r') || (at > 0 && (chars[at - 1].is_alphanumeric() || chars[at - 1] == '_')) {
         return None;
     }
     let hashes = chars[start + 1..].iter().take_while(|c| **c == '#').count();
@@ -325,12 +316,7 @@ mod tests {
     fn groups_are_taken_apart() {
         assert_eq!(
             paths("use crate::{api::{self, Role as R}, azure::*};\nfn f() { tokio::spawn(x) }"),
-            [
-                "crate::api",
-                "crate::api::Role",
-                "crate::azure",
-                "tokio::spawn"
-            ]
+            ["crate::api", "crate::api::Role", "crate::azure", "tokio::spawn"]
         );
     }
 
@@ -354,10 +340,7 @@ mod tests {
 
     #[test]
     fn async_and_await_are_seen() {
-        assert_eq!(
-            read("\nasync fn f() {}\nfn g() { h.await }").async_lines,
-            [2, 3]
-        );
+        assert_eq!(read("\nasync fn f() {}\nfn g() { h.await }").async_lines, [2, 3]);
     }
 
     #[test]

@@ -11,18 +11,15 @@ use serde_json::Value;
 
 use crate::dns::{links, record_sets, resolve, zone};
 use crate::engine::context::Context;
-use crate::engine::registry;
 use crate::engine::resource::{ProvisioningState, Resource};
 use crate::engine::seed::Service;
+use crate::network::{connection, endpoint, nic};
 use crate::world::World;
 
 /// Azure's own resolver: a VNet that lists it among its DNS servers still sees private zones.
 const AZURE_RESOLVER: &str = "168.63.129.16";
 /// CNAMEs followed before a look-up is given up.
 const MOST_ALIASES: usize = 8;
-
-const LINK_SERVICES: &str = "Microsoft.Network/privateLinkServices";
-const INTERFACES: &str = "Microsoft.Network/networkInterfaces";
 
 /// The answer: the path as far as it goes, and, unless it goes all the way, the reason.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
@@ -324,7 +321,7 @@ impl<'a> Walk<'a> {
                             .starts_with(&in_vnet)
                 })
         };
-        let Some(nic) = self.all(INTERFACES).find(holds) else {
+        let Some(nic) = self.all(nic::TYPE).find(holds) else {
             return broken(
                 HopKind::Endpoint,
                 format!("nothing in the virtual network has {address}"),
@@ -354,53 +351,28 @@ impl<'a> Walk<'a> {
     /// The Private Link Service that the endpoint asks for, if it has approved the connection: its word counts, not the
     /// endpoint's.
     fn approving_service(&mut self, endpoint: &Resource) -> Step<&'a Resource> {
-        let asked = [
-            "privateLinkServiceConnections",
-            "manualPrivateLinkServiceConnections",
-        ];
-        let target = asked
-            .iter()
-            .flat_map(|kind| list(endpoint.property(kind)))
-            .map(|connection| text(&connection["properties"]["privateLinkServiceId"]))
-            .next()
-            .unwrap_or_default();
-        let by_alias = |found: &&Resource| same(text(found.property("alias")), target);
-        let Some(link_service) = self
-            .cx
-            .state
-            .store
-            .find(target)
-            .or_else(|| self.all(LINK_SERVICES).find(by_alias))
+        let service = endpoint::service_of(self.cx, endpoint);
+        let Some(link_service) = service.and_then(|service| self.cx.state.store.get(&service))
         else {
             return broken(
                 HopKind::Connection,
-                format!("{} asks for {target}, which does not exist", endpoint.id),
+                format!("{} asks for a service that does not exist", endpoint.id),
             );
         };
-        let shown = registry::kind(LINK_SERVICES)
-            .map(|kind| kind.render(self.cx, link_service))
-            .unwrap_or_default();
-        let mut connections = list(&shown["properties"]["privateEndpointConnections"]);
-        let of_endpoint = |connection: &&Value| {
-            endpoint
-                .id
-                .is(text(&connection["properties"]["privateEndpoint"]["id"]))
-        };
-        let Some(connection) = connections.find(of_endpoint) else {
+        let Some(connection) = connection::made_by(self.cx, &link_service.id, &endpoint.id) else {
             return broken(
                 HopKind::Connection,
                 format!("{} has no connection of {}", link_service.id, endpoint.id),
             );
         };
-        let id = text(&connection["id"]).to_owned();
-        match text(&connection["properties"]["privateLinkServiceConnectionState"]["status"]) {
-            "Approved" => self.path.push(Hop {
-                hop: HopKind::Connection,
-                id,
-                detail: "Approved".to_owned(),
-            }),
-            other => return broken(HopKind::Connection, format!("{id} is {other}")),
+        let status = connection::status(connection);
+        if status != "Approved" {
+            return broken(
+                HopKind::Connection,
+                format!("{} is {status}", connection.id),
+            );
         }
+        self.hold(HopKind::Connection, connection, status);
         Ok(link_service)
     }
 

@@ -21,9 +21,13 @@ async fn main() -> Result<ExitCode> {
     let [kubeconfig, namespace, name, identity, times @ ..] = args.as_slice() else {
         bail!("usage: lease-candidate KUBECONFIG NAMESPACE LEASE IDENTITY DURATION_MS RENEW_DEADLINE_MS RETRY_MS")
     };
-    let times: Vec<_> =
-        times.iter().map(|ms| ms.parse().map(Duration::from_millis)).collect::<Result<_, _>>()?;
-    let [duration, renew_deadline, retry] = times[..] else { bail!("three times are needed") };
+    let times: Vec<_> = times
+        .iter()
+        .map(|ms| ms.parse().map(Duration::from_millis))
+        .collect::<Result<_, _>>()?;
+    let [duration, renew_deadline, retry] = times[..] else {
+        bail!("three times are needed")
+    };
     let settings = LeaseSettings {
         duration,
         renew_deadline,

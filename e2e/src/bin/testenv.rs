@@ -59,11 +59,7 @@ impl Place {
 
     /// The process id of a `serve` that runs.
     fn running(&self) -> Option<u32> {
-        let pid: u32 = std::fs::read_to_string(self.pid_file())
-            .ok()?
-            .trim()
-            .parse()
-            .ok()?;
+        let pid: u32 = std::fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()?;
         // The id may be somebody else's by now.
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         (is_running(pid) && command.ends_with(b"testenv\0serve\0")).then_some(pid)
@@ -105,17 +101,13 @@ async fn down(place: &Place) -> Result<()> {
         return Ok(());
     };
     signal(pid, "TERM")?;
-    eventually(
-        "the control plane is down",
-        Duration::from_secs(20),
-        || async {
-            if is_running(pid) {
-                Err(anyhow!("process {pid} runs"))
-            } else {
-                Ok(())
-            }
-        },
-    )
+    eventually("the control plane is down", Duration::from_secs(20), || async {
+        if is_running(pid) {
+            Err(anyhow!("process {pid} runs"))
+        } else {
+            Ok(())
+        }
+    })
     .await?;
     Ok(std::fs::remove_file(place.pid_file())?)
 }

@@ -84,12 +84,19 @@ impl Standby {
         let elector = Elector::new(config, settings)?;
         let (gate, standing, stop) = (elector.gate(), elector.standing(), CancellationToken::new());
         let campaign = tokio::spawn(elector.lead(stop.clone()));
-        Ok(Self { gate, standing, campaign, _stop: stop.drop_guard() })
+        Ok(Self {
+            gate,
+            standing,
+            campaign,
+            _stop: stop.drop_guard(),
+        })
     }
 
     /// Waits until it knows that `holder` leads.
     async fn yields_to(&mut self, holder: &str) -> Result<()> {
-        let yields = Standing::Standby { holder: Some(holder.to_owned()) };
+        let yields = Standing::Standby {
+            holder: Some(holder.to_owned()),
+        };
         if let Ok(seen) = tokio::time::timeout(SOON, self.standing.wait_for(|standing| *standing == yields)).await {
             seen?;
             return Ok(());
@@ -98,7 +105,9 @@ impl Standby {
     }
 
     async fn leads(self) -> Result<(Leadership, Gate)> {
-        let leadership = tokio::time::timeout(SOON, self.campaign).await.context("takes over")??;
+        let leadership = tokio::time::timeout(SOON, self.campaign)
+            .await
+            .context("takes over")??;
         Ok((leadership.context("not stopped")?, self.gate))
     }
 }
@@ -124,7 +133,10 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
     for n in 0..3 {
         let identity = format!("candidate-{n}");
         // The long default times: nobody fails to renew only because so many run here at once.
-        let elector = Elector::new(plane.admin().config(), LeaseSettings::new(name, "default", identity.clone()))?;
+        let elector = Elector::new(
+            plane.admin().config(),
+            LeaseSettings::new(name, "default", identity.clone()),
+        )?;
         let (gate, standing) = (elector.gate(), elector.standing());
         candidates.push((identity, gate, standing, tokio::spawn(elector.lead(stop.clone()))));
     }
@@ -137,14 +149,31 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
         let standing = tokio::time::timeout(3 * SOON, standing.wait_for(done)).await??.clone();
         anyhow::Ok((identity.clone(), standing))
     });
-    let settled = try_join_all(settled).await.with_context(|| format!("{name} does not settle"))?;
-    let leaders: Vec<_> = settled.iter().filter(|(_, standing)| *standing == Standing::Leading).collect();
-    let [(winner, _)] = leaders[..] else { bail!("{name} has {} leaders: {settled:?}", leaders.len()) };
+    let settled = try_join_all(settled)
+        .await
+        .with_context(|| format!("{name} does not settle"))?;
+    let leaders: Vec<_> = settled
+        .iter()
+        .filter(|(_, standing)| *standing == Standing::Leading)
+        .collect();
+    let [(winner, _)] = leaders[..] else {
+        bail!("{name} has {} leaders: {settled:?}", leaders.len())
+    };
     for (identity, gate, ..) in &candidates {
-        ensure!(gate.open() == (identity == winner), "{name}: the gate of {identity}, {winner} leads");
+        ensure!(
+            gate.open() == (identity == winner),
+            "{name}: the gate of {identity}, {winner} leads"
+        );
     }
-    let holder = leases(plane)?.get(name).await?.spec.and_then(|spec| spec.holder_identity);
-    ensure!(holder.as_ref() == Some(winner), "{name}: {holder:?} holds, {winner} leads");
+    let holder = leases(plane)?
+        .get(name)
+        .await?
+        .spec
+        .and_then(|spec| spec.holder_identity);
+    ensure!(
+        holder.as_ref() == Some(winner),
+        "{name}: {holder:?} holds, {winner} leads"
+    );
     Ok(())
 }
 
@@ -157,20 +186,31 @@ fn the_same_race_has_two_leaders_without_the_guard() {
         for n in 0..200 {
             let name = format!("bare-race-{n}");
             make(plane, &name, expired()).await?;
-            let locks: Vec<_> = (0..3).map(|c| bare(client.clone(), &name, &format!("candidate-{c}"))).collect();
+            let locks: Vec<_> = (0..3)
+                .map(|c| bare(client.clone(), &name, &format!("candidate-{c}")))
+                .collect();
             let results = join_all(locks.iter().map(LeaseLock::try_acquire_or_renew)).await;
-            let acquired = results.iter().filter(|result| matches!(result, Ok(LeaseLockResult::Acquired(_)))).count();
+            let acquired = results
+                .iter()
+                .filter(|result| matches!(result, Ok(LeaseLockResult::Acquired(_))))
+                .count();
             doubles += usize::from(acquired > 1);
         }
-        ensure!(doubles > 0, "the race is no race: a client without the guard survives it too");
+        ensure!(
+            doubles > 0,
+            "the race is no race: a client without the guard survives it too"
+        );
         Ok(())
     });
 }
 
 /// The election crate by itself.
 fn bare(client: kube::Client, name: &str, identity: &str) -> LeaseLock {
-    let params =
-        LeaseLockParams { lease_name: name.to_owned(), holder_id: identity.to_owned(), lease_ttl: Duration::from_secs(15) };
+    let params = LeaseLockParams {
+        lease_name: name.to_owned(),
+        holder_id: identity.to_owned(),
+        lease_ttl: Duration::from_secs(15),
+    };
     LeaseLock::new(client, "default", params)
 }
 
@@ -204,7 +244,10 @@ async fn skewed(plane: &ControlPlane, leader_ahead: i64, standby_ahead: i64) -> 
     drop(leadership);
     let died = Instant::now();
     let (_leadership, _) = standby.leads().await.with_context(|| name.clone())?;
-    ensure!(died.elapsed() > DURATION - RETRY - RETRY, "{name}: taken over too early");
+    ensure!(
+        died.elapsed() > DURATION - RETRY - RETRY,
+        "{name}: taken over too early"
+    );
     witness.verdict()
 }
 
@@ -217,9 +260,15 @@ fn the_same_skew_robs_the_leader_without_the_guard() {
             let standby_clock = SkewedClock::start(plane.client()?, standby_ahead).await?;
             let leader = bare(kube::Client::try_from(leader_clock.config())?, name, "leader");
             let standby = bare(kube::Client::try_from(standby_clock.config())?, name, "standby");
-            ensure!(matches!(leader.try_acquire_or_renew().await?, LeaseLockResult::Acquired(_)));
+            ensure!(matches!(
+                leader.try_acquire_or_renew().await?,
+                LeaseLockResult::Acquired(_)
+            ));
             let robbed = matches!(standby.try_acquire_or_renew().await?, LeaseLockResult::Acquired(_));
-            ensure!(robbed, "the skew is no skew: a client without the guard is not misled by it");
+            ensure!(
+                robbed,
+                "the skew is no skew: a client without the guard is not misled by it"
+            );
         }
         Ok(())
     });
@@ -232,8 +281,7 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
         let name = "cut-off";
         blank(plane, name).await?;
         let pipe = Pipe::to(&plane.admin().config()).await?;
-        let (mut leadership, gate) =
-            lead(pipe.through(plane.admin().config())?, settings(name, "leader")).await?;
+        let (mut leadership, gate) = lead(pipe.through(plane.admin().config())?, settings(name, "leader")).await?;
         let mut standby = Standby::start(plane.admin().config(), settings(name, "standby"))?;
         standby.yields_to("leader").await?;
         let witness = Witness::of(vec![gate.clone(), standby.gate.clone()]);
@@ -245,8 +293,15 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
         pipe.cut();
         let cut = Instant::now();
         tokio::time::timeout(SOON, leadership.lost()).await.context("loses")?;
-        ensure!(!gate.open() && gate.deadline().is_none(), "the gate is shut when the loss is told");
-        ensure!(cut.elapsed() < RENEW_DEADLINE + RETRY, "lost {:?} after the cut", cut.elapsed());
+        ensure!(
+            !gate.open() && gate.deadline().is_none(),
+            "the gate is shut when the loss is told"
+        );
+        ensure!(
+            cut.elapsed() < RENEW_DEADLINE + RETRY,
+            "lost {:?} after the cut",
+            cut.elapsed()
+        );
         let (leadership, _) = standby.leads().await?;
 
         let refusal = tokio::time::timeout(SOON, old).await.context("stops writing")??;
@@ -255,15 +310,27 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
         drop(leadership);
         tokio::time::timeout(SOON, new).await.context("stops writing")??;
         let writers = journal.borrow().clone();
-        ensure!(writers.first().is_some_and(|writer| writer == "leader"), "the leader has written");
-        let handover = writers.iter().position(|writer| writer == "standby").context("the standby has written")?;
-        ensure!(writers[handover..].iter().all(|writer| writer == "standby"), "the old leader wrote after the new one");
+        ensure!(
+            writers.first().is_some_and(|writer| writer == "leader"),
+            "the leader has written"
+        );
+        let handover = writers
+            .iter()
+            .position(|writer| writer == "standby")
+            .context("the standby has written")?;
+        ensure!(
+            writers[handover..].iter().all(|writer| writer == "standby"),
+            "the old leader wrote after the new one"
+        );
         witness.verdict()
     });
 }
 
 fn said(journal: &watch::Receiver<Vec<String>>, writer: &str) -> Result<()> {
-    ensure!(journal.borrow().iter().any(|said| said == writer), "{writer} has not written");
+    ensure!(
+        journal.borrow().iter().any(|said| said == writer),
+        "{writer} has not written"
+    );
     Ok(())
 }
 
@@ -300,7 +367,11 @@ fn write_while_allowed(
 async fn journal(plane: &ControlPlane, name: &str) -> Result<watch::Receiver<Vec<String>>> {
     let objects: Api<ConfigMap> = Api::default_namespaced(plane.client()?);
     let empty = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-    let version = objects.create(&PostParams::default(), &empty).await?.metadata.resource_version;
+    let version = objects
+        .create(&PostParams::default(), &empty)
+        .await?
+        .metadata
+        .resource_version;
     let only = WatchParams::default().fields(&format!("metadata.name={name}"));
     let events = objects.watch(&only, &version.context("a version")?).await?;
     let (sender, receiver) = watch::channel(Vec::new());
@@ -367,11 +438,17 @@ fn let_through(candidate: &Process) -> Result<Vec<u128>> {
     let lines = std::fs::read_to_string(candidate.out())?;
     // The last line may be half written.
     let whole = lines.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(|line| Ok(line.strip_prefix("open ").context("a line of its own form")?.parse()?)).collect()
+    whole
+        .lines()
+        .map(|line| Ok(line.strip_prefix("open ").context("a line of its own form")?.parse()?))
+        .collect()
 }
 
 fn now() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_micros()
 }
 
 #[test]
@@ -407,18 +484,33 @@ fn lease_with_null_fields_is_taken() {
         let cases = [
             ("no-spec", Value::Null),
             ("empty-spec", json!({})),
-            ("empty-holder", json!({"holderIdentity": "", "leaseDurationSeconds": 15})),
-            ("released-by-client-go", json!({"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": old, "renewTime": old})),
+            (
+                "empty-holder",
+                json!({"holderIdentity": "", "leaseDurationSeconds": 15}),
+            ),
+            (
+                "released-by-client-go",
+                json!({"holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": old, "renewTime": old}),
+            ),
             ("held-without-times", json!({"holderIdentity": "gone"})),
-            ("cleared-by-hand", json!({"leaseDurationSeconds": 15, "acquireTime": old, "renewTime": old, "leaseTransitions": 2})),
-            ("transitions-at-their-maximum", json!({"holderIdentity": "", "leaseTransitions": i32::MAX})),
+            (
+                "cleared-by-hand",
+                json!({"leaseDurationSeconds": 15, "acquireTime": old, "renewTime": old, "leaseTransitions": 2}),
+            ),
+            (
+                "transitions-at-their-maximum",
+                json!({"holderIdentity": "", "leaseTransitions": i32::MAX}),
+            ),
         ];
         try_join_all(cases.map(|(name, spec)| async move {
             make(plane, name, spec).await?;
             let (_leadership, gate) = lead(plane.admin().config(), settings(name, "me")).await.context(name)?;
             let spec = leases(plane)?.get(name).await?.spec.context("a spec")?;
             let whole = spec.acquire_time.is_some() && spec.renew_time.is_some() && spec.lease_transitions.is_some();
-            ensure!(gate.open() && whole && spec.holder_identity.as_deref() == Some("me"), "{name}: {spec:?}");
+            ensure!(
+                gate.open() && whole && spec.holder_identity.as_deref() == Some("me"),
+                "{name}: {spec:?}"
+            );
             ensure!(spec.lease_duration_seconds == Some(3), "{name}: {spec:?}");
             Ok(())
         }))
@@ -455,11 +547,16 @@ fn lease_deleted_while_its_leader_is_cut_off_makes_no_second_one() {
         let through = pipe.through(plane.admin().config())?;
         let (mut leadership, gate) = lead(through, settings("deleted-cut-off", "leader")).await?;
         pipe.cut();
-        leases(plane)?.delete("deleted-cut-off", &DeleteParams::default()).await?;
+        leases(plane)?
+            .delete("deleted-cut-off", &DeleteParams::default())
+            .await?;
         let fresh = Standby::start(plane.admin().config(), settings("deleted-cut-off", "fresh"))?;
         let witness = Witness::of(vec![gate, fresh.gate.clone()]);
         let (_leadership, _) = fresh.leads().await?;
-        leadership.lost().now_or_never().ok_or_else(|| anyhow!("the old leader knows by then"))?;
+        leadership
+            .lost()
+            .now_or_never()
+            .ok_or_else(|| anyhow!("the old leader knows by then"))?;
         witness.verdict()
     });
 }
@@ -471,10 +568,18 @@ fn lease_that_names_somebody_else_ends_leadership() {
         blank(plane, "forced").await?;
         let (mut leadership, gate) = lead(plane.admin().config(), settings("forced", "leader")).await?;
         let force = json!({"spec": {"holderIdentity": "forced"}});
-        leases(plane)?.patch("forced", &PatchParams::default(), &Patch::Merge(force)).await?;
-        tokio::time::timeout(RENEW_DEADLINE, leadership.lost()).await.context("notices before its deadline")?;
+        leases(plane)?
+            .patch("forced", &PatchParams::default(), &Patch::Merge(force))
+            .await?;
+        tokio::time::timeout(RENEW_DEADLINE, leadership.lost())
+            .await
+            .context("notices before its deadline")?;
         ensure!(!gate.open());
-        let holder = leases(plane)?.get("forced").await?.spec.and_then(|spec| spec.holder_identity);
+        let holder = leases(plane)?
+            .get("forced")
+            .await?
+            .spec
+            .and_then(|spec| spec.holder_identity);
         ensure!(holder.as_deref() == Some("forced"), "it does not take the lease back");
         Ok(())
     });

@@ -16,11 +16,19 @@ pub(crate) struct Pipe {
 
 impl Pipe {
     pub(crate) async fn to(config: &kube::Config) -> Result<Self> {
-        let upstream = config.cluster_url.authority().context("a URL with an authority")?.to_string();
+        let upstream = config
+            .cluster_url
+            .authority()
+            .context("a URL with an authority")?
+            .to_string();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (address, cut) = (listener.local_addr()?, CancellationToken::new());
         let accepting = tokio::spawn(accept(listener, upstream, cut.clone()));
-        Ok(Self { address, cut, accepting })
+        Ok(Self {
+            address,
+            cut,
+            accepting,
+        })
     }
 
     /// `config`, but through this pipe.

@@ -33,7 +33,10 @@ impl SkewedClock {
     pub(crate) async fn start(upstream: kube::Client, ahead: i64) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let config = kube::Config::new(format!("http://{}", listener.local_addr()?).parse()?);
-        let proxy = Arc::new(Proxy { upstream, ahead: SignedDuration::from_secs(ahead) });
+        let proxy = Arc::new(Proxy {
+            upstream,
+            ahead: SignedDuration::from_secs(ahead),
+        });
         let app = axum::Router::new().fallback(forward).with_state(proxy);
         let serving = tokio::spawn(async move {
             let _ = axum::serve(listener, app).await;
@@ -85,7 +88,12 @@ impl Proxy {
         let answer = self.upstream.send(forwarded.map(kube::client::Body::from)).await?;
         let status = answer.status();
         let body = answer.into_body().collect_bytes().await?;
-        Ok((status, [(header::CONTENT_TYPE, "application/json")], shifted(&body, -self.ahead)?).into_response())
+        Ok((
+            status,
+            [(header::CONTENT_TYPE, "application/json")],
+            shifted(&body, -self.ahead)?,
+        )
+            .into_response())
     }
 }
 
@@ -102,13 +110,15 @@ fn shifted(text: &[u8], by: SignedDuration) -> Result<Vec<u8>> {
 fn shift(value: &mut Value, by: SignedDuration) -> Result<()> {
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(|item| shift(item, by)),
-        Value::Object(fields) => fields.iter_mut().try_for_each(|(key, field)| match (key.as_str(), field) {
-            ("renewTime" | "acquireTime", Value::String(time)) => {
-                *time = format!("{:.6}", time.parse::<Timestamp>()?.checked_add(by)?);
-                Ok(())
-            }
-            (_, field) => shift(field, by),
-        }),
+        Value::Object(fields) => fields
+            .iter_mut()
+            .try_for_each(|(key, field)| match (key.as_str(), field) {
+                ("renewTime" | "acquireTime", Value::String(time)) => {
+                    *time = format!("{:.6}", time.parse::<Timestamp>()?.checked_add(by)?);
+                    Ok(())
+                }
+                (_, field) => shift(field, by),
+            }),
         _ => Ok(()),
     }
 }

@@ -76,11 +76,7 @@ impl TokenCache {
 
     /// Starts a request, or joins the one under way. A task of its own, so that a caller who gives up takes nobody's token away.
     fn ask(&self, state: &mut State) -> Outcome {
-        if let Some(asking) = state
-            .asking
-            .as_ref()
-            .filter(|asking| !asking.task.is_finished())
-        {
+        if let Some(asking) = state.asking.as_ref().filter(|asking| !asking.task.is_finished()) {
             return asking.outcome.clone();
         }
         let inner = self.0.clone();
@@ -130,9 +126,7 @@ impl Inner {
             .await
             .unwrap_or_else(|_| {
                 let seconds = self.patience.as_secs();
-                Err(AuthError::Unreachable(format!(
-                    "no answer within {seconds} s"
-                )))
+                Err(AuthError::Unreachable(format!("no answer within {seconds} s")))
             });
         let mut state = self.lock();
         let now = Instant::now();

@@ -164,12 +164,8 @@ mod tests {
 
     #[test]
     fn known_clouds_keep_the_double_slash_in_the_scope() {
-        let scopes = [
-            "AzurePublicCloud",
-            "azureusgovernmentcloud",
-            "AZURECHINACLOUD",
-        ]
-        .map(|name| Cloud::by_name(name).unwrap().scope());
+        let scopes = ["AzurePublicCloud", "azureusgovernmentcloud", "AZURECHINACLOUD"]
+            .map(|name| Cloud::by_name(name).unwrap().scope());
         assert_eq!(
             scopes,
             [

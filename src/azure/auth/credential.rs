@@ -11,14 +11,13 @@ use azure_core::cloud::{CloudConfiguration, CustomConfiguration};
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_core::error::ErrorKind;
 use azure_core::http::{
-    AsyncRawResponse, ClientMethodOptions, ClientOptions, HttpClient, Request, RetryOptions,
-    Transport,
+    AsyncRawResponse, ClientMethodOptions, ClientOptions, HttpClient, Request, RetryOptions, Transport,
 };
 use azure_core::time::OffsetDateTime;
 use azure_identity::{
-    AzureCliCredential, ClientAssertion, ClientAssertionCredential,
-    ClientAssertionCredentialOptions, ClientSecretCredential, ClientSecretCredentialOptions,
-    ManagedIdentityCredential, ManagedIdentityCredentialOptions, UserAssignedId,
+    AzureCliCredential, ClientAssertion, ClientAssertionCredential, ClientAssertionCredentialOptions,
+    ClientSecretCredential, ClientSecretCredentialOptions, ManagedIdentityCredential, ManagedIdentityCredentialOptions,
+    UserAssignedId,
 };
 use futures::StreamExt;
 use secrecy::{ExposeSecret, SecretString};
@@ -55,8 +54,7 @@ impl Credential {
                 let read = CredentialsFile::read(path)?;
                 let secret = Secret::new(read.secret.expose_secret().to_owned());
                 let options = ClientSecretCredentialOptions { client_options };
-                ClientSecretCredential::new(&read.tenant, read.client, secret, Some(options))
-                    .map(|built| built as _)
+                ClientSecretCredential::new(&read.tenant, read.client, secret, Some(options)).map(|built| built as _)
             }
             CredentialSource::WorkloadIdentity {
                 tenant,
@@ -65,13 +63,8 @@ impl Credential {
             } => {
                 let assertion = Assertion(file::federated_token(token_file)?);
                 let options = ClientAssertionCredentialOptions { client_options };
-                ClientAssertionCredential::new(
-                    tenant.clone(),
-                    client.clone(),
-                    assertion,
-                    Some(options),
-                )
-                .map(|built| built as _)
+                ClientAssertionCredential::new(tenant.clone(), client.clone(), assertion, Some(options))
+                    .map(|built| built as _)
             }
             CredentialSource::ManagedIdentity { client_id } => {
                 ManagedIdentityCredential::new(Some(ManagedIdentityCredentialOptions {
@@ -135,9 +128,7 @@ impl Issuer for Credential {
         let life = Duration::try_from(got.expires_on - OffsetDateTime::now_utc())
             .ok()
             .filter(|life| !life.is_zero())
-            .ok_or_else(|| {
-                AuthError::Unreachable("its token has expired already; check the clock".into())
-            })?;
+            .ok_or_else(|| AuthError::Unreachable("its token has expired already; check the clock".into()))?;
         Ok(Issued {
             token: Token::new(got.token.secret())?,
             life,
@@ -149,12 +140,8 @@ impl CredentialSource {
     /// What to check first when this credential is not accepted.
     fn advice(&self) -> &'static str {
         match self {
-            Self::SecretFile { .. } => {
-                "check tenantId, clientId and clientSecret in the credentials file"
-            }
-            Self::WorkloadIdentity { .. } => {
-                "check the tenant, the client id and the federated credential"
-            }
+            Self::SecretFile { .. } => "check tenantId, clientId and clientSecret in the credentials file",
+            Self::WorkloadIdentity { .. } => "check the tenant, the client id and the federated credential",
             Self::ManagedIdentity { .. } => "check that the identity is assigned to this machine",
             Self::AzureCli => "install it and run `az login`",
         }
@@ -191,9 +178,7 @@ impl HttpClient for TokenEndpoint {
         while let Some(part) = parts.next().await {
             body.extend_from_slice(&part?);
             if body.len() > ANSWER_LIMIT {
-                return Err(fatal(AuthError::Unreachable(
-                    "its answer is too long".into(),
-                )));
+                return Err(fatal(AuthError::Unreachable("its answer is too long".into())));
             }
         }
         if status.is_success() {

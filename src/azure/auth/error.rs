@@ -32,10 +32,7 @@ const ADVICE: [(u64, &str); 14] = [
     (700_016, "check the client id and the tenant"),
     (90_002, "check the tenant id"),
     (900_023, "check the tenant id"),
-    (
-        500_011,
-        "check the audience, and that it exists in the tenant",
-    ),
+    (500_011, "check the audience, and that it exists in the tenant"),
     (70_021, FEDERATION),
     (700_211, FEDERATION),
     (700_212, FEDERATION),
@@ -61,10 +58,7 @@ impl AuthError {
     /// Reads an answer of a token endpoint that is not a success. `advice` is for codes that say nothing more.
     pub(super) fn from_answer(status: u16, body: &[u8], advice: &'static str) -> Self {
         let told: OauthError = serde_json::from_slice(body).unwrap_or_default();
-        let passing = matches!(
-            told.error.as_str(),
-            "temporarily_unavailable" | "server_error"
-        );
+        let passing = matches!(told.error.as_str(), "temporarily_unavailable" | "server_error");
         if passing || !matches!(status, 400 | 401 | 403) {
             return Self::Unreachable(format!("it answered {status}"));
         }
@@ -77,11 +71,7 @@ impl AuthError {
         }
         let word = |c: char| c.is_ascii_lowercase() || c == '_';
         let is_code = (1..=40).contains(&told.error.len()) && told.error.chars().all(word);
-        let code = if is_code {
-            told.error
-        } else {
-            format!("HTTP {status}")
-        };
+        let code = if is_code { told.error } else { format!("HTTP {status}") };
         Self::Refused { code, advice }
     }
 }
@@ -123,9 +113,6 @@ mod tests {
     #[case(400, r#"{"error":"temporarily_unavailable","error_codes":[90033]}"#)]
     fn passing_trouble_is_no_refusal(#[case] status: u16, #[case] body: &str) {
         let error = AuthError::from_answer(status, body.as_bytes(), "check it");
-        assert_eq!(
-            error,
-            AuthError::Unreachable(format!("it answered {status}"))
-        );
+        assert_eq!(error, AuthError::Unreachable(format!("it answered {status}")));
     }
 }

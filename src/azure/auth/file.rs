@@ -39,7 +39,11 @@ impl CredentialsFile {
         let text = read(path, "credentials file")?;
         // A parser's own message may quote the secret.
         let fields: Fields = serde_yaml_ng::from_str(&text).map_err(|_| {
-            misconfigured(path, "credentials file", "is neither YAML nor JSON with text in subscriptionId, tenantId, clientId and clientSecret")
+            misconfigured(
+                path,
+                "credentials file",
+                "is neither YAML nor JSON with text in subscriptionId, tenantId, clientId and clientSecret",
+            )
         })?;
         let missing: Vec<&str> = [
             ("subscriptionId", &fields.subscription_id),
@@ -105,10 +109,7 @@ mod tests {
     )]
     fn yaml_and_json_are_read(#[case] text: &str) {
         let read = CredentialsFile::read(file(text).path()).unwrap();
-        assert_eq!(
-            [read.subscription, read.tenant, read.client],
-            ["s", "t", "c"]
-        );
+        assert_eq!([read.subscription, read.tenant, read.client], ["s", "t", "c"]);
         assert_eq!(read.secret.expose_secret(), "x~y");
     }
 

@@ -64,9 +64,7 @@ impl Life {
     pub(super) fn next(&self, now: Instant) -> Next {
         let waiting = self.failed.as_ref().filter(|failed| now < failed.until);
         match (&self.held, waiting) {
-            (Some(held), None) if held.renew <= now && now < held.expires => {
-                Next::UseAndRenew(held.token.clone())
-            }
+            (Some(held), None) if held.renew <= now && now < held.expires => Next::UseAndRenew(held.token.clone()),
             (Some(held), _) if now < held.expires => Next::Use(held.token.clone()),
             (_, Some(failed)) => Next::Fail(failed.error.clone()),
             (_, None) => Next::Ask,
@@ -87,9 +85,7 @@ impl Life {
     /// No token came. The token held is kept; the next attempt has to wait, `chance` (0 to 1) says how far within the step.
     pub(super) fn lost(&mut self, now: Instant, error: AuthError, chance: f64) {
         let in_a_row = self.failed.as_ref().map_or(0, |failed| failed.in_a_row + 1);
-        let step = FIRST_RETRY
-            .saturating_mul(1 << in_a_row.min(16))
-            .min(LAST_RETRY);
+        let step = FIRST_RETRY.saturating_mul(1 << in_a_row.min(16)).min(LAST_RETRY);
         self.failed = Some(Failed {
             error,
             until: now + step.mul_f64(0.75 + 0.25 * chance),
@@ -142,20 +138,11 @@ mod tests {
     #[rstest::rstest]
     #[case(0.0, 1800)]
     #[case(1.0, 2700)]
-    fn token_is_renewed_between_half_and_three_quarters_of_its_life(
-        #[case] chance: f64,
-        #[case] renewed: u64,
-    ) {
+    fn token_is_renewed_between_half_and_three_quarters_of_its_life(#[case] chance: f64, #[case] renewed: u64) {
         let start = Instant::now();
         let life = holding(start, chance);
-        assert_eq!(
-            life.next(after(start, renewed - 1)),
-            Next::Use(token("old"))
-        );
-        assert_eq!(
-            life.next(after(start, renewed)),
-            Next::UseAndRenew(token("old"))
-        );
+        assert_eq!(life.next(after(start, renewed - 1)), Next::Use(token("old")));
+        assert_eq!(life.next(after(start, renewed)), Next::UseAndRenew(token("old")));
     }
 
     #[test]
@@ -168,10 +155,7 @@ mod tests {
             Next::Use(token("old")),
             "not asked again at once"
         );
-        assert_eq!(
-            life.next(after(start, 1801)),
-            Next::UseAndRenew(token("old"))
-        );
+        assert_eq!(life.next(after(start, 1801)), Next::UseAndRenew(token("old")));
         life.lost(after(start, 3599), down(), 1.0);
         assert_eq!(life.next(after(start, 3599)), Next::Use(token("old")));
         assert_eq!(life.next(after(start, 3600)), Next::Fail(down()));
@@ -186,10 +170,7 @@ mod tests {
         for wait in [1, 2, 4, 8, 16, 30, 30, 30] {
             life.lost(now, down(), 1.0);
             now = after(now, wait);
-            assert_eq!(
-                life.next(now - Duration::from_millis(1)),
-                Next::Fail(down())
-            );
+            assert_eq!(life.next(now - Duration::from_millis(1)), Next::Fail(down()));
             assert_eq!(life.next(now), Next::Ask);
         }
         for _ in 0..100 {

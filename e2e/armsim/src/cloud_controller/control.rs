@@ -133,3 +133,94 @@ fn query(pairs: &[(&str, &str)]) -> String {
         .extend_pairs(pairs)
         .finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Server, cloud_controller::frontend};
+
+    const NETWORK: &str = "/subscriptions/s/resourceGroups/rg/providers/Microsoft.Network";
+
+    async fn seeded() -> (Server, Control) {
+        let server = Server::start(Options::default()).await.unwrap();
+        let control = Control::new(&server.control);
+        let seed = json!({
+            "tenants": [{"id": "t"}],
+            "subscriptions": [{"id": "s", "tenant": "t"}],
+            "resources": [
+                {"id": "/subscriptions/s/resourceGroups/rg", "location": "westus2"},
+                {"id": format!("{NETWORK}/virtualNetworks/v"), "location": "westus2",
+                    "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}},
+                {"id": format!("{NETWORK}/virtualNetworks/v/subnets/lb"), "properties": {"addressPrefix": "10.0.0.0/29"}},
+                {"id": format!("{NETWORK}/loadBalancers/ilb"), "location": "westus2", "sku": {"name": "Standard"}, "properties": {}},
+            ],
+        });
+        control
+            .call(Method::PUT, "/seed", Some(&seed))
+            .await
+            .unwrap();
+        (server, control)
+    }
+
+    #[tokio::test]
+    async fn frontends_get_different_addresses_and_keep_them() {
+        let (_server, control) = seeded().await;
+        let (id, subnet) = (
+            format!("{NETWORK}/loadBalancers/ilb"),
+            format!("{NETWORK}/virtualNetworks/v/subnets/lb"),
+        );
+        for name in ["aone", "atwo"] {
+            let mut balancer = control.get(&id.to_lowercase()).await.unwrap().unwrap();
+            assert!(frontend::add(&mut balancer, name, &subnet));
+            control.put(&id, &balancer).await.unwrap();
+        }
+        let mut balancer = control.get(&id).await.unwrap().unwrap();
+        assert_eq!(frontend::address(&balancer, "aone"), Some("10.0.0.4"));
+        assert_eq!(frontend::address(&balancer, "atwo"), Some("10.0.0.5"));
+        assert!(frontend::remove(&mut balancer, "aone"));
+        control.put(&id, &balancer).await.unwrap();
+        let balancer = control.get(&id).await.unwrap().unwrap();
+        assert_eq!(frontend::address(&balancer, "aone"), None);
+        assert_eq!(frontend::address(&balancer, "atwo"), Some("10.0.0.5"));
+    }
+
+    #[tokio::test]
+    async fn service_stands_behind_its_frontend_until_taken_away() {
+        let (server, control) = seeded().await;
+        let behind = || {
+            server.with_world(|world, _| {
+                world
+                    .services()
+                    .iter()
+                    .map(|service| service.name.clone())
+                    .collect::<Vec<_>>()
+            })
+        };
+        control
+            .stand_behind("/lb", "aone", Some("ns/one"))
+            .await
+            .unwrap();
+        control
+            .stand_behind("/LB", "AONE", Some("ns/two"))
+            .await
+            .unwrap();
+        assert_eq!(behind(), ["ns/two"]);
+        control.stand_behind("/lb", "aone", None).await.unwrap();
+        assert!(behind().is_empty());
+    }
+
+    #[tokio::test]
+    async fn refusal_and_silence_are_told_apart() {
+        let (server, control) = seeded().await;
+        let refused = control.put("/nonsense", &json!({})).await.unwrap_err();
+        assert!(
+            matches!(refused, ControlError::Refused(StatusCode::BAD_REQUEST, _)),
+            "{refused}"
+        );
+        server.stop().await.unwrap();
+        assert!(matches!(
+            control.get("/x").await.unwrap_err(),
+            ControlError::Unreachable(_)
+        ));
+    }
+}

@@ -81,7 +81,9 @@ impl Kind for Links {
     }
 
     fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
-        let id = call.body["properties"]["virtualNetwork"]["id"].as_str();
+        // What is no VNet's id is refused for that, not for a missing permission.
+        let sent = call.body["properties"]["virtualNetwork"]["id"].as_str();
+        let id = sent.filter(|id| check_vnet_id(id).is_ok());
         let scope = |id: &str| LinkedScope {
             id: id.to_owned(),
             action: "Microsoft.Network/virtualNetworks/join/action",

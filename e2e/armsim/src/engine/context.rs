@@ -20,6 +20,8 @@ pub(crate) struct Context<'a> {
     pub(crate) now: Timestamp,
     /// Who calls; nobody for seed, control calls and the ends of operations.
     pub(crate) caller: Option<&'a Caller>,
+    /// Some fields are shown by some versions only; empty outside a call.
+    pub(crate) api_version: String,
     /// How the next operation is to go wrong.
     pub(crate) fault: Option<OperationFault>,
 }
@@ -45,6 +47,7 @@ impl<'a> Context<'a> {
             state,
             now,
             caller: None,
+            api_version: String::new(),
             fault: None,
         }
     }

@@ -139,15 +139,6 @@ impl ResourceId {
         cut.nth(2).map(|parent| Self(parent.to_owned()))
     }
 
-    /// The top-level resource that this one is, or is nested in.
-    pub(crate) fn top(&self) -> Self {
-        let mut top = self.clone();
-        while let Some(parent) = top.parent() {
-            top = parent;
-        }
-        top
-    }
-
     /// A nested resource of this one.
     pub(crate) fn child(&self, kind: &str, name: &str) -> Self {
         Self(format!("{}/{kind}/{name}", self.0))
@@ -223,7 +214,6 @@ mod tests {
         let parent = id.parent().unwrap();
         assert_eq!(parent.name(), "V");
         assert!(parent.parent().is_none());
-        assert_eq!(id.top().as_str(), parent.as_str());
         assert_eq!(id.typed_name(), "virtualnetworks/V/subnets/N");
     }
 

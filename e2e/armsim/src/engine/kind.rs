@@ -46,6 +46,17 @@ impl Call<'_> {
             .map(|(_, value)| value.as_str())
     }
 
+    /// `https://host`.
+    pub(crate) fn base(&self) -> &str {
+        let host = self.url.find("://").map_or(0, |at| at + 3);
+        let end = self
+            .url
+            .get(host..)
+            .and_then(|rest| rest.find('/'))
+            .map_or(self.url.len(), |at| host + at);
+        self.url.get(..end).unwrap_or_default()
+    }
+
     /// A header's text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())

@@ -46,6 +46,7 @@ pub(crate) fn carry_out(
         .first()
         .map(|version| version.to_string())
         .unwrap_or_default();
+    cx.api_version.clone_from(&passage.api_version);
     let target = route(request.method(), request.uri().path())?;
     let kind = registry::kind(target.resource_type());
     let known = kind.map_or(target.resource_type(), |kind| kind.resource_type());

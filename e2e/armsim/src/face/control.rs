@@ -1,7 +1,7 @@
 //! The control face: tests and tools seed the world, read it, change it behind everybody's back, and break it. JSON is taken strictly: an unknown
 //! key is refused by name. Also hosts the managed identity's endpoint, which is plain HTTP in Azure too.
 
-use std::sync::Arc;
+use std::{future::IntoFuture as _, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -29,6 +29,8 @@ use crate::{
     parse_faults,
 };
 
+/// What running calls get to end in when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
 /// A seed for hundreds of clusters fits.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
@@ -51,10 +53,15 @@ fn bad(message: impl ToString) -> Refused {
 
 /// Serves until told to stop.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
+    let graceful = stop.clone();
     let served = axum::serve(listener, router(shared))
-        .with_graceful_shutdown(async move { stop.cancelled().await });
-    if let Err(error) = served.await {
-        tracing::error!(%error, "control face ended");
+        .with_graceful_shutdown(async move { graceful.cancelled().await })
+        .into_future();
+    tokio::select! {
+        ended = served => if let Err(error) = ended {
+            tracing::error!(%error, "control face ended");
+        },
+        () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await } => {}
     }
 }
 

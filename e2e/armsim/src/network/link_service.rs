@@ -1,0 +1,339 @@
+//! Private link services: what may be created, what never changes, the alias, and what deletion needs.
+
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::error::ArmError;
+use crate::engine::id::ResourceId;
+use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply};
+use crate::engine::operation::{Operation, OperationStatus, Verb};
+use crate::engine::preset::Pace;
+use crate::engine::resource::{ProvisioningState, Resource};
+
+use super::connection;
+use super::link_service_rules as rules;
+use super::load_balancer;
+use super::nic::{self, IpConfiguration};
+use super::write::{self, Write, items, nested};
+
+/// Microsoft.Network/privateLinkServices.
+pub(crate) struct PrivateLinkServices;
+
+pub(crate) const TYPE: &str = "Microsoft.Network/privateLinkServices";
+pub(crate) const FRONTENDS: &str = "loadBalancerFrontendIpConfigurations";
+
+const CREATE: Pace = Pace::new(12.0, 10);
+const UPDATE: Pace = Pace::new(10.0, 10);
+const DELETE: Pace = Pace::new(10.0, 10);
+
+impl Kind for PrivateLinkServices {
+    fn resource_type(&self) -> &'static str {
+        TYPE
+    }
+
+    fn first_version(&self) -> &'static str {
+        "2019-04-01"
+    }
+
+    fn links(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+        let properties = &call.body["properties"];
+        let subnets = items(&properties["ipConfigurations"]).iter().map(|item| {
+            (
+                &item["properties"]["subnet"]["id"],
+                "Microsoft.Network/virtualNetworks/subnets/join/action",
+            )
+        });
+        let join = cx.state.switches.pls_needs_frontend_join;
+        let frontends = items(&properties[FRONTENDS]).iter().filter(|_| join);
+        let frontends = frontends.map(|item| {
+            (
+                &item["id"],
+                "Microsoft.Network/loadBalancers/frontendIPConfigurations/join/action",
+            )
+        });
+        let all = subnets.chain(frontends);
+        all.filter_map(|(id, action)| {
+            Some(LinkedScope {
+                id: id.as_str()?.to_owned(),
+                action,
+            })
+        })
+        .collect()
+    }
+
+    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        let location = write::location(cx, call)?;
+        let current = cx.state.store.get(&call.id).map(|known| known.etag.clone());
+        write::precondition(cx, call, current.as_deref())?;
+        write::not_being_deleted(cx, call)?;
+        let wanted = rules::check(cx, &call.id, &location, &call.body)?;
+        let (body, addresses) = normalise(cx, &call.id, &location, &call.body, &wanted)?;
+        let nic = nic_id(&body);
+        let name = "PutPrivateLinkServiceOperation";
+        let region = location.clone();
+        let reply = write::put(
+            cx,
+            call,
+            Write {
+                kind: self,
+                id: &call.id,
+                body,
+                name,
+                region,
+                create: &CREATE,
+                update: &UPDATE,
+            },
+        );
+        if let Some(nic) = nic {
+            nic::extend(
+                cx,
+                &nic,
+                ("privateLinkService", &call.id, &location),
+                addresses,
+            );
+        }
+        Ok(reply)
+    }
+
+    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        let Some(found) = cx.state.store.get(&call.id) else {
+            return Ok(Reply::new(204));
+        };
+        let region = found.body["location"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        write::precondition(cx, call, Some(&found.etag))?;
+        let strict = cx.state.switches.rejected_connections_block_delete;
+        let blocking = connection::of(cx, &call.id)
+            .filter(|found| strict || connection::status(found) != "Rejected")
+            .count();
+        if blocking > 0 {
+            let message = format!(
+                "Private link service {} cannot be deleted since it has {blocking} private endpoint connection. Please delete \
+                 all private endpoint connections before deleting the private link service.",
+                call.id
+            );
+            let code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted";
+            return Err(ArmError::service(400, code, message));
+        }
+        Ok(write::delete(
+            cx,
+            call,
+            self,
+            "DeletePrivateLinkServiceOperation",
+            &region,
+            &DELETE,
+        ))
+    }
+
+    fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
+        let mut shown = resource.body.clone();
+        shown["id"] = json!(resource.id);
+        shown["name"] = json!(resource.id.name());
+        shown["type"] = json!(TYPE);
+        shown["etag"] = json!(resource.etag);
+        shown["properties"]["provisioningState"] = json!(resource.state.as_str());
+        let configurations = items(resource.property("ipConfigurations")).iter();
+        shown["properties"]["ipConfigurations"] = configurations
+            .map(|item| nested(item, resource, "ipConfigurations", TYPE))
+            .collect();
+        let connections =
+            connection::of(cx, &resource.id).map(|found| connection::Connections.render(cx, found));
+        shown["properties"]["privateEndpointConnections"] = connections.collect();
+        shown
+    }
+
+    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
+        let location = write::region(body["location"].as_str().unwrap_or_default());
+        let known = cx.state.store.get(id).map(|known| known.id.clone());
+        let id = known.unwrap_or_else(|| id.spelled(TYPE));
+        let wanted = rules::Wanted::of(cx, &id, &body)?;
+        let (stored, addresses) = normalise(cx, &id, &location, &body, &wanted)?;
+        let nic = nic_id(&stored);
+        cx.store(TYPE, &id, stored);
+        known_since(cx, &id, 0);
+        if let Some(nic) = nic {
+            nic::extend(cx, &nic, ("privateLinkService", &id, &location), addresses);
+        }
+        Ok(())
+    }
+
+    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
+        kind::finish(cx, operation);
+        if operation.status == OperationStatus::Succeeded && operation.verb == Verb::Put {
+            known_since(cx, &operation.target, cx.now.as_millisecond());
+        }
+    }
+
+    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+        if let Some(nic) = nic_id(&gone.body) {
+            cx.remove(&nic);
+        }
+    }
+}
+
+/// Notes when the alias became known; the first time stays.
+fn known_since(cx: &mut Context<'_>, id: &ResourceId, since_ms: i64) {
+    if let Some(service) = cx.state.store.get_mut(id)
+        && service.hidden["known_since_ms"].is_null()
+    {
+        service.hidden = json!({ "known_since_ms": since_ms });
+    }
+}
+
+/// Whether the alias can be used yet.
+pub(crate) fn alias_is_known(cx: &Context<'_>, service: &Resource) -> bool {
+    let lag_ms = (cx.state.switches.alias_lag_s * 1000.0) as i64;
+    service.hidden["known_since_ms"]
+        .as_i64()
+        .is_some_and(|since| since.saturating_add(lag_ms) <= cx.now.as_millisecond())
+}
+
+/// The service of that alias, of whatever subscription.
+pub(crate) fn by_alias<'a>(cx: &'a Context<'_>, alias: &str) -> Option<&'a Resource> {
+    cx.state.store.all().find(|found| {
+        found.resource_type == TYPE
+            && found
+                .property("alias")
+                .as_str()
+                .is_some_and(|known| known.eq_ignore_ascii_case(alias))
+    })
+}
+
+/// Whether a list of subscriptions (`visibility`, `autoApproval`) names one, or everybody.
+pub(crate) fn lists(service: &Resource, list: &str, subscription: &str) -> bool {
+    let named = items(&service.property(list)["subscriptions"])
+        .iter()
+        .filter_map(Value::as_str);
+    named
+        .into_iter()
+        .any(|named| named == "*" || named.eq_ignore_ascii_case(subscription))
+}
+
+/// The services that use a frontend.
+pub(crate) fn on_frontend(cx: &Context<'_>, frontend: &ResourceId) -> Vec<ResourceId> {
+    using(cx, |used| frontend.is(used))
+}
+
+/// The services that use any frontend of a load balancer.
+pub(crate) fn on_load_balancer(cx: &Context<'_>, balancer: &ResourceId) -> Vec<ResourceId> {
+    let prefix = format!("{}/", balancer.key());
+    using(cx, |used| used.to_ascii_lowercase().starts_with(&prefix))
+}
+
+fn using(cx: &Context<'_>, matches: impl Fn(&str) -> bool) -> Vec<ResourceId> {
+    let services = cx
+        .state
+        .store
+        .all()
+        .filter(|found| found.resource_type == TYPE);
+    let services = services.filter(|found| {
+        items(found.property(FRONTENDS))
+            .iter()
+            .any(|item| item["id"].as_str().is_some_and(&matches))
+    });
+    services.map(|found| found.id.clone()).collect()
+}
+
+fn nic_id(body: &Value) -> Option<ResourceId> {
+    ResourceId::parse(body["properties"]["networkInterfaces"][0]["id"].as_str()?).ok()
+}
+
+/// What is stored of a given service, and the NAT addresses that are new in it.
+fn normalise(
+    cx: &mut Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    given: &Value,
+    wanted: &rules::Wanted,
+) -> Result<(Value, Vec<IpConfiguration>), ArmError> {
+    let known = cx
+        .state
+        .store
+        .get(id)
+        .map(|known| known.body["properties"].clone())
+        .unwrap_or_default();
+    let old_names: Vec<String> = items(&known["ipConfigurations"])
+        .iter()
+        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
+        .collect();
+    let mut addresses = Vec::new();
+    let mut taken = Vec::new();
+    for configuration in &wanted.configurations {
+        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
+            continue;
+        }
+        let subnet = cx.find(&configuration.subnet)?;
+        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
+        taken.push(address);
+        let method = if configuration.address.is_some() {
+            "Static"
+        } else {
+            "Dynamic"
+        };
+        addresses.push(IpConfiguration {
+            name: configuration.name.clone(),
+            subnet: configuration.subnet.clone(),
+            address,
+            method,
+        });
+    }
+    let mut body = write::tracked(location, given);
+    let from = &given["properties"];
+    let mut make = |old: &Value, new: &dyn Fn(String) -> Value| {
+        if old.is_null() {
+            new(cx.guid())
+        } else {
+            old.clone()
+        }
+    };
+    let name = id.name().to_ascii_lowercase();
+    let mut properties = json!({
+        "resourceGuid": make(&known["resourceGuid"], &|guid| json!(guid)),
+        "alias": make(&known["alias"], &|guid| json!(format!("{name}.{guid}.{location}.azure.privatelinkservice"))),
+        "networkInterfaces": make(&known["networkInterfaces"], &|guid| {
+            json!([{ "id": id.sibling(nic::TYPE, &format!("{}.nic.{guid}", id.name())) }])
+        }),
+        "fqdns": from["fqdns"].as_array().cloned().unwrap_or_default(),
+        "enableProxyProtocol": from["enableProxyProtocol"].as_bool().unwrap_or(false),
+        "ipConfigurations": wanted.configurations.iter().map(rules::NatConfiguration::stored).collect::<Vec<_>>(),
+        FRONTENDS: wanted.frontends.iter().map(|frontend| json!({ "id": frontend })).collect::<Vec<_>>(),
+    });
+    for list in ["visibility", "autoApproval"] {
+        if from[list]["subscriptions"].is_array() {
+            properties[list] = json!({ "subscriptions": from[list]["subscriptions"] });
+        }
+    }
+    if let Some(address) = &wanted.destination {
+        properties["destinationIPAddress"] = json!(address);
+    }
+    body["properties"] = properties;
+    Ok((body, addresses))
+}
+
+/// The frontend's address, subnet and existence as a service's rules need them.
+pub(crate) fn frontend_of(
+    cx: &Context<'_>,
+    by: &ResourceId,
+    id: &str,
+) -> Result<(ResourceId, ResourceId, Value), ArmError> {
+    let missing = || write::missing_reference(by, id);
+    let parsed = ResourceId::parse(id).map_err(|_| missing())?;
+    let balancer = parsed
+        .parent()
+        .and_then(|balancer| cx.state.store.get(&balancer))
+        .ok_or_else(missing)?;
+    let found = load_balancer::frontend(balancer, parsed.name()).ok_or_else(missing)?;
+    let name = found["name"].as_str().unwrap_or_default();
+    Ok((
+        balancer.id.child(load_balancer::FRONTENDS, name),
+        balancer.id.clone(),
+        found["properties"].clone(),
+    ))
+}
+
+/// Whether the service can be connected to now.
+pub(crate) fn is_provisioned(service: &Resource) -> bool {
+    service.state == ProvisioningState::Succeeded
+}

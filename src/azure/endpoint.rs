@@ -1,0 +1,232 @@
+//! The private endpoint: one manual connection to an alias, and the address that it gives.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::id::{ResourceId, same};
+use super::mark::Marks;
+use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
+
+/// Azure's limit of tags on a resource.
+const MAX_TAGS: usize = 50;
+
+/// A private endpoint as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its id.
+    pub id: ResourceId,
+    /// The region.
+    pub location: String,
+    /// Tags, one of which proves ownership.
+    pub marks: Marks,
+    /// The subnet that it takes its address from.
+    pub subnet: ResourceId,
+    /// The alias of the link service; none while that is not known or no longer wanted.
+    pub alias: Option<String>,
+    /// What the owner of the link service reads with the request.
+    pub request_message: &'static str,
+}
+
+/// Where the connection stands, at the endpoint's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    /// It carries traffic.
+    Approved,
+    /// The owner of the link service has not decided.
+    Pending,
+    /// The owner said no.
+    Rejected,
+    /// The link service or its end of the connection is gone.
+    Disconnected,
+    /// A state never seen before, or none.
+    Unknown,
+}
+
+impl Approval {
+    /// The word that ARM uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Approval::Approved => "Approved",
+            Approval::Pending => "Pending",
+            Approval::Rejected => "Rejected",
+            Approval::Disconnected => "Disconnected",
+            Approval::Unknown => "Unknown",
+        }
+    }
+}
+
+/// The state of the endpoint's connection.
+pub fn approval(body: &Value) -> Approval {
+    let state = connection(body).and_then(|c| c.pointer("/properties/privateLinkServiceConnectionState/status"));
+    match state.and_then(Value::as_str) {
+        Some("Approved") => Approval::Approved,
+        Some("Pending") => Approval::Pending,
+        Some("Rejected") => Approval::Rejected,
+        Some("Disconnected") => Approval::Disconnected,
+        _ => Approval::Unknown,
+    }
+}
+
+/// The endpoint's address, from a body that was read with its network interfaces expanded.
+pub fn address(body: &Value) -> Option<IpAddr> {
+    let interface =
+        body.pointer("/properties/networkInterfaces/0/properties/ipConfigurations/0/properties/privateIPAddress");
+    let custom = body.pointer("/properties/customDnsConfigs/0/ipAddresses/0");
+    custom
+        .or(interface)
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+}
+
+fn connection(body: &Value) -> Option<&Value> {
+    let list = |name: &str| body.pointer(&format!("/properties/{name}/0"));
+    list("manualPrivateLinkServiceConnections").or_else(|| list("privateLinkServiceConnections"))
+}
+
+fn target(body: &Value) -> Option<&str> {
+    connection(body)?
+        .pointer("/properties/privateLinkServiceId")
+        .and_then(Value::as_str)
+}
+
+impl Endpoint {
+    fn in_our_subnet(&self, current: &Value) -> bool {
+        id_at(current, "/properties/subnet/id").as_ref() == Some(&self.subnet)
+    }
+
+    fn leads_to_ours(&self, current: &Value) -> bool {
+        matches!((target(current), &self.alias), (Some(found), Some(alias)) if same(found, alias))
+    }
+}
+
+impl Resource for Endpoint {
+    fn kind(&self) -> Kind {
+        Kind::Endpoint
+    }
+
+    fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn ours(&self, current: &Value) -> bool {
+        self.marks.prove(current) || (self.in_our_subnet(current) && self.leads_to_ours(current))
+    }
+
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
+        let rules = [
+            (!self.leads_to_ours(current), "privateLinkServiceId"),
+            (!self.in_our_subnet(current), "subnet"),
+            (dead, "privateLinkServiceConnectionState"),
+        ];
+        rules
+            .into_iter()
+            .filter_map(|(differs, field)| differs.then_some(Difference::immutable(field)))
+            .collect()
+    }
+
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut body = base(current);
+        set(&mut body, &["location"], json!(self.location));
+        if current.is_none() {
+            let connection =
+                json!({"privateLinkServiceId": self.alias, "groupIds": [], "requestMessage": self.request_message});
+            let connections = json!([{"name": self.id.name(), "properties": connection}]);
+            set(
+                &mut body,
+                &["properties", "subnet"],
+                json!({"id": self.subnet.to_string()}),
+            );
+            set(
+                &mut body,
+                &["properties", "manualPrivateLinkServiceConnections"],
+                connections,
+            );
+        }
+        mark(&mut body, "tags", &self.marks.all(), MAX_TAGS);
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+    const ALIAS: &str = "pls.guid.eastus.azure.privatelinkservice";
+
+    fn wanted() -> Endpoint {
+        Endpoint {
+            id: ResourceId::parse(&format!("{NET}/privateEndpoints/private-router-pe")).unwrap(),
+            location: "eastus".into(),
+            marks: Marks {
+                owner: ("cluster".into(), "x".into()),
+                ..Marks::default()
+            },
+            subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/guest")).unwrap(),
+            alias: Some(ALIAS.into()),
+            request_message: "hello",
+        }
+    }
+
+    fn found(status: &str) -> Value {
+        let mut body = wanted().body(None);
+        let connection = &mut body["properties"]["manualPrivateLinkServiceConnections"][0]["properties"];
+        connection["privateLinkServiceConnectionState"] = json!({"status": status});
+        body
+    }
+
+    #[rstest]
+    #[case::approved("Approved", 0)]
+    #[case::pending_is_waited_for("Pending", 0)]
+    #[case::rejected_is_dead("Rejected", 1)]
+    #[case::disconnected_is_dead("Disconnected", 1)]
+    fn state_of_the_connection(#[case] status: &str, #[case] differences: usize) {
+        assert_eq!(wanted().differs(&found(status)).len(), differences);
+    }
+
+    #[test]
+    fn endpoint_to_an_old_alias_is_replaced() {
+        let new = Endpoint {
+            alias: Some("pls.new.eastus.azure.privatelinkservice".into()),
+            ..wanted()
+        };
+        assert_eq!(
+            new.differs(&found("Approved")),
+            [Difference::immutable("privateLinkServiceId")]
+        );
+    }
+
+    #[test]
+    fn untagged_endpoint_is_ours_by_subnet_and_alias_only() {
+        let mut body = found("Approved");
+        body.as_object_mut().unwrap().remove("tags");
+        assert!(wanted().ours(&body));
+        let elsewhere = Endpoint {
+            subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/w/subnets/guest")).unwrap(),
+            ..wanted()
+        };
+        assert!(!elsewhere.ours(&body));
+        let other = Endpoint {
+            alias: Some("other".into()),
+            ..wanted()
+        };
+        assert!(!other.ours(&body));
+    }
+
+    #[test]
+    fn address_comes_from_the_interface_where_there_is_no_dns_configuration() {
+        let nic = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}}]);
+        assert_eq!(
+            address(&json!({"properties": {"customDnsConfigs": [], "networkInterfaces": nic}})),
+            "10.0.0.5".parse().ok()
+        );
+        assert_eq!(
+            address(&json!({"properties": {"networkInterfaces": [{"id": "only"}]}})),
+            None
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Performs the steps of a plan in order, one log line each. The only caller of put and delete.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
+use super::error::ArmError;
+use super::id::ResourceId;
+use super::memory::{Memory, Operation};
+use super::plan::{Done, Plan, Step, Verb};
+use super::resource::{Kind, Progress, Seen, progress};
+
+/// Sends what the plan writes and remembers what came of it. Gives one outcome a step.
+pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> Vec<Done> {
+    let mut all = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let began = Instant::now();
+        let result = match &step.verb {
+            Verb::Keep => {
+                memory.kept(&step.id);
+                None
+            }
+            Verb::Wait | Verb::Refuse => None,
+            Verb::Put(body) => Some(
+                client
+                    .put(pass, step.kind, &step.id, body, &condition(step))
+                    .await
+                    .map(|a| put_done(step, memory, a)),
+            ),
+            Verb::Delete => Some(
+                client
+                    .delete(pass, step.kind, &step.id)
+                    .await
+                    .map(|a| delete_done(step, memory, &a)),
+            ),
+        };
+        let done = match result {
+            None => Done::Nothing,
+            Some(Ok(done)) => done,
+            Some(Err(error)) if error.code == GATE_SHUT => Done::GateShut,
+            Some(Err(error)) => {
+                memory.write_failed(step.kind, &step.id, &error, Instant::now());
+                Done::Failed(error)
+            }
+        };
+        log(step, &done, pass, began.elapsed());
+        all.push(done);
+    }
+    if plan.writes().next().is_some() {
+        memory.count_operations(client.counters(), Instant::now());
+    }
+    all
+}
+
+/// Private DNS documents etags; there, a write holds only for what was seen.
+/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>)
+fn condition(step: &Step) -> Condition {
+    if !matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) {
+        return Condition::Any;
+    }
+    match &step.found {
+        None => Condition::New,
+        Some(found) => match found.get("etag").and_then(Value::as_str) {
+            Some(etag) => Condition::Unchanged(etag.to_owned()),
+            None => Condition::Any,
+        },
+    }
+}
+
+fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
+    let now = Instant::now();
+    let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
+    let readable = answer.body.get("id").is_some();
+    let at_rest = readable && answer.status != 202 && progress(&answer.body) == Progress::Settled;
+    if at_rest {
+        memory.began(
+            step.kind,
+            &step.id,
+            Operation {
+                url: None,
+                began: now,
+                deletes: false,
+            },
+            step.found.is_none(),
+        );
+        memory.settled(step.kind, &step.id, Seen::Found(answer.body), now);
+        if step.kind == Kind::Endpoint {
+            // The answer to a PUT does not show the address.
+            memory.doubt(&step.id, now);
+        }
+        return Done::Settled;
+    }
+    let operation = Operation {
+        url: answer.operation,
+        began: now,
+        deletes: false,
+    };
+    memory.began(step.kind, &step.id, operation, step.found.is_none());
+    let seen = if readable {
+        Seen::Found(answer.body)
+    } else {
+        Seen::Pending
+    };
+    memory.moving(step.kind, &step.id, seen, wait, now);
+    Done::Accepted
+}
+
+fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
+    let now = Instant::now();
+    if answer.status != 202 {
+        memory.settled(step.kind, &step.id, Seen::Absent, now);
+        return Done::Settled;
+    }
+    let operation = Operation {
+        url: answer.operation.clone(),
+        began: now,
+        deletes: true,
+    };
+    memory.began(step.kind, &step.id, operation, false);
+    memory.moving(
+        step.kind,
+        &step.id,
+        Seen::Pending,
+        answer.retry_after.unwrap_or_else(|| step.kind.pace()),
+        now,
+    );
+    Done::Accepted
+}
+
+fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
+    let verb = match step.verb {
+        Verb::Put(_) => "put",
+        Verb::Delete => "delete",
+        Verb::Refuse => "refuse",
+        Verb::Keep | Verb::Wait => return,
+    };
+    let (kind, id, took_ms) = (step.kind.label(), &step.id, took.as_millis());
+    let correlation_id = pass.correlation;
+    match done {
+        Done::Failed(ArmError {
+            class,
+            status,
+            code,
+            text,
+            ..
+        }) => {
+            warn!(verb, kind, %id, why = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
+        }
+        Done::GateShut => warn!(verb, kind, %id, why = %step.why, "not leading: not sent"),
+        Done::Nothing => warn!(kind, %id, why = %step.why, "left alone"),
+        Done::Settled | Done::Accepted => {
+            info!(verb, kind, %id, why = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
+        }
+    }
+}
+
+/// Drops what is remembered of resources that a plan would write on the strength of memory alone,
+/// and says whether there were any: before a write the resource itself is read.
+pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> bool {
+    let remembered: Vec<&ResourceId> = plan
+        .writes()
+        .map(|step| &step.id)
+        .filter(|id| memory.looked(id).is_some_and(|looked| looked < since))
+        .collect();
+    for id in &remembered {
+        memory.doubt(id, since);
+    }
+    !remembered.is_empty()
+}

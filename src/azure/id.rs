@@ -1,0 +1,326 @@
+//! ARM ids, subscriptions and regions: parsed once, printed in the casing ARM documents, compared the way ARM does.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::resource::Kind;
+
+/// Why a text is not an ARM id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// Not `/subscriptions/…/resourceGroups/…/providers/…`.
+    #[error("not an ARM resource id")]
+    Form,
+    /// A segment is empty, too long, or has characters that no ARM name has.
+    #[error("the ARM id has an unusable segment")]
+    Segment,
+    /// An id of another resource type than the one that is wanted.
+    #[error("not the id of a {0}")]
+    OtherKind(&'static str),
+    /// Azure takes names of at most 80 characters here.
+    #[error("the name is longer than 80 characters")]
+    NameTooLong,
+}
+
+/// The longest name of a network resource, in characters
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>).
+const MAX_NAME: usize = 80;
+
+/// Compares two names as ARM does: without regard to ASCII case.
+pub fn same(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+}
+
+/// A subscription id, in lower case.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SubscriptionId(String);
+
+impl SubscriptionId {
+    /// Takes any text that can be a path segment; lower-cases it.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        usable(text)
+            .then(|| Self(text.to_ascii_lowercase()))
+            .ok_or(IdError::Segment)
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SubscriptionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A region as ARM's ids and bodies name it: lower case, no spaces (`East US` is `eastus`).
+pub fn location(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_whitespace())
+        .flat_map(char::to_lowercase)
+        .collect()
+}
+
+/// The id of a resource in a resource group.
+///
+/// Two ids are equal when they differ in case only. Printed with ARM's documented casing of the fixed segments
+/// and the given casing of the names.
+#[derive(Debug, Clone)]
+pub struct ResourceId {
+    subscription: SubscriptionId,
+    group: String,
+    provider: String,
+    /// (type, name), outermost first; never empty.
+    path: Vec<(String, String)>,
+}
+
+impl ResourceId {
+    /// The id of a resource of `kind`; `names` outermost first, as many as the kind's type has levels.
+    pub fn new(kind: Kind, subscription: &SubscriptionId, group: &str, names: &[&str]) -> Result<Self, IdError> {
+        let (provider, types) = kind.types();
+        if types.len() != names.len() || !usable(group) || !names.iter().all(|n| usable(n)) {
+            return Err(IdError::Segment);
+        }
+        let path = types
+            .iter()
+            .zip(names)
+            .map(|(t, n)| ((*t).to_owned(), (*n).to_owned()))
+            .collect();
+        Self {
+            subscription: subscription.clone(),
+            group: group.to_owned(),
+            provider: provider.to_owned(),
+            path,
+        }
+        .checked(kind)
+    }
+
+    /// Parses an id of any type inside a resource group.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let segments: Vec<&str> = text.strip_prefix('/').ok_or(IdError::Form)?.split('/').collect();
+        let [
+            subscriptions,
+            subscription,
+            groups,
+            group,
+            providers,
+            provider,
+            path @ ..,
+        ] = segments.as_slice()
+        else {
+            return Err(IdError::Form);
+        };
+        if !same(subscriptions, "subscriptions") || !same(groups, "resourceGroups") || !same(providers, "providers") {
+            return Err(IdError::Form);
+        }
+        if path.is_empty() || !path.len().is_multiple_of(2) {
+            return Err(IdError::Form);
+        }
+        if !segments.iter().all(|s| usable(s)) {
+            return Err(IdError::Segment);
+        }
+        let path = path
+            .chunks(2)
+            .map(|pair| (pair[0].to_owned(), pair[1].to_owned()))
+            .collect();
+        let id = Self {
+            subscription: SubscriptionId::parse(subscription)?,
+            group: (*group).to_owned(),
+            provider: (*provider).to_owned(),
+            path,
+        };
+        Ok(id.canonical())
+    }
+
+    /// Parses an id and demands that it is one of `kind`.
+    pub fn parse_as(kind: Kind, text: &str) -> Result<Self, IdError> {
+        Self::parse(text)?.checked(kind)
+    }
+
+    fn checked(self, kind: Kind) -> Result<Self, IdError> {
+        if !self.is(kind) {
+            return Err(IdError::OtherKind(kind.label()));
+        }
+        let long = matches!(kind, Kind::LinkService | Kind::Endpoint | Kind::ZoneLink | Kind::Subnet);
+        if long && self.name().chars().count() > MAX_NAME {
+            return Err(IdError::NameTooLong);
+        }
+        Ok(self)
+    }
+
+    /// Gives the fixed segments of known types their documented casing.
+    fn canonical(mut self) -> Self {
+        let known = Kind::ALL.iter().map(|k| k.types()).find(|(provider, types)| {
+            same(provider, &self.provider)
+                && types.len() == self.path.len()
+                && types.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
+        });
+        if let Some((provider, types)) = known {
+            provider.clone_into(&mut self.provider);
+            for (slot, name) in self.path.iter_mut().zip(types) {
+                (*name).clone_into(&mut slot.0);
+            }
+        }
+        self
+    }
+
+    /// Whether this is the id of a resource of `kind`.
+    pub fn is(&self, kind: Kind) -> bool {
+        let (provider, types) = kind.types();
+        same(provider, &self.provider)
+            && types.len() == self.path.len()
+            && types.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
+    }
+
+    /// The subscription.
+    pub fn subscription(&self) -> &SubscriptionId {
+        &self.subscription
+    }
+
+    /// The resource group's name.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
+    /// The resource's own name, without its parents'.
+    pub fn name(&self) -> &str {
+        self.path.last().map_or("", |(_, name)| name)
+    }
+
+    /// The id of the resource that this one is nested in.
+    pub fn parent(&self) -> Option<Self> {
+        let (_, parents) = self.path.split_last()?;
+        (!parents.is_empty()).then(|| {
+            Self {
+                path: parents.to_vec(),
+                ..self.clone()
+            }
+            .canonical()
+        })
+    }
+
+    /// The id of a resource nested in this one.
+    pub fn child(&self, kind: Kind, name: &str) -> Result<Self, IdError> {
+        let mut names: Vec<&str> = self.path.iter().map(|(_, n)| n.as_str()).collect();
+        names.push(name);
+        Self::new(kind, &self.subscription, &self.group, &names)
+    }
+}
+
+impl fmt::Display for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "/subscriptions/{}/resourceGroups/{}/providers/{}",
+            self.subscription, self.group, self.provider
+        )?;
+        self.path
+            .iter()
+            .try_for_each(|(kind, name)| write!(f, "/{kind}/{name}"))
+    }
+}
+
+impl PartialEq for ResourceId {
+    fn eq(&self, other: &Self) -> bool {
+        self.subscription == other.subscription
+            && same(&self.group, &other.group)
+            && same(&self.provider, &other.provider)
+            && self.path.len() == other.path.len()
+            && self
+                .path
+                .iter()
+                .zip(&other.path)
+                .all(|(a, b)| same(&a.0, &b.0) && same(&a.1, &b.1))
+    }
+}
+
+impl Eq for ResourceId {}
+
+impl Hash for ResourceId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_string().to_ascii_lowercase().hash(state);
+    }
+}
+
+/// Whether a text can be one segment of an ARM path: what Azure allows in names, and nothing that a URL would read otherwise.
+fn usable(segment: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.()*@".contains(c);
+    !segment.is_empty() && segment.len() <= 260 && segment != "." && segment != ".." && segment.chars().all(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLS: &str = "/subscriptions/AAAA/resourcegroups/Mgmt/providers/microsoft.network/privatelinkservices/pls-1";
+
+    #[test]
+    fn fixed_segments_get_their_documented_casing() {
+        let id = ResourceId::parse(PLS).unwrap();
+        assert_eq!(
+            id.to_string(),
+            "/subscriptions/aaaa/resourceGroups/Mgmt/providers/Microsoft.Network/privateLinkServices/pls-1"
+        );
+    }
+
+    #[test]
+    fn ids_that_differ_in_case_only_are_equal_and_hash_alike() {
+        let (a, b) = (
+            ResourceId::parse(PLS).unwrap(),
+            ResourceId::parse(&PLS.to_uppercase().replace("/SUB", "/sub")).unwrap(),
+        );
+        assert_eq!(a, b);
+        assert_eq!(std::collections::HashSet::from([a, b]).len(), 1);
+    }
+
+    #[test]
+    fn an_id_that_does_not_parse_is_an_error() {
+        for bad in [
+            "",
+            "/",
+            "pls",
+            "/subscriptions/a",
+            "/subscriptions/a/resourceGroups/g/providers/Microsoft.Network",
+            "/subscriptions/a/resourceGroups/g/providers/Microsoft.Network/privateLinkServices",
+            "/subscriptions/a/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/",
+            "/subscriptions/a/resourceGroups/../providers/Microsoft.Network/privateLinkServices/x",
+            "/subscriptions/a/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/x?y=z",
+            "/subscriptions/a/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/x%2fy",
+            "https://evil/subscriptions/a/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/x",
+        ] {
+            assert!(ResourceId::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        assert_eq!(
+            ResourceId::parse_as(Kind::Endpoint, PLS),
+            Err(IdError::OtherKind("private_endpoint"))
+        );
+    }
+
+    #[test]
+    fn a_name_of_80_characters_passes_and_one_of_81_does_not() {
+        let subscription = SubscriptionId::parse("s").unwrap();
+        let make = |n: usize| ResourceId::new(Kind::LinkService, &subscription, "g", &[&"x".repeat(n)]);
+        assert!(make(80).is_ok());
+        assert_eq!(make(81), Err(IdError::NameTooLong));
+    }
+
+    #[test]
+    fn parents_and_children_meet() {
+        let vnet = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v")
+            .unwrap();
+        let subnet = vnet.child(Kind::Subnet, "nat").unwrap();
+        assert_eq!(subnet.parent(), Some(vnet));
+        assert_eq!(subnet.name(), "nat");
+    }
+
+    #[test]
+    fn regions_compare_without_case_and_spaces() {
+        assert_eq!(location("East US 2"), "eastus2");
+    }
+}

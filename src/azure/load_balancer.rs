@@ -1,0 +1,77 @@
+//! Load balancers, as far as they are read: their internal frontends.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::id::ResourceId;
+use super::resource::{Kind, id_at};
+
+/// An internal frontend of a load balancer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frontend {
+    /// The load balancer.
+    pub load_balancer: ResourceId,
+    /// The frontend's own id, as Azure spells it.
+    pub id: String,
+    /// The frontend's name.
+    pub name: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// The subnet that the address is in.
+    pub subnet: ResourceId,
+}
+
+/// The internal frontends of a list of load balancers. Public ones, and those without an address yet, are left out.
+pub fn internal_frontends(load_balancers: &[Value]) -> Vec<Frontend> {
+    load_balancers.iter().flat_map(frontends_of).collect()
+}
+
+fn frontends_of(load_balancer: &Value) -> Vec<Frontend> {
+    let Some(id) = id_at(load_balancer, "/id").filter(|id| id.is(Kind::LoadBalancer)) else {
+        return Vec::new();
+    };
+    let list = load_balancer
+        .pointer("/properties/frontendIPConfigurations")
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(|frontend| read(&id, frontend))
+        .collect()
+}
+
+fn read(load_balancer: &ResourceId, frontend: &Value) -> Option<Frontend> {
+    Some(Frontend {
+        load_balancer: load_balancer.clone(),
+        id: frontend.get("id")?.as_str()?.to_owned(),
+        name: frontend.get("name")?.as_str()?.to_owned(),
+        address: frontend
+            .pointer("/properties/privateIPAddress")?
+            .as_str()?
+            .parse()
+            .ok()?,
+        subnet: id_at(frontend, "/properties/subnet/id").filter(|id| id.is(Kind::Subnet))?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn public_and_addressless_frontends_are_left_out() {
+        let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        let subnet = json!({"id": format!("{base}/virtualNetworks/v/subnets/a")});
+        let list = [
+            json!({"id": format!("{base}/loadBalancers/lb"), "properties": {"frontendIPConfigurations": [
+                {"id": "x/public", "name": "public", "properties": {"publicIPAddress": {"id": "p"}}},
+                {"id": "x/new", "name": "new", "properties": {"subnet": subnet}},
+                {"id": "x/good", "name": "good", "properties": {"subnet": subnet, "privateIPAddress": "10.0.0.4"}},
+            ]}}),
+        ];
+        let names: Vec<String> = internal_frontends(&list).into_iter().map(|f| f.name).collect();
+        assert_eq!(names, ["good"]);
+    }
+}

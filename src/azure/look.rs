@@ -1,0 +1,130 @@
+//! Looks at one resource: from memory while that is good enough, else by one read. Never writes.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::client::{Client, OperationState, Pass};
+use super::error::{ArmError, Class};
+use super::id::ResourceId;
+use super::memory::{Memory, Operation};
+use super::resource::{Kind, Progress, Seen, progress};
+use super::zone_link;
+
+/// What a look needs.
+#[derive(Clone, Copy)]
+pub struct Looker<'a> {
+    /// Reads.
+    pub client: &'a Client,
+    /// Remembers.
+    pub memory: &'a Memory,
+    /// The pass that looks.
+    pub pass: Pass,
+}
+
+impl Looker<'_> {
+    /// What is known or can be seen of a resource.
+    ///
+    /// What lies in a parent that this process made, and was never put there by it, is absent without a read.
+    pub async fn look(&self, kind: Kind, id: &ResourceId) -> Seen {
+        let now = Instant::now();
+        if let Some(seen) = self.memory.recall(id, now) {
+            return seen;
+        }
+        if !self.memory.knows(id) && id.parent().is_some_and(|parent| self.memory.made_here(&parent)) {
+            return Seen::Absent;
+        }
+        let seen = match self.client.get(self.pass, kind, id).await {
+            Ok(answer) => self.found(kind, id, answer.body).await,
+            Err(error) if error.class == Class::Gone => self.not_found(kind, id).await,
+            Err(error) => self.look_failed(kind, id, error),
+        };
+        self.memory.count_operations(self.client.counters(), Instant::now());
+        seen
+    }
+
+    async fn found(&self, kind: Kind, id: &ResourceId, body: serde_json::Value) -> Seen {
+        let (now, operation, state) = (Instant::now(), self.memory.operation(id), progress(&body));
+        let half_linked = kind == Kind::ZoneLink && !zone_link::completed(&body);
+        let seen = Seen::Found(body);
+        match (state, operation) {
+            (Progress::Deleting, _) => self.moving(kind, id, seen, None),
+            (_, Some(operation)) if operation.deletes => self.not_yet_deleted(kind, id, seen, &operation).await,
+            (Progress::Moving, _) => self.moving(kind, id, seen, None),
+            (Progress::Settled, _) if half_linked => self.moving(kind, id, Seen::Pending, None),
+            (Progress::Failed, Some(operation)) => match self.ask(kind, id, &operation).await {
+                Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+                _ => self.settled(kind, id, seen, now),
+            },
+            (Progress::Settled | Progress::Failed, _) => self.settled(kind, id, seen, now),
+        }
+    }
+
+    /// A delete was accepted and the resource does not say that it is going.
+    async fn not_yet_deleted(&self, kind: Kind, id: &ResourceId, seen: Seen, operation: &Operation) -> Seen {
+        match self.ask(kind, id, operation).await {
+            Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
+            Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, seen, Instant::now()),
+        }
+    }
+
+    /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
+    async fn not_found(&self, kind: Kind, id: &ResourceId) -> Seen {
+        let Some(operation) = self.memory.operation(id).filter(|operation| !operation.deletes) else {
+            return self.settled(kind, id, Seen::Absent, Instant::now());
+        };
+        match self.ask(kind, id, &operation).await {
+            Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
+            Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
+            // Made and gone again, or lost: absent either way.
+            Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+        }
+    }
+
+    async fn ask(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Result<OperationState, ArmError> {
+        match &operation.url {
+            Some(url) => self.client.operation(self.pass, kind, id.subscription(), url).await,
+            None => Err(ArmError::own(Class::Gone, "NoOperation")),
+        }
+    }
+
+    fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) -> Seen {
+        self.memory.settled(kind, id, seen.clone(), now);
+        seen
+    }
+
+    fn moving(&self, kind: Kind, id: &ResourceId, seen: Seen, wait: Option<Duration>) -> Seen {
+        let wait = wait.unwrap_or_else(|| kind.pace());
+        self.memory.moving(kind, id, seen.clone(), wait, Instant::now());
+        seen
+    }
+
+    fn look_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {
+        let wait = self.memory.look_failed(kind, id, &error, Instant::now());
+        self.log("look failed", kind, id, &error, wait);
+        Seen::ReadFailed(error)
+    }
+
+    fn write_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {
+        let wait = self.memory.write_failed(kind, id, &error, Instant::now());
+        self.log("operation failed", kind, id, &error, wait);
+        Seen::WriteFailed(error)
+    }
+
+    fn log(&self, what: &str, kind: Kind, id: &ResourceId, error: &ArmError, wait: Duration) {
+        warn!(
+            kind = kind.label(),
+            %id,
+            status = error.status,
+            code = error.code,
+            class = error.class.label(),
+            text = error.text,
+            again_in_s = wait.as_secs(),
+            correlation_id = %self.pass.correlation,
+            "{what}"
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! The one rule that brings any resource towards what is wanted, or away. Pure: facts in, steps out.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::error::ArmError;
+use super::id::ResourceId;
+use super::resource::{Kind, Progress, Resource, Seen, progress};
+
+/// What to do with one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verb {
+    /// It is as wanted, or gone as wanted.
+    Keep,
+    /// Send this body.
+    Put(Value),
+    /// Remove it.
+    Delete,
+    /// Look again later.
+    Wait,
+    /// It is not ours: never written, never deleted.
+    Refuse,
+}
+
+/// Why a step has its verb.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Why {
+    /// As wanted.
+    AsWanted,
+    /// It is not there.
+    Absent,
+    /// These fields differ.
+    Differs(Vec<&'static str>),
+    /// These fields differ and Azure cannot change them in place.
+    Replace(Vec<&'static str>),
+    /// Its last operation failed.
+    Failed,
+    /// An operation on it is under way.
+    Moving,
+    /// It is no longer wanted.
+    Unwanted,
+    /// Neither a mark nor its structure proves that it is ours.
+    NotOurs,
+    /// It could not be read, or its operation failed.
+    Error(ArmError),
+    /// Something else has to come first.
+    Needs(&'static str),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::AsWanted => f.write_str("as wanted"),
+            Why::Absent => f.write_str("absent"),
+            Why::Differs(fields) => write!(f, "differs: {}", fields.join(", ")),
+            Why::Replace(fields) => write!(f, "cannot be changed in place: {}", fields.join(", ")),
+            Why::Failed => f.write_str("its last operation failed"),
+            Why::Moving => f.write_str("an operation is under way"),
+            Why::Unwanted => f.write_str("no longer wanted"),
+            Why::NotOurs => f.write_str("not ours"),
+            Why::Error(error) => write!(f, "{error}"),
+            Why::Needs(what) => write!(f, "waits for {what}"),
+        }
+    }
+}
+
+/// One resource, what to do with it, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// The resource's kind.
+    pub kind: Kind,
+    /// The resource's id.
+    pub id: ResourceId,
+    /// What to do.
+    pub verb: Verb,
+    /// Why.
+    pub why: Why,
+    /// What was seen of the resource, where something was.
+    pub found: Option<Value>,
+}
+
+impl Step {
+    /// A step that waits for something else.
+    pub fn needs(kind: Kind, id: ResourceId, what: &'static str) -> Self {
+        Self {
+            kind,
+            id,
+            verb: Verb::Wait,
+            why: Why::Needs(what),
+            found: None,
+        }
+    }
+
+    /// Whether it sends a write.
+    pub fn writes(&self) -> bool {
+        matches!(self.verb, Verb::Put(_) | Verb::Delete)
+    }
+
+    /// Whether the resource is there as wanted; what was found.
+    pub fn settled(&self) -> Option<&Value> {
+        self.found.as_ref().filter(|_| self.verb == Verb::Keep)
+    }
+
+    /// Whether the resource is known to be gone.
+    pub fn gone(&self) -> bool {
+        self.verb == Verb::Keep && self.found.is_none()
+    }
+
+    /// Whether the resource is known not to be ours.
+    pub fn foreign(&self) -> bool {
+        self.verb == Verb::Refuse
+    }
+}
+
+/// The steps of one pass.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// In the order in which they are sent; independent of each other.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// The ids that are written in this pass.
+    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.writes())
+    }
+}
+
+/// Brings `want` about.
+pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
+    let (verb, why) = match seen {
+        Seen::Absent => (Verb::Put(want.body(None)), Why::Absent),
+        Seen::Pending => (Verb::Wait, Why::Moving),
+        Seen::WriteFailed(error) | Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Seen::Found(current) => toward_found(want, current),
+    };
+    Step {
+        kind: want.kind(),
+        id: want.id().clone(),
+        verb,
+        why,
+        found: seen.found().cloned(),
+    }
+}
+
+fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
+    if !want.ours(current) {
+        return (Verb::Refuse, Why::NotOurs);
+    }
+    let state = progress(current);
+    if matches!(state, Progress::Moving | Progress::Deleting) {
+        return (Verb::Wait, Why::Moving);
+    }
+    let differences = want.differs(current);
+    let fields = || differences.iter().map(|d| d.field).collect();
+    if differences.iter().any(|d| d.immutable) {
+        (Verb::Delete, Why::Replace(fields()))
+    } else if !differences.is_empty() {
+        (Verb::Put(want.body(Some(current))), Why::Differs(fields()))
+    } else if state == Progress::Failed {
+        (Verb::Put(want.body(Some(current))), Why::Failed)
+    } else {
+        (Verb::Keep, Why::AsWanted)
+    }
+}
+
+/// Takes a resource away, if it is ours.
+pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
+    let (verb, why) = match seen {
+        Seen::Absent => (Verb::Keep, Why::AsWanted),
+        Seen::Pending => (Verb::Wait, Why::Moving),
+        Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Seen::WriteFailed(_) => (Verb::Delete, Why::Unwanted),
+        Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),
+        Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
+        Seen::Found(_) => (Verb::Delete, Why::Unwanted),
+    };
+    Step {
+        kind: want.kind(),
+        id: want.id().clone(),
+        verb,
+        why,
+        found: seen.found().cloned(),
+    }
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Done {
+    /// Nothing was sent.
+    Nothing,
+    /// Azure took it, and it is in force.
+    Settled,
+    /// Azure took it, and works on it.
+    Accepted,
+    /// Azure did not take it.
+    Failed(ArmError),
+    /// Not sent: this process may not write any more.
+    GateShut,
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::azure::error::Class;
+    use crate::azure::resource::Difference;
+
+    /// A resource whose JSON says itself what the rule asks of it.
+    #[derive(Debug)]
+    struct Wanted(ResourceId);
+
+    impl Resource for Wanted {
+        fn kind(&self) -> Kind {
+            Kind::Zone
+        }
+        fn id(&self) -> &ResourceId {
+            &self.0
+        }
+        fn ours(&self, current: &Value) -> bool {
+            current["ours"] == json!(true)
+        }
+        fn differs(&self, current: &Value) -> Vec<Difference> {
+            let soft = current.get("soft").map(|_| Difference::of("soft"));
+            soft.into_iter()
+                .chain(current.get("hard").map(|_| Difference::immutable("hard")))
+                .collect()
+        }
+        fn body(&self, current: Option<&Value>) -> Value {
+            json!({"over": current.is_some()})
+        }
+    }
+
+    fn wanted() -> Wanted {
+        Wanted(
+            ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z")
+                .unwrap(),
+        )
+    }
+
+    fn found(state: &str, more: &str) -> Seen {
+        Seen::Found(json!({"ours": true, more: 1, "properties": {"provisioningState": state}}))
+    }
+
+    fn error() -> ArmError {
+        ArmError::own(Class::Down, "X")
+    }
+
+    #[rstest]
+    #[case::absent_is_made(Seen::Absent, Verb::Put(json!({"over": false})))]
+    #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
+    #[case::unreadable_is_never_written(Seen::ReadFailed(error()), Verb::Wait)]
+    #[case::failed_operation_is_waited_out(Seen::WriteFailed(error()), Verb::Wait)]
+    #[case::foreign_is_refused(Seen::Found(json!({"soft": 1})), Verb::Refuse)]
+    #[case::moving_is_waited_for(found("Updating", "soft"), Verb::Wait)]
+    #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
+    #[case::difference_is_put(found("Succeeded", "soft"), Verb::Put(json!({"over": true})))]
+    #[case::immutable_difference_is_replaced(found("Succeeded", "hard"), Verb::Delete)]
+    #[case::failed_is_put_again(found("Failed", "x"), Verb::Put(json!({"over": true})))]
+    #[case::as_wanted_is_kept(found("Succeeded", "x"), Verb::Keep)]
+    fn toward_rule(#[case] seen: Seen, #[case] verb: Verb) {
+        assert_eq!(toward(&wanted(), &seen).verb, verb);
+    }
+
+    #[rstest]
+    #[case::absent_is_done(Seen::Absent, Verb::Keep)]
+    #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
+    #[case::unreadable_is_never_deleted(Seen::ReadFailed(error()), Verb::Wait)]
+    #[case::failed_create_is_deleted(Seen::WriteFailed(error()), Verb::Delete)]
+    #[case::foreign_is_refused(Seen::Found(json!({})), Verb::Refuse)]
+    #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
+    #[case::moving_is_deleted(found("Updating", "x"), Verb::Delete)]
+    #[case::settled_is_deleted(found("Succeeded", "x"), Verb::Delete)]
+    fn away_rule(#[case] seen: Seen, #[case] verb: Verb) {
+        assert_eq!(away(&wanted(), &seen).verb, verb);
+    }
+
+    #[test]
+    fn gone_and_settled_are_not_the_same() {
+        assert!(away(&wanted(), &Seen::Absent).gone());
+        assert!(toward(&wanted(), &found("Succeeded", "x")).settled().is_some());
+        assert!(!toward(&wanted(), &found("Succeeded", "x")).gone());
+    }
+}

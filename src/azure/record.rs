@@ -1,0 +1,124 @@
+//! An A record set in a private DNS zone.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::id::ResourceId;
+use super::mark::Marks;
+use super::resource::{Difference, Kind, Resource, base, mark, set};
+
+/// Seconds that resolvers may keep an answer.
+const TTL: u64 = 300;
+/// The limit of metadata entries on a record set.
+const MAX_METADATA: usize = 10;
+
+/// An A record set as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its id; the name is relative to the zone.
+    pub id: ResourceId,
+    /// Metadata, one entry of which proves ownership.
+    pub marks: Marks,
+    /// The one address that it shall have.
+    pub address: Option<IpAddr>,
+    /// Whether the zone that it is in is ours.
+    pub zone_is_ours: bool,
+}
+
+/// The addresses of a record set.
+pub fn addresses(body: &Value) -> BTreeSet<String> {
+    let list = body.pointer("/properties/aRecords").and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(|r| r.get("ipv4Address").and_then(Value::as_str))
+        .map(str::to_owned)
+        .collect()
+}
+
+impl Resource for Record {
+    fn kind(&self) -> Kind {
+        Kind::Record
+    }
+
+    fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn ours(&self, current: &Value) -> bool {
+        let registered = current
+            .pointer("/properties/isAutoRegistered")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        !registered && (self.zone_is_ours || self.marks.prove_record(current))
+    }
+
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let wanted: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
+        let ttl = current.pointer("/properties/ttl").and_then(Value::as_u64);
+        let rules = [(addresses(current) != wanted, "aRecords"), (ttl != Some(TTL), "ttl")];
+        rules
+            .into_iter()
+            .filter_map(|(differs, field)| differs.then_some(Difference::of(field)))
+            .collect()
+    }
+
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut body = base(current);
+        let records: Vec<Value> = self
+            .address
+            .iter()
+            .map(|a| json!({"ipv4Address": a.to_string()}))
+            .collect();
+        set(&mut body, &["properties", "ttl"], json!(TTL));
+        set(&mut body, &["properties", "aRecords"], json!(records));
+        if let Some(properties) = body.get_mut("properties") {
+            mark(properties, "metadata", &self.marks.all(), MAX_METADATA);
+        }
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(zone_is_ours: bool) -> Record {
+        let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z";
+        Record {
+            id: ResourceId::parse(&format!("{zone}/A/*.apps")).unwrap(),
+            marks: Marks {
+                owner: ("cluster".into(), "x".into()),
+                ..Marks::default()
+            },
+            address: "10.0.0.5".parse().ok(),
+            zone_is_ours,
+        }
+    }
+
+    #[test]
+    fn foreign_value_beside_ours_is_drift() {
+        let mut body = wanted(true).body(None);
+        assert_eq!(wanted(true).differs(&body), []);
+        set(
+            &mut body,
+            &["properties", "aRecords"],
+            json!([{"ipv4Address": "10.0.0.5"}, {"ipv4Address": "6.6.6.6"}]),
+        );
+        assert_eq!(wanted(true).differs(&body), [Difference::of("aRecords")]);
+        assert_eq!(wanted(true).differs(&wanted(true).body(Some(&body))), []);
+    }
+
+    #[test]
+    fn foreign_record_is_refused() {
+        let body = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "1.1.1.1"}]}});
+        assert!(!wanted(false).ours(&body));
+        assert!(wanted(true).ours(&body));
+    }
+
+    #[test]
+    fn automatically_registered_record_is_foreign() {
+        assert!(!wanted(true).ours(&json!({"properties": {"isAutoRegistered": true}})));
+    }
+}

@@ -1,0 +1,116 @@
+//! The link of a private DNS zone to a virtual network.
+
+use serde_json::{Value, json};
+
+use super::id::ResourceId;
+use super::mark::Marks;
+use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
+use super::zone::MAX_DNS_TAGS;
+
+/// A virtual network link as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ZoneLink {
+    /// Its id.
+    pub id: ResourceId,
+    /// Tags, one of which proves ownership.
+    pub marks: Marks,
+    /// The virtual network whose machines shall resolve names in the zone.
+    pub virtual_network: ResourceId,
+    /// Whether the zone that it is in is ours.
+    pub zone_is_ours: bool,
+}
+
+/// The virtual network that a link leads to.
+pub fn virtual_network(body: &Value) -> Option<ResourceId> {
+    id_at(body, "/properties/virtualNetwork/id")
+}
+
+/// Whether the link is in force. Success of its operation alone does not say so.
+pub fn completed(body: &Value) -> bool {
+    body.pointer("/properties/virtualNetworkLinkState")
+        .and_then(Value::as_str)
+        .is_none_or(|state| state == "Completed")
+}
+
+impl Resource for ZoneLink {
+    fn kind(&self) -> Kind {
+        Kind::ZoneLink
+    }
+
+    fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn ours(&self, current: &Value) -> bool {
+        let to_ours = virtual_network(current).as_ref() == Some(&self.virtual_network);
+        self.marks.prove(current) || (self.zone_is_ours && to_ours)
+    }
+
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let elsewhere = virtual_network(current).as_ref() != Some(&self.virtual_network);
+        let registers = current
+            .pointer("/properties/registrationEnabled")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        let rules = [
+            (elsewhere, Difference::immutable("virtualNetwork")),
+            (registers, Difference::of("registrationEnabled")),
+        ];
+        rules
+            .into_iter()
+            .filter_map(|(differs, difference)| differs.then_some(difference))
+            .collect()
+    }
+
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut body = base(current);
+        set(&mut body, &["location"], json!("global"));
+        set(&mut body, &["properties", "registrationEnabled"], json!(false));
+        set(
+            &mut body,
+            &["properties", "virtualNetwork"],
+            json!({"id": self.virtual_network.to_string()}),
+        );
+        if let Some(properties) = body["properties"].as_object_mut() {
+            properties.remove("virtualNetworkLinkState");
+        }
+        mark(&mut body, "tags", &self.marks.all(), MAX_DNS_TAGS);
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(zone_is_ours: bool) -> ZoneLink {
+        let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        ZoneLink {
+            id: ResourceId::parse(&format!(
+                "{net}/privateDnsZones/z.z/virtualNetworkLinks/private-router-vnet-link"
+            ))
+            .unwrap(),
+            marks: Marks {
+                owner: ("cluster".into(), "x".into()),
+                ..Marks::default()
+            },
+            virtual_network: ResourceId::parse(&format!("{net}/virtualNetworks/guest")).unwrap(),
+            zone_is_ours,
+        }
+    }
+
+    #[test]
+    fn unmarked_link_is_ours_only_in_our_zone_and_to_our_network() {
+        let body = json!({"properties": {"virtualNetwork": {"id": wanted(true).virtual_network.to_string().to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")}}});
+        assert!(wanted(true).ours(&body));
+        assert!(!wanted(false).ours(&body));
+        assert!(!wanted(true).ours(&json!({"properties": {"virtualNetwork": {"id": "/other"}}})));
+    }
+
+    #[test]
+    fn link_that_registers_names_is_repaired() {
+        let mut body = wanted(true).body(None);
+        set(&mut body, &["properties", "registrationEnabled"], json!(true));
+        assert_eq!(wanted(true).differs(&body), [Difference::of("registrationEnabled")]);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a controller decides in one pass: steps, or a problem that keeps it from any. Data only.
+
+use std::time::Duration;
+
+use crate::api::Reason;
+use crate::azure::error::{ArmError, Class};
+use crate::azure::plan::{Done, Step, Why};
+use crate::azure::resource::Kind;
+
+/// Why nothing can be done for an object, in the words of a condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The condition's reason.
+    pub reason: Reason,
+    /// The condition's message: short and stable.
+    pub message: String,
+    /// When to look again though nothing has changed; none where only a change can help.
+    pub again: Option<Duration>,
+}
+
+impl Problem {
+    /// A problem that only a change of some object can mend.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            again: None,
+        }
+    }
+
+    /// The same, but looked at again after `wait`.
+    pub fn again(mut self, wait: Duration) -> Self {
+        self.again = Some(wait);
+        self
+    }
+}
+
+/// What one pass does and what it makes of it.
+#[derive(Debug, Clone, Default)]
+pub struct Decision {
+    /// The steps, in the order in which they are sent.
+    pub steps: Vec<Step>,
+    /// What keeps the whole pass from any step.
+    pub problem: Option<Problem>,
+    /// Whether nothing at all is to be touched, not even the status.
+    pub paused: bool,
+    /// What to record on the object before the first write.
+    pub intent: Option<String>,
+    /// When to look again, whatever the resources say.
+    pub again: Option<Duration>,
+    /// What a person should know that is no failure: what was left alone, and why.
+    pub notes: Vec<String>,
+}
+
+impl Decision {
+    /// Nothing can be done.
+    pub fn stuck(problem: Problem) -> Self {
+        Self {
+            again: problem.again,
+            problem: Some(problem),
+            ..Self::default()
+        }
+    }
+
+    /// Nothing shall be done.
+    pub fn paused(problem: Problem) -> Self {
+        Self {
+            paused: true,
+            ..Self::stuck(problem)
+        }
+    }
+
+    /// The first step for a kind.
+    pub fn step(&self, kind: Kind) -> Option<(usize, &Step)> {
+        self.steps.iter().enumerate().find(|(_, step)| step.kind == kind)
+    }
+}
+
+/// What to say of a step that is not done, and why: none if it is settled, or gone as wanted.
+pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
+    let problem = |reason, text: String| Some(Problem::new(reason, text));
+    let (kind, name) = (step.kind.label(), step.id.name());
+    match (done, &step.why) {
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
+            problem(reason_of(error, failure), format!("{kind} {name}: {error}"))
+        }
+        (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
+        (Done::Nothing, Why::NotOurs) => problem(
+            Reason::NotOurs,
+            format!("{kind} {name} exists and does not belong to this cluster"),
+        ),
+        (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
+        (Done::Nothing, Why::AsWanted) => None,
+        (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
+        (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
+        (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
+        _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
+    }
+}
+
+fn reason_of(error: &ArmError, failure: Reason) -> Reason {
+    if error.class == Class::Denied && error.code.eq_ignore_ascii_case("ScopeLocked") {
+        Reason::ScopeLocked
+    } else {
+        failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::azure::id::ResourceId;
+    use crate::azure::plan::Verb;
+    use crate::azure::resource::Kind;
+
+    fn step(why: Why) -> Step {
+        let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
+            .unwrap();
+        Step {
+            kind: Kind::Endpoint,
+            id,
+            verb: Verb::Wait,
+            why,
+            found: None,
+        }
+    }
+
+    fn denied() -> ArmError {
+        ArmError::from_json(
+            403,
+            &json!({"error": {"code": "AuthorizationFailed", "message": "client abc"}}),
+            None,
+        )
+    }
+
+    #[rstest]
+    #[case::settled(Why::Absent, Done::Settled, None)]
+    #[case::as_wanted(Why::AsWanted, Done::Nothing, None)]
+    #[case::under_way(Why::Absent, Done::Accepted, Some((Reason::Provisioning, "private_endpoint pe is being provisioned")))]
+    #[case::refused_by_azure(Why::Absent, Done::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
+    #[case::unreadable(Why::Error(denied()), Done::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
+    #[case::foreign(Why::NotOurs, Done::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
+    #[case::old_one_deleted(Why::Replace(vec!["x"]), Done::Settled, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
+    #[case::going(Why::Unwanted, Done::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
+    fn every_unfinished_step_has_a_reason(
+        #[case] why: Why,
+        #[case] done: Done,
+        #[case] expected: Option<(Reason, &str)>,
+    ) {
+        let said = shortfall(&step(why), &done, Reason::PrivateEndpointCreationFailed);
+        assert_eq!(
+            said.map(|p| (p.reason, p.message)),
+            expected.map(|(r, m)| (r, m.to_owned()))
+        );
+    }
+}

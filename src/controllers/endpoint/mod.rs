@@ -1,0 +1,127 @@
+//! CPO: the guest's side of a private path. Observes, plans, executes, reports.
+
+pub mod control_plane;
+pub mod dns;
+mod observe;
+pub mod plan;
+pub mod status;
+
+use tokio::time::Instant;
+
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Status};
+use crate::azure::client::Pass;
+use crate::azure::endpoint::{Approval, address, approval};
+use crate::azure::resource::Kind;
+use crate::controllers::context::Context;
+use crate::controllers::decision::Decision;
+use crate::controllers::facts::Facts;
+use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::run::{Ended, Reconciler};
+
+/// The controller of the CPO role.
+pub struct EndpointController;
+
+/// The control plane as it was read, and what it means.
+pub struct Around {
+    found: Option<HostedControlPlane>,
+    meaning: plan::Surroundings,
+}
+
+impl EndpointController {
+    async fn build(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: AzurePrivateLinkService,
+        around: &Around,
+    ) -> Result<Ended, PassError> {
+        let meaning = &around.meaning;
+        if let (Ok(control_plane), None, Some(found)) = (&meaning.control_plane, &meaning.paused, &around.found)
+            && !control_plane.held
+        {
+            control_plane::hold(cx, found).await?;
+        }
+        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+            plan::build(cr, meaning, facts)
+        });
+        let Outcome {
+            decision,
+            extra: zones,
+            done,
+            cr,
+        } = outcome.await?;
+        hasten_endpoint(cx, &decision);
+        let wait = frame::next_look(cx, &decision, Instant::now());
+        if decision.paused {
+            return Ok(Ended::waiting(cr, wait));
+        }
+        let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
+        let report = status::after_build(&cr, &decision, &zones, &done, cluster);
+        let settled = report.conditions.iter().all(|c| c.status == Status::True);
+        let cr = frame::write_status(cx, cr, &report).await?;
+        Ok(if settled {
+            Ended::settled(cr, wait)
+        } else {
+            Ended::unsettled(cr, wait, &decision, &done)
+        })
+    }
+
+    async fn teardown(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: AzurePrivateLinkService,
+        around: &Around,
+    ) -> Result<Ended, PassError> {
+        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+            plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
+        });
+        let Outcome { decision, done, cr, .. } = outcome.await?;
+        if decision.steps.iter().all(|step| step.gone()) {
+            decision.notes.iter().for_each(|note| tracing::warn!("{note}"));
+            decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
+            return Ok(Ended::released(frame::release(cx, cr).await?));
+        }
+        let wait = frame::next_look(cx, &decision, Instant::now());
+        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        Ok(Ended::unsettled(cr, wait, &decision, &done))
+    }
+}
+
+/// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.
+fn hasten_endpoint(cx: &Context, decision: &Decision) {
+    if let Some((_, step)) = decision.step(Kind::Endpoint)
+        && step
+            .settled()
+            .is_some_and(|body| approval(body) != Approval::Approved || address(body).is_none())
+    {
+        cx.memory.hasten(&step.id, plan::APPROVAL_LOOK, Instant::now());
+    }
+}
+
+impl Reconciler for EndpointController {
+    type Around = Around;
+
+    async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
+        let found = observe::owner(cx, cr).await?;
+        let meaning = observe::surroundings(found.as_ref());
+        let fingerprint = observe::fingerprint(&meaning);
+        Ok((Around { found, meaning }, fingerprint))
+    }
+
+    async fn pass(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: AzurePrivateLinkService,
+        around: Around,
+    ) -> Result<Ended, PassError> {
+        let going = cr.metadata.deletion_timestamp.is_some();
+        let control_plane_going = around.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
+        match (going || control_plane_going, frame::holds(cx, &cr)) {
+            (false, _) => self.build(cx, pass, cr, &around).await,
+            (true, true) => self.teardown(cx, pass, cr, &around).await,
+            (true, false) => Ok(Ended::released(cr)),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What the CPO role reports: its three conditions and its status fields, also after a failure. Pure.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value, json};
+
+use super::dns::{Part, WantedZone, part_of};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
+use crate::azure::endpoint::{Approval, address, approval};
+use crate::azure::error::Class;
+use crate::azure::plan::{Done, Step, Why};
+use crate::azure::resource::Kind;
+use crate::conditions::{self, NewCondition};
+use crate::controllers::decision::{Decision, Problem, shortfall};
+use crate::controllers::report::{Report, fails};
+use crate::names;
+
+/// The report of a pass that brings the guest's side about.
+pub fn after_build(
+    cr: &AzurePrivateLinkService,
+    decision: &Decision,
+    zones: &[WantedZone],
+    done: &[Done],
+    cluster: Option<&str>,
+) -> Report {
+    let generation = cr.metadata.generation;
+    let steps: Vec<(&Step, &Done)> = decision.steps.iter().zip(done).collect();
+    let endpoint = endpoint_problem(decision, &steps);
+    let dns = decision
+        .problem
+        .clone()
+        .or_else(|| steps.iter().find_map(|(step, done)| dns_problem(zones, step, done)));
+    let condition = |kind, problem: &Option<Problem>, holds: &str| match problem {
+        None => NewCondition::holds(kind, holds, generation),
+        Some(problem) => fails(kind, problem, generation),
+    };
+    let own = vec![
+        condition(
+            ConditionType::AzurePrivateEndpointAvailable,
+            &endpoint,
+            "Private Endpoint is available",
+        ),
+        condition(
+            ConditionType::AzurePrivateDNSAvailable,
+            &dns,
+            "Private DNS zones and A records are available",
+        ),
+    ];
+    let fields = fields(&steps, zones, cluster);
+    finish(cr, own, fields)
+}
+
+/// The report of a pass that takes the guest's side away.
+pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &[Done]) -> Report {
+    let generation = cr.metadata.generation;
+    let steps = || decision.steps.iter().zip(done);
+    let problem = |mine: fn(Kind) -> bool| {
+        let found = steps()
+            .filter(|(step, _)| mine(step.kind))
+            .find_map(|(s, d)| shortfall(s, d, Reason::DeletionFailed));
+        found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"))
+    };
+    let own = vec![
+        fails(
+            ConditionType::AzurePrivateEndpointAvailable,
+            &problem(|kind| kind == Kind::Endpoint),
+            generation,
+        ),
+        fails(
+            ConditionType::AzurePrivateDNSAvailable,
+            &problem(|kind| kind != Kind::Endpoint),
+            generation,
+        ),
+    ];
+    finish(cr, own, Map::new())
+}
+
+fn finish(cr: &AzurePrivateLinkService, mut own: Vec<NewCondition>, fields: Map<String, Value>) -> Report {
+    let current = cr
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    own.push(conditions::summary(current, &own, cr.metadata.generation));
+    Report {
+        conditions: own,
+        fields,
+    }
+}
+
+fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Done)]) -> Option<Problem> {
+    if let Some(problem) = &decision.problem {
+        return Some(problem.clone());
+    }
+    let waiting = |reason, text: &str| Some(Problem::new(reason, text));
+    let Some((step, done)) = steps.iter().find(|(step, _)| step.kind == Kind::Endpoint) else {
+        return waiting(Reason::Provisioning, "the Private Endpoint has not been looked at yet");
+    };
+    if let (Why::Needs(_), Done::Nothing) = (&step.why, done) {
+        return waiting(
+            Reason::WaitingForPrivateLinkService,
+            "the Private Link Service has no alias yet",
+        );
+    }
+    let failure = if matches!(step.why, Why::Error(_)) {
+        Reason::PrivateEndpointGetFailed
+    } else {
+        Reason::PrivateEndpointCreationFailed
+    };
+    if let Some(problem) = shortfall(step, done, failure) {
+        return Some(problem);
+    }
+    let Some(body) = step.settled() else {
+        return waiting(Reason::Provisioning, "the Private Endpoint is being provisioned");
+    };
+    match (approval(body), address(body)) {
+        (Approval::Approved, Some(_)) => None,
+        (Approval::Approved, None) => waiting(
+            Reason::WaitingForPrivateEndpoint,
+            "the Private Endpoint has no address yet",
+        ),
+        (state, _) => waiting(
+            Reason::PrivateEndpointConnectionNotApproved,
+            &format!(
+                "the connection is {}, not Approved; approve it on the Private Link Service or allow the subscription",
+                state.word()
+            ),
+        ),
+    }
+}
+
+fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem> {
+    let part = part_of(zones, step)?;
+    let failure = match (part, step.kind) {
+        (Part::Internal, Kind::Zone) => Reason::DNSZoneCreationFailed,
+        (Part::Internal, Kind::ZoneLink) => Reason::VNetLinkCreationFailed,
+        (Part::Internal, _) => Reason::ARecordCreationFailed,
+        (Part::BaseDomain, Kind::Zone) => Reason::BaseDomainDNSZoneCreationFailed,
+        (Part::BaseDomain, Kind::ZoneLink) => Reason::BaseDomainVNetLinkCreationFailed,
+        (Part::BaseDomain, _) => Reason::BaseDomainARecordCreationFailed,
+    };
+    if linked_to_other_zone(step) {
+        let text = format!(
+            "another zone named {} is linked to the virtual network",
+            step.id.parent()?.name()
+        );
+        return Some(Problem::new(Reason::VNetLinkedToOtherZone, text));
+    }
+    let problem = shortfall(step, done, failure)?;
+    let reason = if matches!(step.why, Why::Needs(_)) {
+        Reason::WaitingForPrivateEndpoint
+    } else {
+        problem.reason
+    };
+    Some(Problem { reason, ..problem })
+}
+
+/// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
+fn linked_to_other_zone(step: &Step) -> bool {
+    let invalid = |why: &Why| matches!(why, Why::Error(e) if e.class == Class::Invalid && e.code == "BadRequest");
+    step.kind == Kind::ZoneLink && invalid(&step.why)
+}
+
+/// What was seen and is ours. An address once known stays until another is known.
+fn fields(steps: &[(&Step, &Done)], zones: &[WantedZone], cluster: Option<&str>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (step, _) in steps {
+        match (step.kind, step.settled()) {
+            (Kind::Endpoint, Some(body)) => {
+                fields.insert("privateEndpointID".into(), json!(step.id.to_string()));
+                if let Some(address) = address(body).as_ref().map(IpAddr::to_string) {
+                    fields.insert("privateEndpointIP".into(), json!(address));
+                }
+            }
+            (Kind::Endpoint, None) if step.foreign() || step.why == Why::Absent => {
+                fields.insert("privateEndpointID".into(), Value::Null);
+            }
+            (Kind::Zone, Some(_)) => match part_of(zones, step) {
+                Some(Part::Internal) => {
+                    fields.insert("privateDNSZoneID".into(), json!(step.id.to_string()));
+                    fields.insert("dnsZoneName".into(), json!(cluster.map(names::internal_zone)));
+                }
+                Some(Part::BaseDomain) => {
+                    fields.insert("baseDomainDNSZoneID".into(), json!(step.id.to_string()));
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    fields
+}

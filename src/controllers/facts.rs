@@ -1,0 +1,83 @@
+//! What a pass knows of Azure, and what it still needs to know. Data only.
+//!
+//! A decision is run on the facts at hand; where one is missing it answers with a need, and is run again with it.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::azure::error::ArmError;
+use crate::azure::id::{ResourceId, SubscriptionId};
+use crate::azure::load_balancer::Frontend;
+use crate::azure::resource::{Kind, Seen};
+
+/// Something that a decision needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// One resource.
+    Look(Kind, ResourceId),
+    /// The internal frontends of a group's load balancers, or of the whole subscription's.
+    Frontends(SubscriptionId, Option<String>),
+    /// All resources of a kind inside a zone. For records: of all types.
+    Inside(Kind, ResourceId),
+}
+
+/// The needs of a decision that could not be made yet.
+pub type Needs = Vec<Need>;
+
+/// What is known.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Single resources.
+    pub looks: HashMap<ResourceId, Seen>,
+    /// Frontends by scope.
+    pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
+    /// Whether something is searched for that lists may not have shown yet.
+    pub searching: bool,
+    /// Contents of zones.
+    pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
+}
+
+impl Facts {
+    /// What was seen of a resource.
+    pub fn look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
+        self.looks.get(id).ok_or_else(|| vec![Need::Look(kind, id.clone())])
+    }
+
+    /// Says at once what of several resources has not been seen yet.
+    pub fn looks(&self, wanted: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
+        let missing = wanted.iter().filter(|(_, id)| !self.looks.contains_key(id));
+        let needs: Needs = missing.map(|(kind, id)| Need::Look(*kind, (*id).clone())).collect();
+        if needs.is_empty() { Ok(()) } else { Err(needs) }
+    }
+
+    /// The internal frontends in a scope.
+    pub fn frontends(
+        &self,
+        subscription: &SubscriptionId,
+        group: Option<&str>,
+    ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
+        let key = (subscription.clone(), group.map(str::to_owned));
+        self.frontends
+            .get(&key)
+            .ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
+    }
+
+    /// What is inside a zone.
+    pub fn inside(&self, kind: Kind, zone: &ResourceId) -> Result<&Result<Vec<Value>, ArmError>, Needs> {
+        let key = (kind, zone.clone());
+        self.inside.get(&key).ok_or_else(|| vec![Need::Inside(key.0, key.1)])
+    }
+}
+
+/// The results of several independent decisions, or what any of them still need, together.
+pub fn together<T>(results: impl IntoIterator<Item = Result<T, Needs>>) -> Result<Vec<T>, Needs> {
+    let (mut decided, mut needs) = (Vec::new(), Needs::new());
+    for result in results {
+        match result {
+            Ok(one) => decided.push(one),
+            Err(more) => needs.extend(more),
+        }
+    }
+    if needs.is_empty() { Ok(decided) } else { Err(needs) }
+}

@@ -1,0 +1,223 @@
+//! What every pass has in common: decide, record the intent, execute, report, release, and when to look again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, ResourceExt};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::decision::Decision;
+use super::facts::{Facts, Needs};
+use super::observe::until_decided;
+use super::report::{Report, conditions_patch, field_manager, fields_patch};
+use crate::api::AzurePrivateLinkService;
+use crate::api::markers::{CPO_INTENT, HO_INTENT};
+use crate::api::{Role, markers};
+use crate::azure::client::Pass;
+use crate::azure::execute;
+use crate::azure::plan::{Done, Plan};
+use crate::metrics::{KubeResource, KubeVerb};
+
+/// Every call but a watch ends after this long.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Rounds of one pass; each brings at least one resource to rest.
+const ROUNDS: usize = 16;
+
+/// Why a pass could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The API server refused or did not answer.
+    #[error("Kubernetes: {0}")]
+    Kube(#[from] kube::Error),
+    /// The API server did not answer in time.
+    #[error("Kubernetes: no answer in time")]
+    Timeout,
+}
+
+impl PassError {
+    /// Whether someone else changed the object first: nothing is wrong, the pass is run again.
+    pub fn conflict(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 409)
+    }
+}
+
+/// Bounds the time of one Kubernetes call.
+pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, PassError> {
+    tokio::time::timeout(PATIENCE, call)
+        .await
+        .map_err(|_| PassError::Timeout)?
+        .map_err(PassError::Kube)
+}
+
+/// What came of a decision.
+pub struct Outcome<X> {
+    /// The last decision.
+    pub decision: Decision,
+    /// What the controller decided besides.
+    pub extra: X,
+    /// What became of each step.
+    pub done: Vec<Done>,
+    /// The object as it was last written.
+    pub cr: AzurePrivateLinkService,
+}
+
+/// Decides and executes, again and again as long as something comes to rest at once.
+///
+/// Before the first write the intent is recorded; what would be written on the strength of memory is read first.
+pub async fn carry_out<X>(
+    cx: &Context,
+    pass: Pass,
+    mut cr: AzurePrivateLinkService,
+    mut facts: Facts,
+    mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
+) -> Result<Outcome<X>, PassError> {
+    let began = Instant::now();
+    let mut rounds = 0;
+    loop {
+        let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
+        let plan = Plan {
+            steps: decision.steps.clone(),
+        };
+        let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
+        if execute::doubt_remembered(&plan, &cx.memory, began) {
+            written.iter().for_each(|id| drop(facts.looks.remove(id)));
+            continue;
+        }
+        if !written.is_empty()
+            && let Some(intent) = &decision.intent
+        {
+            cr = record(cx, cr, intent).await?;
+        }
+        let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
+        rounds += 1;
+        let came_to_rest = plan
+            .steps
+            .iter()
+            .zip(&done)
+            .any(|(step, done)| step.writes() && *done == Done::Settled);
+        if !came_to_rest || rounds == ROUNDS {
+            return Ok(Outcome {
+                decision,
+                extra,
+                done,
+                cr,
+            });
+        }
+        written.iter().for_each(|id| drop(facts.looks.remove(id)));
+        facts.inside.clear();
+    }
+}
+
+fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
+    Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
+}
+
+/// The finalizer and the intent's annotation of a role.
+fn marks_of(role: Role) -> (&'static str, &'static str) {
+    match role {
+        Role::Ho => (markers::HO_FINALIZER, HO_INTENT),
+        Role::Cpo => (markers::CPO_FINALIZER, CPO_INTENT),
+    }
+}
+
+/// Writes finalizer and intent in one guarded patch, unless they stand.
+async fn record(cx: &Context, cr: AzurePrivateLinkService, intent: &str) -> Result<AzurePrivateLinkService, PassError> {
+    let (finalizer, annotation) = marks_of(cx.role);
+    let held = cr.finalizers().iter().any(|f| f == finalizer);
+    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
+        return Ok(cr);
+    }
+    let mut finalizers = cr.finalizers().to_vec();
+    if !held && cr.metadata.deletion_timestamp.is_none() {
+        finalizers.push(finalizer.to_owned());
+    }
+    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {annotation: intent}}});
+    patch_object(cx, &cr, &patch).await
+}
+
+/// Takes the role's finalizer and intent away, in one guarded patch.
+pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
+    let (finalizer, annotation) = marks_of(cx.role);
+    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
+    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {annotation: null}}});
+    let released = patch_object(cx, &cr, &patch).await?;
+    tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
+    Ok(released)
+}
+
+/// Whether the role's finalizer stands.
+pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
+    cr.finalizers().iter().any(|f| f == marks_of(cx.role).0)
+}
+
+async fn patch_object(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    patch: &serde_json::Value,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let params = PatchParams {
+        field_manager: Some(field_manager(cx.role)),
+        ..PatchParams::default()
+    };
+    let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
+    cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
+    Ok(patched)
+}
+
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+pub async fn write_status(
+    cx: &Context,
+    mut cr: AzurePrivateLinkService,
+    report: &Report,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let manager = Some(field_manager(cx.role));
+    if let Some(patch) = fields_patch(&cr, report) {
+        let params = PatchParams {
+            field_manager: manager.clone(),
+            ..PatchParams::default()
+        };
+        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
+        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+    }
+    if let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
+        let params = PatchParams {
+            field_manager: manager,
+            force: true,
+            ..PatchParams::default()
+        };
+        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
+        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+        log_conditions(&cr, report);
+    }
+    Ok(cr)
+}
+
+fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
+    for condition in &report.conditions {
+        tracing::info!(
+            namespace = cr.namespace(),
+            name = cr.name_any(),
+            condition = condition.kind.as_str(),
+            holds = condition.status.as_str(),
+            reason = condition.reason.as_str(),
+            message = condition.message,
+            "condition"
+        );
+    }
+}
+
+/// When the next pass is due: with the first resource that is to be looked at again, or when the decision says so.
+pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
+    let resources = cx.memory.next_look(decision.steps.iter().map(|step| &step.id));
+    let rest = resources.map(|due| due.saturating_duration_since(now));
+    [rest, decision.again, Some(cx.resync)]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(cx.resync)
+}

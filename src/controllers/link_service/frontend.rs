@@ -1,0 +1,141 @@
+//! Which frontend of which load balancer belongs to a custom resource. Pure.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::api::Reason;
+use crate::azure::load_balancer::Frontend;
+use crate::controllers::decision::Problem;
+use crate::names;
+
+/// How a frontend is proven to belong to the Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrontendMatch {
+    /// By its name, which Azure's cloud provider derives from the Service's UID, and by its address.
+    Name,
+    /// By its address alone, for other providers.
+    Address,
+}
+
+/// The Service of the same name as the custom resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceFacts {
+    /// `metadata.uid`
+    pub uid: String,
+    /// Whether the HostedControlPlane of the namespace owns it.
+    pub owned: bool,
+    /// The addresses in `status.loadBalancer.ingress`.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Soon enough after the load balancer got its address, seldom enough for a budget.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// The address that the frontend shall have, once the Service vouches for it.
+pub fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<IpAddr, Problem> {
+    let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
+    let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
+    let address = text
+        .parse()
+        .map_err(|_| Problem::new(Reason::InvalidSpec, "spec.loadBalancerIP is not an address"))?;
+    let service = service.ok_or_else(|| waiting("the Service does not exist"))?;
+    if !service.owned {
+        return Err(Problem::new(
+            Reason::NotOurs,
+            "the Service does not belong to the HostedControlPlane",
+        ));
+    }
+    if !service.addresses.contains(&address) {
+        return Err(waiting("the Service does not report spec.loadBalancerIP"));
+    }
+    Ok(address)
+}
+
+/// The one frontend that has the address and belongs to the Service.
+pub fn choose<'a>(
+    frontends: &'a [Frontend],
+    address: IpAddr,
+    service: &ServiceFacts,
+    rule: FrontendMatch,
+) -> Result<&'a Frontend, Problem> {
+    let name = names::load_balancer(&service.uid);
+    let derived = |found: &str| {
+        found
+            .strip_prefix(&name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    let fits = |f: &&Frontend| f.address == address && (rule == FrontendMatch::Address || derived(&f.name));
+    match frontends.iter().filter(fits).collect::<Vec<_>>().as_slice() {
+        [only] => Ok(only),
+        [] => Err(Problem::new(
+            Reason::WaitingForLoadBalancer,
+            "no load balancer frontend belongs to the Service",
+        )
+        .again(AGAIN)),
+        _ => Err(Problem::new(
+            Reason::AmbiguousLoadBalancer,
+            "several load balancer frontends have the address",
+        )
+        .again(AGAIN * 6)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::azure::id::ResourceId;
+
+    const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
+
+    fn frontend(name: &str, address: &str) -> Frontend {
+        let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        Frontend {
+            load_balancer: ResourceId::parse(&format!("{base}/loadBalancers/lb")).unwrap(),
+            id: format!("{base}/loadBalancers/lb/frontendIPConfigurations/{name}"),
+            name: name.to_owned(),
+            address: address.parse().unwrap(),
+            subnet: ResourceId::parse(&format!("{base}/virtualNetworks/v/subnets/s")).unwrap(),
+        }
+    }
+
+    fn service() -> ServiceFacts {
+        ServiceFacts {
+            uid: UID.into(),
+            owned: true,
+            addresses: vec!["10.0.0.4".parse().unwrap()],
+        }
+    }
+
+    #[rstest]
+    #[case::name_and_address(vec![frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", "10.0.0.4")], Ok(0))]
+    #[case::name_with_subnet(vec![frontend("x", "10.0.0.4"), frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1-lb-subnet", "10.0.0.4")], Ok(1))]
+    #[case::address_of_another_service(vec![frontend("aother", "10.0.0.4")], Err(Reason::WaitingForLoadBalancer))]
+    #[case::name_that_only_begins_alike(vec![frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1x", "10.0.0.4")], Err(Reason::WaitingForLoadBalancer))]
+    #[case::old_address(vec![frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", "10.0.0.5")], Err(Reason::WaitingForLoadBalancer))]
+    #[case::two_of_them(vec![frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", "10.0.0.4"), frontend("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1-b", "10.0.0.4")], Err(Reason::AmbiguousLoadBalancer))]
+    fn frontend_is_chosen_by_name_and_address(#[case] list: Vec<Frontend>, #[case] expected: Result<usize, Reason>) {
+        let chosen = choose(&list, "10.0.0.4".parse().unwrap(), &service(), FrontendMatch::Name);
+        assert_eq!(chosen.map_err(|p| p.reason), expected.map(|at| &list[at]));
+    }
+
+    #[test]
+    fn other_providers_are_matched_by_address() {
+        let list = [frontend("whatever", "10.0.0.4")];
+        assert!(choose(&list, "10.0.0.4".parse().unwrap(), &service(), FrontendMatch::Address).is_ok());
+    }
+
+    #[rstest]
+    #[case::no_address_yet(None, Some(service()), Reason::WaitingForLoadBalancer)]
+    #[case::no_service(Some("10.0.0.4"), None, Reason::WaitingForLoadBalancer)]
+    #[case::forged_service(Some("10.0.0.4"), Some(ServiceFacts { owned: false, ..service() }), Reason::NotOurs)]
+    #[case::forged_address(Some("10.0.0.9"), Some(service()), Reason::WaitingForLoadBalancer)]
+    fn address_needs_a_service_that_vouches(
+        #[case] spec: Option<&str>,
+        #[case] facts: Option<ServiceFacts>,
+        #[case] reason: Reason,
+    ) {
+        assert_eq!(wanted_address(spec, facts.as_ref()).map_err(|p| p.reason), Err(reason));
+    }
+}

@@ -1,0 +1,195 @@
+//! Where in a virtual network the NAT subnet goes. Pure.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use ipnet::Ipv4Net;
+use serde_json::Value;
+
+/// The length and pool that the operator wants for NAT subnets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NatSubnetRules {
+    /// 24 to 28.
+    pub prefix_length: u8,
+    /// Where to take prefixes from; the network's own address space if none is given.
+    pub pool: Option<Ipv4Net>,
+}
+
+/// How many of the candidates at the top of the space are taken in turn by different clusters.
+const SPREAD: u64 = 16;
+
+/// A free prefix in the virtual network, if there is one.
+///
+/// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same time,
+/// and `refused` prefixes are left out.
+pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Ipv4Net]) -> Option<Ipv4Net> {
+    let taken: Vec<Ipv4Net> = subnets(virtual_network)
+        .flat_map(prefixes_of_subnet)
+        .chain(refused.iter().copied())
+        .collect();
+    let free: Vec<Ipv4Net> = spaces(virtual_network, rules)
+        .into_iter()
+        .flat_map(|space| from_the_top(space, rules.prefix_length))
+        .filter(|candidate| !taken.iter().any(|used| overlaps(*used, *candidate)))
+        .take(usize::try_from(SPREAD).unwrap_or(usize::MAX))
+        .collect();
+    let mut hasher = DefaultHasher::new();
+    seed.hash(&mut hasher);
+    let turn = hasher.finish() % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
+    free.get(usize::try_from(turn).ok()?).copied()
+}
+
+/// The subnets in the body of a virtual network.
+fn subnets(virtual_network: &Value) -> impl Iterator<Item = &Value> {
+    virtual_network
+        .pointer("/properties/subnets")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+/// Both spellings of a subnet's prefixes; IPv6 is left alone.
+fn prefixes_of_subnet(subnet: &Value) -> Vec<Ipv4Net> {
+    let one = subnet.pointer("/properties/addressPrefix").into_iter();
+    let many = subnet
+        .pointer("/properties/addressPrefixes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    parse(one.chain(many))
+}
+
+/// The parts of the network's address space that may be used, highest first.
+fn spaces(virtual_network: &Value, rules: NatSubnetRules) -> Vec<Ipv4Net> {
+    let own = virtual_network
+        .pointer("/properties/addressSpace/addressPrefixes")
+        .and_then(Value::as_array);
+    let mut spaces = parse(own.into_iter().flatten());
+    if let Some(pool) = rules.pool {
+        let inside = |space: Ipv4Net| {
+            if space.contains(&pool) {
+                Some(pool)
+            } else {
+                pool.contains(&space).then_some(space)
+            }
+        };
+        spaces = spaces.into_iter().filter_map(inside).collect();
+    }
+    spaces.sort();
+    spaces.reverse();
+    spaces
+}
+
+fn parse<'a>(texts: impl Iterator<Item = &'a Value>) -> Vec<Ipv4Net> {
+    texts
+        .filter_map(Value::as_str)
+        .filter_map(|text| text.parse().ok())
+        .collect()
+}
+
+fn from_the_top(space: Ipv4Net, length: u8) -> impl Iterator<Item = Ipv4Net> {
+    let step = 1_u32.checked_shl(u32::from(32 - length.min(32))).unwrap_or(0);
+    let first = u32::from(space.network());
+    let fits = length >= space.prefix_len() && step > 0;
+    let last = u32::from(space.broadcast()) & !(step.wrapping_sub(1));
+    let mut next = fits.then_some(last);
+    std::iter::from_fn(move || {
+        let at = next.filter(|at| *at >= first)?;
+        next = at.checked_sub(step);
+        Ipv4Net::new(at.into(), length).ok()
+    })
+}
+
+fn overlaps(a: Ipv4Net, b: Ipv4Net) -> bool {
+    a.contains(&b) || b.contains(&a)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    const RULES: NatSubnetRules = NatSubnetRules {
+        prefix_length: 28,
+        pool: None,
+    };
+
+    fn network(space: &[&str], taken: &[&str]) -> Value {
+        let subnets: Vec<Value> = taken
+            .iter()
+            .map(|p| json!({"properties": {"addressPrefix": p}}))
+            .collect();
+        json!({"properties": {"addressSpace": {"addressPrefixes": space}, "subnets": subnets}})
+    }
+
+    #[test]
+    fn prefix_lies_in_the_space_of_the_network_whatever_that_is() {
+        for space in ["10.0.0.0/16", "192.168.4.0/22", "172.31.255.240/28"] {
+            let chosen = choose(&network(&[space], &[]), RULES, "infra", &[]).unwrap();
+            assert!(space.parse::<Ipv4Net>().unwrap().contains(&chosen), "{chosen}");
+        }
+    }
+
+    #[test]
+    fn prefix_is_taken_from_the_top_of_the_space() {
+        let chosen = choose(&network(&["10.0.0.0/16"], &["10.0.0.0/24"]), RULES, "infra", &[]).unwrap();
+        assert!(
+            "10.0.255.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen),
+            "{chosen}"
+        );
+    }
+
+    #[test]
+    fn full_network_has_no_room() {
+        assert_eq!(
+            choose(&network(&["10.0.0.0/24"], &["10.0.0.0/24"]), RULES, "infra", &[]),
+            None
+        );
+        assert_eq!(choose(&network(&["fd00::/48"], &[]), RULES, "infra", &[]), None);
+        assert_eq!(choose(&network(&["10.0.0.0/29"], &[]), RULES, "infra", &[]), None);
+    }
+
+    #[test]
+    fn plural_spelling_counts_as_taken() {
+        let mut full = network(&["10.0.0.0/28"], &[]);
+        full["properties"]["subnets"] = json!([{"properties": {"addressPrefixes": ["fd00::/64", "10.0.0.0/28"]}}]);
+        assert_eq!(choose(&full, RULES, "infra", &[]), None);
+    }
+
+    #[test]
+    fn pool_is_respected_and_a_foreign_pool_gives_nothing() {
+        let pool = |text: &str| NatSubnetRules {
+            pool: text.parse().ok(),
+            ..RULES
+        };
+        let chosen = choose(&network(&["10.0.0.0/16"], &[]), pool("10.0.7.0/24"), "infra", &[]).unwrap();
+        assert!("10.0.7.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen));
+        assert_eq!(
+            choose(&network(&["10.0.0.0/16"], &[]), pool("10.9.0.0/24"), "infra", &[]),
+            None
+        );
+    }
+
+    #[test]
+    fn refused_prefix_is_not_chosen_again() {
+        let network = network(&["10.0.0.0/24"], &[]);
+        let first = choose(&network, RULES, "infra", &[]).unwrap();
+        assert_ne!(choose(&network, RULES, "infra", &[first]), Some(first));
+    }
+
+    proptest! {
+        #[test]
+        fn chosen_prefix_overlaps_nothing(taken in proptest::collection::vec((0_u32..65_536, 24_u8..=30), 0..40), length in 24_u8..=28, seed in ".*") {
+            let prefixes: Vec<String> = taken.iter()
+                .map(|(at, len)| Ipv4Net::new((0x0a00_0000 + at).into(), *len).unwrap().trunc().to_string()).collect();
+            let refs: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+            let rules = NatSubnetRules { prefix_length: length, pool: None };
+            if let Some(chosen) = choose(&network(&["10.0.0.0/16"], &refs), rules, &seed, &[]) {
+                prop_assert!(prefixes.iter().all(|p| !overlaps(p.parse().unwrap(), chosen)));
+                prop_assert_eq!(chosen.prefix_len(), length);
+                prop_assert_eq!(chosen, chosen.trunc());
+            }
+        }
+    }
+}

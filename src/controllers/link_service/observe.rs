@@ -1,0 +1,123 @@
+//! Reads what Kubernetes knows around a custom resource on the management side.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, ResourceExt};
+
+use super::frontend::ServiceFacts;
+use super::plan::Surroundings;
+use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
+use crate::controllers::context::Context;
+use crate::controllers::decision::Problem;
+use crate::controllers::frame::{PassError, within};
+use crate::controllers::identity;
+
+/// The cluster, its pause, the Service and the siblings of a custom resource.
+pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let control_plane = control_plane(cx, cr, &namespace).await?;
+    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let (identity, paused) = match identity::cluster_ref(annotation) {
+        Err(problem) => (Err(problem), None),
+        Ok(cluster) => {
+            let hosted = hosted_cluster(cx, &cluster).await?;
+            let paused = hosted
+                .as_ref()
+                .and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now()));
+            (
+                identity::agree(&namespace, &cluster, hosted.as_ref(), control_plane.as_ref()),
+                paused,
+            )
+        }
+    };
+    let service = service(cx, cr, &namespace, control_plane.as_ref()).await?;
+    let sibling_stays = cr.metadata.deletion_timestamp.is_some() && sibling_stays(cx, cr, &namespace).await?;
+    Ok(Surroundings {
+        identity,
+        paused,
+        service,
+        sibling_stays,
+    })
+}
+
+async fn hosted_cluster(cx: &Context, cluster: &ClusterRef) -> Result<Option<HostedCluster>, PassError> {
+    let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
+    within(api.get_opt(&cluster.name)).await
+}
+
+/// The HostedControlPlane that owns the custom resource.
+async fn control_plane(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+) -> Result<Option<HostedControlPlane>, PassError> {
+    let Some(owner) = cr
+        .owner_references()
+        .iter()
+        .find(|owner| owner.kind == "HostedControlPlane")
+    else {
+        return Ok(None);
+    };
+    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), namespace);
+    Ok(within(api.get_opt(&owner.name))
+        .await?
+        .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
+}
+
+async fn service(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+    control_plane: Option<&HostedControlPlane>,
+) -> Result<Option<ServiceFacts>, PassError> {
+    let api: Api<Service> = Api::namespaced(cx.kube.clone(), namespace);
+    let Some(service) = within(api.get_opt(&cr.name_any())).await? else {
+        return Ok(None);
+    };
+    let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
+    let owned = owner.is_some_and(|uid| service.owner_references().iter().any(|reference| &reference.uid == uid));
+    let ingress = service
+        .status
+        .and_then(|s| s.load_balancer)
+        .and_then(|b| b.ingress)
+        .unwrap_or_default();
+    let addresses = ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect();
+    Ok(Some(ServiceFacts {
+        uid: service.metadata.uid.unwrap_or_default(),
+        owned,
+        addresses,
+    }))
+}
+
+/// Whether another custom resource of the same control plane stays, and with it what both use.
+async fn sibling_stays(cx: &Context, cr: &AzurePrivateLinkService, namespace: &str) -> Result<bool, PassError> {
+    let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
+    let others = within(api.list(&kube::api::ListParams::default())).await?;
+    let stays = |other: &AzurePrivateLinkService| {
+        other.metadata.uid != cr.metadata.uid
+            && (other.metadata.deletion_timestamp.is_none() || other.finalizers().iter().any(|f| f == HO_FINALIZER))
+    };
+    Ok(others.iter().any(stays))
+}
+
+/// What of the surroundings can wake a pass, as one text.
+pub(super) fn fingerprint(around: &Surroundings) -> String {
+    let problem = |p: &Problem| (p.reason.as_str(), p.message.clone());
+    let identity = around
+        .identity
+        .as_ref()
+        .map(|i| (&i.name, &i.cluster_id, &i.infra_id))
+        .map_err(problem);
+    let service = around
+        .service
+        .as_ref()
+        .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
+    format!(
+        "{identity:?} {:?} {service:?} {}",
+        around.paused.is_some(),
+        around.sibling_stays
+    )
+}

@@ -1,0 +1,407 @@
+//! What the HO role does for a custom resource: the NAT subnet, then the Private Link Service; away in reverse. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::frontend::{self, FrontendMatch, ServiceFacts};
+use super::nat_subnet::{self, NatSubnetRules};
+use crate::api::markers::{ALLOW_REPLACE, CPO_FINALIZER, CPO_INTENT, HO_INTENT};
+use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
+use crate::azure::link_service::{LinkService, connections};
+use crate::azure::load_balancer::Frontend;
+use crate::azure::plan::{Step, Verb, Why, away, toward};
+use crate::azure::resource::{Kind, Progress, Resource, Seen, progress};
+use crate::azure::subnet::{NatSubnet, takes_link_services, used_by_others};
+use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::identity::Identity;
+use crate::controllers::intent::{self, HoIntent};
+use crate::names;
+
+/// What the operator decided for all clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where Private Link Services are made.
+    pub subscription: SubscriptionId,
+    /// The group in it.
+    pub resource_group: String,
+    /// How NAT subnets are chosen.
+    pub nat: NatSubnetRules,
+    /// How frontends are recognised.
+    pub frontend_match: FrontendMatch,
+}
+
+/// What Kubernetes says about the custom resource's surroundings.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The cluster, if HostedCluster and HostedControlPlane agree on it.
+    pub identity: Result<Identity, Problem>,
+    /// Why the cluster is not to be touched now.
+    pub paused: Option<Problem>,
+    /// The Service of the same name.
+    pub service: Option<ServiceFacts>,
+    /// Whether another custom resource of the same cluster stays.
+    pub sibling_stays: bool,
+}
+
+/// While the other role's finalizer stands, deletion waits for it this long.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What was found of the load balancer; kept for the status.
+pub type Found = Result<Frontend, Problem>;
+
+/// What to do for a custom resource that stays, and the frontend it uses.
+pub fn build(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+    refused: &[Ipv4Net],
+) -> Result<(Decision, Found), Needs> {
+    let identity = match &around.identity {
+        Ok(identity) => identity,
+        Err(problem) => return Ok((Decision::stuck(problem.clone()), Err(problem.clone()))),
+    };
+    if let Some(problem) = &around.paused {
+        return Ok((Decision::paused(problem.clone()), Err(problem.clone())));
+    }
+    let found = find_frontend(cr, around, facts, settings)?;
+    let decision = match &found {
+        Ok(frontend) => with_frontend(cr, identity, frontend, facts, settings, refused)?,
+        Err(problem) => Decision::stuck(problem.clone()),
+    };
+    Ok((decision, found))
+}
+
+fn find_frontend(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Found, Needs> {
+    let address = match frontend::wanted_address(cr.spec.load_balancer_ip.as_deref(), around.service.as_ref()) {
+        Ok(address) => address,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let Some(service) = &around.service else {
+        return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
+    };
+    let mut last = None;
+    for group in [Some(settings.resource_group.as_str()), None] {
+        let chosen = match facts.frontends(&settings.subscription, group)? {
+            Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
+            Err(error) => {
+                Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
+            }
+        };
+        match chosen {
+            Err(problem) if problem.reason == Reason::WaitingForLoadBalancer => last = Some(problem),
+            decided => return Ok(decided),
+        }
+    }
+    Ok(Err(
+        last.unwrap_or_else(|| Problem::new(Reason::WaitingForLoadBalancer, ""))
+    ))
+}
+
+fn with_frontend(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    frontend: &Frontend,
+    facts: &Facts,
+    settings: &Settings,
+    refused: &[Ipv4Net],
+) -> Result<Decision, Needs> {
+    let (subnet, made) = match nat_subnet_of(cr, identity, frontend) {
+        Ok(subnet) => subnet,
+        Err(problem) => return Ok(Decision::stuck(problem)),
+    };
+    let want = match wanted(cr, identity, frontend, &subnet, settings) {
+        Ok(want) => want,
+        Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
+    };
+    let mut decision = Decision::default();
+    let ready = if made {
+        let step = match bring_subnet(&subnet, identity, facts, settings, refused)? {
+            Ok(step) => step,
+            Err(problem) => return Ok(Decision::stuck(problem)),
+        };
+        let ready = step.settled().is_some();
+        decision.steps.push(step);
+        ready
+    } else {
+        match check_given(&subnet, facts)? {
+            None => true,
+            Some(problem) => return Ok(Decision::stuck(problem)),
+        }
+    };
+    decision.intent = Some(intent::write(&HoIntent {
+        cluster: identity.name.clone(),
+        cluster_id: identity.cluster_id.clone(),
+        infra_id: identity.infra_id.clone(),
+        link_service: want.id.to_string(),
+        frontend: want.frontend.clone(),
+        nat_subnet: made.then(|| subnet.to_string()),
+    }));
+    if ready {
+        bring_link_service(cr, &want, facts, &mut decision)?;
+    } else {
+        decision
+            .steps
+            .push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
+    }
+    Ok(decision)
+}
+
+/// The NAT subnet, and whether it is this role that makes it.
+fn nat_subnet_of(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    frontend: &Frontend,
+) -> Result<(ResourceId, bool), Problem> {
+    let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
+    let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
+    match &cr.spec.nat_subnet_id {
+        None => Ok((
+            network
+                .child(Kind::Subnet, &names::nat_subnet(&identity.infra_id))
+                .map_err(invalid)?,
+            true,
+        )),
+        Some(text) => {
+            let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
+            let inside = given.parent().as_ref() == Some(&network);
+            let outside = || {
+                Problem::new(
+                    Reason::InvalidSpec,
+                    "natSubnetID is not in the load balancer's virtual network",
+                )
+            };
+            inside.then_some((given, false)).ok_or_else(outside)
+        }
+    }
+}
+
+fn wanted(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    frontend: &Frontend,
+    subnet: &ResourceId,
+    settings: &Settings,
+) -> Result<LinkService, IdError> {
+    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
+    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?
+        .subscription()
+        .clone();
+    let more = cr
+        .spec
+        .additional_allowed_subscriptions
+        .iter()
+        .flatten()
+        .map(|text| SubscriptionId::parse(text));
+    let subscriptions: BTreeSet<SubscriptionId> = std::iter::once(Ok(guest)).chain(more).collect::<Result<_, _>>()?;
+    Ok(LinkService {
+        id: names::in_group(
+            Kind::LinkService,
+            &settings.subscription,
+            &settings.resource_group,
+            &name,
+        )?,
+        location: location(&cr.spec.location),
+        marks: names::link_service_marks(&identity.name, &identity.cluster_id),
+        frontend: frontend.id.clone(),
+        nat_subnet: subnet.clone(),
+        subscriptions,
+    })
+}
+
+fn bring_subnet(
+    id: &ResourceId,
+    identity: &Identity,
+    facts: &Facts,
+    settings: &Settings,
+    refused: &[Ipv4Net],
+) -> Result<Result<Step, Problem>, Needs> {
+    let failed = |text: String| Problem::new(Reason::NATSubnetCreationFailed, text);
+    let seen = facts.look(Kind::Subnet, id)?;
+    let mut want = NatSubnet {
+        id: id.clone(),
+        prefix: None,
+    };
+    if *seen == Seen::Absent {
+        let Some(network) = id.parent() else {
+            return Ok(Err(failed(IdError::Form.to_string())));
+        };
+        want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
+            Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
+            Seen::ReadFailed(error) => {
+                let problem = failed(format!("virtual_network {}: {error}", network.name()));
+                return Ok(Err(problem.again(error.delay(1))));
+            }
+            _ => {
+                return Ok(Err(
+                    failed("the virtual network does not exist".to_owned()).again(PATIENCE)
+                ));
+            }
+        };
+        if want.prefix.is_none() {
+            return Ok(Err(failed(
+                "the virtual network has no room for a NAT subnet".to_owned(),
+            )
+            .again(PATIENCE)));
+        }
+    }
+    Ok(Ok(toward(&want, seen)))
+}
+
+/// What is wrong with a NAT subnet that was given. It is never written.
+fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
+    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(PATIENCE));
+    Ok(match facts.look(Kind::Subnet, id)? {
+        Seen::Found(body) if takes_link_services(body) => None,
+        Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
+        Seen::ReadFailed(error) | Seen::WriteFailed(error) => {
+            let text = format!("subnet {}: {error}", id.name());
+            Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(error.delay(1)))
+        }
+        Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
+    })
+}
+
+/// Steps for the service. One that must be replaced is replaced only if somebody will connect the guest to the new one.
+fn bring_link_service(
+    cr: &AzurePrivateLinkService,
+    want: &LinkService,
+    facts: &Facts,
+    decision: &mut Decision,
+) -> Result<(), Needs> {
+    let seen = facts.look(Kind::LinkService, &want.id)?;
+    let mut step = toward(want, seen);
+    if step.verb == Verb::Delete {
+        let served = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);
+        if !served {
+            let text = format!(
+                "the Private Link Service has to be replaced ({}); set the annotation {ALLOW_REPLACE}",
+                step.why
+            );
+            decision.problem = Some(Problem::new(Reason::ReplacementBlocked, text));
+            (step.verb, step.why) = (Verb::Wait, Why::Needs("permission to be replaced"));
+        } else if disconnect(seen, decision) {
+            (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
+        }
+    }
+    decision.steps.push(step);
+    Ok(())
+}
+
+/// Adds steps that delete the connections of a service; says whether there are any.
+fn disconnect(seen: &Seen, decision: &mut Decision) -> bool {
+    let found = seen.found().map(connections).unwrap_or_default();
+    for connection in &found {
+        let present = Seen::Found(serde_json::Value::Null);
+        decision.steps.push(away(connection, &present));
+    }
+    !found.is_empty()
+}
+
+/// What to do for a custom resource that goes. All steps are gone when nothing is left.
+pub fn teardown(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Decision, Needs> {
+    if let Some(wait) = other_role_at_work(cr, now) {
+        let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
+        return Ok(Decision::stuck(problem.again(wait)));
+    }
+    let mut decision = Decision::default();
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let Some(want) = leaving(cr, around, recorded.as_ref(), settings) else {
+        return Ok(decision);
+    };
+    let seen = facts.look(Kind::LinkService, &want.id)?;
+    let mut step = away(&want, seen);
+    if step.foreign() {
+        decision.notes.push(format!(
+            "Private Link Service {} is not ours: left alone",
+            want.id.name()
+        ));
+        (step.verb, step.found) = (Verb::Keep, None);
+    } else if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
+        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
+    }
+    let gone = step.gone();
+    decision.steps.push(step);
+    let subnet = recorded.and_then(|r| r.nat_subnet).filter(|_| !around.sibling_stays);
+    if let Some(id) = subnet.and_then(|text| ResourceId::parse_as(Kind::Subnet, &text).ok()) {
+        let step = if gone {
+            remove_subnet(&id, facts, &mut decision)?
+        } else {
+            Step::needs(Kind::Subnet, id, "the Private Link Service to go")
+        };
+        decision.steps.push(step);
+    }
+    Ok(decision)
+}
+
+fn other_role_at_work(cr: &AzurePrivateLinkService, now: Timestamp) -> Option<Duration> {
+    let since = cr.metadata.deletion_timestamp.as_ref()?.0;
+    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
+    PATIENCE.checked_sub(waited).filter(|_| stands)
+}
+
+/// The service as far as it must be known to be deleted; none if nothing was ever made.
+fn leaving(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    recorded: Option<&HoIntent>,
+    settings: &Settings,
+) -> Option<LinkService> {
+    let identity = around.identity.as_ref().ok();
+    let cluster_id = recorded.map(|r| &r.cluster_id).or(identity.map(|i| &i.cluster_id))?;
+    let cluster = recorded.map(|r| &r.cluster).or(identity.map(|i| &i.name))?;
+    let name = names::link_service(&cr.name_any(), cluster_id);
+    let id = names::in_group(
+        Kind::LinkService,
+        &settings.subscription,
+        &settings.resource_group,
+        &name,
+    )
+    .ok()?;
+    Some(LinkService {
+        nat_subnet: id.clone(),
+        id,
+        location: location(&cr.spec.location),
+        marks: names::link_service_marks(cluster, cluster_id),
+        frontend: recorded.map(|r| r.frontend.clone()).unwrap_or_default(),
+        subscriptions: BTreeSet::new(),
+    })
+}
+
+/// Our NAT subnet goes, unless others came to use it.
+fn remove_subnet(id: &ResourceId, facts: &Facts, decision: &mut Decision) -> Result<Step, Needs> {
+    let want = NatSubnet {
+        id: id.clone(),
+        prefix: None,
+    };
+    let seen = facts.look(Kind::Subnet, id)?;
+    let mut step = away(&want, seen);
+    let settled = seen.found().filter(|body| progress(body) == Progress::Settled);
+    if step.verb == Verb::Delete
+        && let Some(used) = settled.and_then(used_by_others)
+    {
+        decision
+            .notes
+            .push(format!("NAT subnet {} is left: it has {used}", want.id().name()));
+        (step.verb, step.found) = (Verb::Keep, None);
+    }
+    Ok(step)
+}

@@ -1,0 +1,86 @@
+//! What the HO role reports: its two conditions and its status fields, also after a failure. Pure.
+
+use serde_json::{Map, Value, json};
+
+use super::plan::Found;
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
+use crate::azure::link_service::alias;
+use crate::azure::plan::{Done, Why};
+use crate::azure::resource::Kind;
+use crate::conditions::NewCondition;
+use crate::controllers::decision::{Decision, Problem, shortfall};
+use crate::controllers::report::{Report, fails};
+
+/// The report of a pass that brings the service about.
+pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, done: &[Done]) -> Report {
+    let generation = cr.metadata.generation;
+    let balancer = match found {
+        Ok(_) => NewCondition::holds(
+            ConditionType::AzureInternalLoadBalancerAvailable,
+            "Internal Load Balancer found",
+            generation,
+        ),
+        Err(problem) => fails(ConditionType::AzureInternalLoadBalancerAvailable, problem, generation),
+    };
+    let mut fields = Map::new();
+    if let Ok(frontend) = found {
+        fields.insert(
+            "internalLoadBalancerID".into(),
+            json!(frontend.load_balancer.to_string()),
+        );
+    }
+    let service = decision.step(Kind::LinkService).map(|(_, step)| step);
+    if let Some(body) = service.and_then(|step| step.settled()) {
+        fields.insert("privateLinkServiceID".into(), json!(service.map(|s| s.id.to_string())));
+        fields.insert("privateLinkServiceAlias".into(), json!(alias(body)));
+    } else if service.is_some_and(|step| matches!(step.why, Why::Absent | Why::Replace(_) | Why::NotOurs)) {
+        fields.insert("privateLinkServiceID".into(), Value::Null);
+        fields.insert("privateLinkServiceAlias".into(), Value::Null);
+    }
+    let created = match obstacle(decision, done) {
+        None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => NewCondition::holds(
+            ConditionType::AzurePLSCreated,
+            "Azure Private Link Service is ready",
+            generation,
+        ),
+        None => {
+            let waiting = Problem::new(Reason::Provisioning, "the Private Link Service is being provisioned");
+            fails(ConditionType::AzurePLSCreated, &waiting, generation)
+        }
+        Some(problem) => fails(ConditionType::AzurePLSCreated, &problem, generation),
+    };
+    Report {
+        conditions: vec![balancer, created],
+        fields,
+    }
+}
+
+/// The report of a pass that takes the service away.
+pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &[Done]) -> Report {
+    let generation = cr.metadata.generation;
+    let problem = obstacle(decision, done).unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+    let condition = |kind| fails(kind, &problem, generation);
+    Report {
+        conditions: vec![
+            condition(ConditionType::AzureInternalLoadBalancerAvailable),
+            condition(ConditionType::AzurePLSCreated),
+        ],
+        fields: Map::new(),
+    }
+}
+
+/// The first thing that is not as it shall be.
+fn obstacle(decision: &Decision, done: &[Done]) -> Option<Problem> {
+    let of_step = || {
+        decision.steps.iter().zip(done).find_map(|(step, done)| {
+            let failure = match (step.kind, &step.why) {
+                (_, Why::Unwanted) => Reason::DeletionFailed,
+                (Kind::Subnet, _) => Reason::NATSubnetCreationFailed,
+                (_, Why::Differs(_) | Why::Replace(_)) => Reason::PLSUpdateFailed,
+                _ => Reason::PLSCreationFailed,
+            };
+            shortfall(step, done, failure)
+        })
+    };
+    decision.problem.clone().or_else(of_step)
+}

@@ -1,0 +1,69 @@
+//! Finds out what a decision needs to know of Azure. Reads only.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+
+use super::context::Context;
+use super::facts::{Facts, Need, Needs};
+use crate::azure::client::Pass;
+use crate::azure::look::Looker;
+use crate::azure::resource::Kind;
+
+/// A list that is searched for something that must have appeared just now may be this old.
+const JUST_NOW: Duration = Duration::from_secs(5);
+
+/// Runs `decide` until it needs nothing more.
+pub async fn until_decided<T>(
+    cx: &Context,
+    pass: Pass,
+    facts: &mut Facts,
+    decide: &mut impl FnMut(&Facts) -> Result<T, Needs>,
+) -> T {
+    loop {
+        match decide(facts) {
+            Ok(decided) => return decided,
+            Err(needs) => satisfy(cx, pass, facts, needs).await,
+        }
+    }
+}
+
+async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
+    let looker = Looker {
+        client: &cx.arm,
+        memory: &cx.memory,
+        pass,
+    };
+    let looks = needs.iter().filter_map(|need| match need {
+        Need::Look(kind, id) => Some((*kind, id.clone())),
+        _ => None,
+    });
+    let seen = join_all(looks.map(|(kind, id)| async move { (id.clone(), looker.look(kind, &id).await) })).await;
+    facts.looks.extend(seen);
+    for need in needs {
+        match need {
+            Need::Look(..) => {}
+            Need::Frontends(subscription, group) => {
+                // A list that shows the wanted frontend may be as old as any other look; one that does not is read again.
+                let age = if facts.searching { JUST_NOW } else { cx.resync * 4 / 5 };
+                let found = cx
+                    .inventory
+                    .frontends(&cx.arm, pass, &subscription, group.as_deref(), age)
+                    .await;
+                facts.frontends.insert((subscription, group), found);
+            }
+            Need::Inside(kind, zone) => {
+                let part = if kind == Kind::Record {
+                    "ALL"
+                } else {
+                    "virtualNetworkLinks"
+                };
+                let found = cx
+                    .arm
+                    .list(pass, kind, zone.subscription(), &format!("{zone}/{part}"))
+                    .await;
+                facts.inside.insert((kind, zone), found);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! What a pass reports on the custom resource: conditions and plain status fields. Data, and the pure rules of writing them.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Map, Value, json};
+
+use crate::api::{AzurePrivateLinkService, ConditionType, Role};
+use crate::conditions::{self, NewCondition};
+use crate::controllers::decision::Problem;
+
+/// Conditions and plain fields as they shall be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// All conditions of the role.
+    pub conditions: Vec<NewCondition>,
+    /// `status` fields; null removes one.
+    pub fields: Map<String, Value>,
+}
+
+/// A condition that does not hold because of a problem.
+pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) -> NewCondition {
+    NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
+}
+
+/// The name of the manager that owns a role's conditions.
+pub fn field_manager(role: Role) -> String {
+    format!("hyperlink-{role}")
+}
+
+/// The merge patch for the plain fields that differ, if any do.
+pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
+    let current = serde_json::to_value(&cr.status).unwrap_or_default();
+    let differs = |(name, want): &(&String, &Value)| current.get(name.as_str()).unwrap_or(&Value::Null) != *want;
+    let fields: Map<String, Value> = report
+        .fields
+        .iter()
+        .filter(differs)
+        .map(|(name, want)| (name.clone(), want.clone()))
+        .collect();
+    (!fields.is_empty())
+        .then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
+}
+
+/// The server-side apply of the role's conditions, if more than time differs.
+pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Timestamp) -> Option<Value> {
+    let current: &[Condition] = cr
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let own = conditions::merge(current, report.conditions.clone(), now);
+    if own.is_empty() || conditions::stands(current, &own) {
+        return None;
+    }
+    Some(json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1",
+        "kind": "AzurePrivateLinkService",
+        "metadata": {"name": cr.metadata.name, "namespace": cr.metadata.namespace, "resourceVersion": cr.metadata.resource_version},
+        "status": {"conditions": own},
+    }))
+}
+
+/// The parts of a custom resource whose change is worth a pass of `role`, as one text.
+///
+/// The other role's conditions count only for the role that summarises them.
+pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role) -> String {
+    let status = cr.status.clone().unwrap_or_default();
+    let heeded = |c: &&Condition| match role {
+        Role::Ho => ConditionType::owned_by(Role::Ho).any(|own| own.as_str() == c.type_),
+        Role::Cpo => true,
+    };
+    let conditions: Vec<Value> = status
+        .conditions
+        .iter()
+        .filter(heeded)
+        .map(|c| json!([c.type_, c.status, c.reason, c.message]))
+        .collect();
+    let meta = &cr.metadata;
+    let guest = (role == Role::Cpo).then(|| {
+        json!([
+            status.private_endpoint_id,
+            status.private_endpoint_ip,
+            status.private_dns_zone_id,
+            status.dns_zone_name
+        ])
+    });
+    json!([
+        meta.uid,
+        meta.generation,
+        meta.deletion_timestamp.is_some(),
+        meta.finalizers,
+        meta.annotations,
+        status.internal_load_balancer_id,
+        status.private_link_service_id,
+        status.private_link_service_alias,
+        guest,
+        conditions,
+    ])
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Reason;
+
+    fn cr(status: Value) -> AzurePrivateLinkService {
+        serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+            "metadata": {"name": "private-router", "namespace": "n", "resourceVersion": "7", "uid": "u", "generation": 1},
+            "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "eastus", "guestSubnetID": "x", "guestVNetID": "y"},
+            "status": status}))
+        .unwrap()
+    }
+
+    fn report() -> Report {
+        let condition = NewCondition::fails(ConditionType::AzurePLSCreated, Reason::Provisioning, "wait", Some(1));
+        let fields = Map::from_iter([
+            ("privateLinkServiceID".to_owned(), json!("id")),
+            ("privateLinkServiceAlias".to_owned(), Value::Null),
+        ]);
+        Report {
+            conditions: vec![condition],
+            fields,
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_when_only_time_differs() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let first = cr(json!({"dnsZoneName": "a.b"}));
+        assert_eq!(
+            fields_patch(&first, &report()).unwrap()["status"],
+            json!({"privateLinkServiceID": "id"})
+        );
+        let applied = conditions_patch(&first, &report(), now).unwrap();
+        let second = cr(json!({"privateLinkServiceID": "id", "conditions": applied["status"]["conditions"]}));
+        assert_eq!(fields_patch(&second, &report()), None);
+        assert_eq!(
+            conditions_patch(&second, &report(), "2027-01-01T00:00:00Z".parse().unwrap()),
+            None
+        );
+    }
+
+    #[test]
+    fn patches_are_guarded_by_the_version_that_was_read() {
+        let now = Timestamp::UNIX_EPOCH;
+        let cr = cr(json!({"dnsZoneName": "a.b"}));
+        assert_eq!(
+            fields_patch(&cr, &report()).unwrap()["metadata"]["resourceVersion"],
+            "7"
+        );
+        assert_eq!(
+            conditions_patch(&cr, &report(), now).unwrap()["metadata"]["resourceVersion"],
+            "7"
+        );
+    }
+
+    #[test]
+    fn the_alias_wakes_both_and_the_endpoint_only_its_own_role() {
+        let (before, alias, endpoint) = (
+            cr(json!({"dnsZoneName": "a.b"})),
+            cr(json!({"dnsZoneName": "a.b", "privateLinkServiceAlias": "x"})),
+            cr(json!({"dnsZoneName": "a.b", "privateEndpointIP": "10.0.0.1"})),
+        );
+        assert_ne!(fingerprint(&before, Role::Cpo), fingerprint(&alias, Role::Cpo));
+        assert_ne!(fingerprint(&before, Role::Cpo), fingerprint(&endpoint, Role::Cpo));
+        assert_eq!(fingerprint(&before, Role::Ho), fingerprint(&endpoint, Role::Ho));
+    }
+}

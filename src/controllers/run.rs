@@ -1,0 +1,226 @@
+//! Runs passes over custom resources: watches, paces, counts, survives panics.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::context::Context;
+use super::decision::Decision;
+use super::frame::{PassError, within};
+use super::pace::Pacer;
+use super::report::fingerprint;
+use crate::api::AzurePrivateLinkService;
+use crate::azure::client::Pass;
+use crate::azure::plan::Done;
+use crate::metrics::{Controller as Label, PassResult};
+
+/// How a pass has ended.
+pub struct Ended {
+    /// The object as last written.
+    pub cr: AzurePrivateLinkService,
+    /// When the next pass is due.
+    pub wait: Duration,
+    /// For the counters.
+    pub result: PassResult,
+    /// Whether nothing more is to be done for the object.
+    pub released: bool,
+}
+
+impl Ended {
+    /// All is as wanted.
+    pub fn settled(cr: AzurePrivateLinkService, wait: Duration) -> Self {
+        Self {
+            cr,
+            wait,
+            result: PassResult::Settled,
+            released: false,
+        }
+    }
+
+    /// Something is under way or waited for.
+    pub fn waiting(cr: AzurePrivateLinkService, wait: Duration) -> Self {
+        Self {
+            cr,
+            wait,
+            result: PassResult::Waiting,
+            released: false,
+        }
+    }
+
+    /// Not as wanted yet, for what the decision and its outcome say.
+    pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, done: &[Done]) -> Self {
+        let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
+        let refused =
+            decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.foreign());
+        let result = match (failed, refused) {
+            (true, _) => PassResult::Failed,
+            (_, true) => PassResult::Refused,
+            _ => PassResult::Waiting,
+        };
+        Self {
+            cr,
+            wait,
+            result,
+            released: false,
+        }
+    }
+
+    /// The finalizer is gone.
+    pub fn released(cr: AzurePrivateLinkService) -> Self {
+        Self {
+            cr,
+            wait: Duration::ZERO,
+            result: PassResult::Settled,
+            released: true,
+        }
+    }
+}
+
+/// One role's way of bringing a custom resource about.
+pub trait Reconciler: Send + Sync + 'static {
+    /// What Kubernetes says around the object.
+    type Around: Send;
+
+    /// Reads the surroundings; the text stands for all of them whose change is worth a pass.
+    fn around(
+        &self,
+        cx: &Context,
+        cr: &AzurePrivateLinkService,
+    ) -> impl Future<Output = Result<(Self::Around, String), PassError>> + Send;
+
+    /// One pass.
+    fn pass(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: AzurePrivateLinkService,
+        around: Self::Around,
+    ) -> impl Future<Output = Result<Ended, PassError>> + Send;
+}
+
+/// A reconciler with what it works with.
+pub struct Runner<R> {
+    /// The role's way.
+    pub reconciler: R,
+    /// What it works with.
+    pub cx: Arc<Context>,
+    /// For the counters.
+    pub label: Label,
+    /// Keeps passes from coming too early.
+    pub pacer: Pacer,
+}
+
+impl<R: Reconciler> Runner<R> {
+    /// With a fresh pace.
+    pub fn new(reconciler: R, cx: Arc<Context>, label: Label) -> Self {
+        Self {
+            reconciler,
+            cx,
+            label,
+            pacer: Pacer::default(),
+        }
+    }
+
+    async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, PassError> {
+        let pass = Pass::begin();
+        let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
+        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %pass.correlation);
+        let guarded = AssertUnwindSafe(self.guarded(&namespace, &name, pass))
+            .catch_unwind()
+            .instrument(span);
+        match guarded.await {
+            Ok(action) => Ok(action),
+            Err(_) => {
+                self.cx.metrics.pass(self.label).end(PassResult::Panicked);
+                tracing::error!(namespace, name, "a pass panicked");
+                let wait = self.pacer.failed(&cached.uid().unwrap_or_default(), "", Instant::now());
+                Ok(Action::requeue(wait.max(Duration::from_secs(10))))
+            }
+        }
+    }
+
+    /// One pass, unless it comes too early; an error becomes a delay.
+    async fn guarded(&self, namespace: &str, name: &str, pass: Pass) -> Action {
+        let mut uid = String::new();
+        let mut seen = String::new();
+        match self.paced(namespace, name, pass, &mut uid, &mut seen).await {
+            Ok(action) => action,
+            Err(error) if error.conflict() => {
+                tracing::debug!("someone else changed the object first");
+                Action::requeue(Duration::from_millis(200))
+            }
+            Err(error) => {
+                let wait = self.pacer.failed(&uid, &seen, Instant::now());
+                tracing::warn!(%error, again_in_s = wait.as_secs(), "pass failed");
+                Action::requeue(wait)
+            }
+        }
+    }
+
+    async fn paced(
+        &self,
+        namespace: &str,
+        name: &str,
+        pass: Pass,
+        uid: &mut String,
+        seen: &mut String,
+    ) -> Result<Action, PassError> {
+        // The cache may lag behind our own last write.
+        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
+        let Some(cr) = within(api.get_opt(name)).await? else {
+            return Ok(Action::await_change());
+        };
+        *uid = cr.uid().unwrap_or_default();
+        let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
+        let whole = |cr: &AzurePrivateLinkService| format!("{} {surroundings}", fingerprint(cr, self.cx.role));
+        *seen = whole(&cr);
+        if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
+            return Ok(Action::requeue(rest));
+        }
+        let counted = self.cx.metrics.pass(self.label);
+        let ended = self.reconciler.pass(&self.cx, pass, cr, around).await;
+        counted.end(ended.as_ref().map_or(PassResult::Failed, |ended| ended.result));
+        let ended = ended?;
+        if ended.released {
+            self.pacer.forget(uid);
+            return Ok(Action::await_change());
+        }
+        self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
+        Ok(Action::requeue(ended.wait))
+    }
+}
+
+/// Runs a prepared controller until `stop`; running passes end first.
+pub async fn run<R: Reconciler>(
+    controller: kube::runtime::Controller<AzurePrivateLinkService>,
+    runner: Arc<Runner<R>>,
+    concurrency: u16,
+    stop: CancellationToken,
+) {
+    let config = kube::runtime::controller::Config::default().concurrency(concurrency);
+    let passes = controller
+        .with_config(config)
+        .graceful_shutdown_on(stop.cancelled_owned())
+        .run(
+            |cr, runner| Runner::reconcile(runner, cr),
+            |_, error, _| {
+                tracing::error!(%error, "pass failed");
+                Action::requeue(Duration::from_secs(10))
+            },
+            runner,
+        );
+    passes
+        .for_each(async |result| {
+            if let Err(error) = result {
+                tracing::debug!(%error, "queue");
+            }
+        })
+        .await;
+}

@@ -1,0 +1,145 @@
+//! What each controller watches, and which object an event is for.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Service;
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::{Action, Config};
+use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::run::{Reconciler, Runner};
+use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::observer::{self, Observer};
+
+/// How the controllers of a role run.
+#[derive(Clone)]
+pub struct Scope {
+    /// The only namespace to serve; none means all.
+    pub namespace: Option<String>,
+    /// Passes at once.
+    pub concurrency: u16,
+    /// Running passes end, nothing new begins.
+    pub stop: CancellationToken,
+}
+
+impl Scope {
+    fn api<K>(&self, client: kube::Client) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(client, namespace),
+            None => Api::all(client),
+        }
+    }
+}
+
+/// Small pages keep the first list from being held in memory twice.
+fn pages() -> watcher::Config {
+    watcher::Config::default().page_size(50)
+}
+
+/// A store of the objects in scope, without what nobody reads, and the events that fill it.
+fn watched<K>(api: Api<K>) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (reader, writer) = store();
+    let events = watcher(api, pages())
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear());
+    (reader, reflector(writer, events).touched_objects())
+}
+
+/// The custom resources and the HostedClusters that they name, for the HO role.
+pub async fn link_services<R: Reconciler>(
+    runner: Arc<Runner<R>>,
+    scope: Scope,
+    synced: impl FnOnce(Store<AzurePrivateLinkService>),
+) {
+    let client = runner.cx.kube.clone();
+    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()));
+    let known = reader.clone();
+    // HostedClusters live in other namespaces than their control planes.
+    let controller = Controller::for_stream(events, reader.clone()).watches(
+        Api::<HostedCluster>::all(client),
+        pages(),
+        move |cluster| {
+            let name = format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
+            references(&known, move |cr| {
+                cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name)
+            })
+        },
+    );
+    synced(reader);
+    super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+}
+
+/// The custom resources and the control planes that own them, for the CPO role.
+pub async fn endpoints<R: Reconciler>(
+    runner: Arc<Runner<R>>,
+    scope: Scope,
+    synced: impl FnOnce(Store<AzurePrivateLinkService>),
+) {
+    let client = runner.cx.kube.clone();
+    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()));
+    let known = reader.clone();
+    let controller = Controller::for_stream(events, reader.clone()).watches(
+        scope.api::<HostedControlPlane>(client),
+        pages(),
+        move |control_plane| {
+            let namespace = control_plane.namespace();
+            references(&known, move |cr| cr.namespace() == namespace)
+        },
+    );
+    synced(reader);
+    super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+}
+
+/// The control planes with their router Services and custom resources, for the CPO role.
+pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
+    let client = observer.cx.kube.clone();
+    let (reader, events) = watched(scope.api::<HostedControlPlane>(client.clone()));
+    let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
+    let passes = Controller::for_stream(events, reader)
+        .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
+        .with_config(Config::default().concurrency(scope.concurrency))
+        .graceful_shutdown_on(scope.stop.cancelled_owned())
+        .run(
+            observer::reconcile,
+            |_, _, _| Action::requeue(Duration::from_secs(10)),
+            observer,
+        );
+    passes.for_each(async |_| {}).await;
+}
+
+/// The control plane that owns an object.
+fn owner<K: ResourceExt>(object: &K) -> Option<ObjectRef<HostedControlPlane>> {
+    let owner = object
+        .owner_references()
+        .iter()
+        .find(|owner| owner.kind == "HostedControlPlane")?;
+    Some(ObjectRef::new(&owner.name).within(&object.namespace()?))
+}
+
+fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    known
+        .state()
+        .iter()
+        .filter(|object| fits(object))
+        .map(|object| ObjectRef::from_obj(object.as_ref()))
+        .collect()
+}
