@@ -13,3 +13,6 @@ pub mod pace;
 pub mod report;
 pub mod run;
 pub mod watch;
+
+#[cfg(test)]
+mod samples;
