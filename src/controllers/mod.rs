@@ -14,3 +14,6 @@ pub mod report;
 pub mod run;
 pub mod turns;
 pub mod watch;
+
+#[cfg(test)]
+mod samples;
