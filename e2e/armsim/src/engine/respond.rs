@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -257,4 +257,19 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 /// A body for a refusal that no type made.
 pub(crate) fn error_body(code: &str, message: &str) -> Value {
     json!({ "error": { "code": code, "message": message } })
+}
+
+/// Where the caller reached ARM: `https://host`.
+pub(crate) fn base(request: &Request<Bytes>) -> String {
+    let uri = request.uri();
+    let host = uri.authority().map(|host| host.as_str().to_owned());
+    let host = host.or_else(|| {
+        request
+            .headers()
+            .get(http::header::HOST)
+            .and_then(|host| host.to_str().ok())
+            .map(str::to_owned)
+    });
+    let host = host.unwrap_or_else(|| "management.azure.com".to_owned());
+    format!("{}://{host}", uri.scheme_str().unwrap_or("https"))
 }

@@ -254,31 +254,7 @@ fn normalise(
         .get(id)
         .map(|known| known.body["properties"].clone())
         .unwrap_or_default();
-    let old_names: Vec<String> = items(&known["ipConfigurations"])
-        .iter()
-        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
-        .collect();
-    let mut addresses = Vec::new();
-    let mut taken = Vec::new();
-    for configuration in &wanted.configurations {
-        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
-            continue;
-        }
-        let subnet = cx.find(&configuration.subnet)?;
-        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
-        taken.push(address);
-        let method = if configuration.address.is_some() {
-            "Static"
-        } else {
-            "Dynamic"
-        };
-        addresses.push(IpConfiguration {
-            name: configuration.name.clone(),
-            subnet: configuration.subnet.clone(),
-            address,
-            method,
-        });
-    }
+    let addresses = new_addresses(cx, &known, wanted)?;
     let mut body = write::tracked(location, given);
     let from = &given["properties"];
     let mut make = |old: &Value, new: &dyn Fn(String) -> Value| {
@@ -336,4 +312,38 @@ pub(crate) fn frontend_of(
 /// Whether the service can be connected to now.
 pub(crate) fn is_provisioned(service: &Resource) -> bool {
     service.state == ProvisioningState::Succeeded
+}
+
+/// The addresses of the NAT configurations that were not there before.
+fn new_addresses(
+    cx: &Context<'_>,
+    known: &Value,
+    wanted: &rules::Wanted,
+) -> Result<Vec<IpConfiguration>, ArmError> {
+    let old_names: Vec<String> = items(&known["ipConfigurations"])
+        .iter()
+        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
+        .collect();
+    let mut addresses = Vec::new();
+    let mut taken = Vec::new();
+    for configuration in &wanted.configurations {
+        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
+            continue;
+        }
+        let subnet = cx.find(&configuration.subnet)?;
+        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
+        taken.push(address);
+        let method = if configuration.address.is_some() {
+            "Static"
+        } else {
+            "Dynamic"
+        };
+        addresses.push(IpConfiguration {
+            name: configuration.name.clone(),
+            subnet: configuration.subnet.clone(),
+            address,
+            method,
+        });
+    }
+    Ok(addresses)
 }
