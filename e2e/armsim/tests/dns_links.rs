@@ -15,13 +15,23 @@ fn a_new_link_is_accepted_and_completed_when_its_operation_has_ended() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     let accepted = sim.put(&link("example.com", "My-Link"), link_to(&vnet("vnet1")));
-    assert_eq!((accepted.status, &accepted.body, accepted.header("retry-after")), (202, &json!({}), Some("30")));
+    assert_eq!(
+        (
+            accepted.status,
+            &accepted.body,
+            accepted.header("retry-after")
+        ),
+        (202, &json!({}), Some("30"))
+    );
     assert_eq!(sim.get(&link("example.com", "my-link")).status, 404);
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     let shown = sim.get(&link("example.com", "MY-link"));
     let etag = shown.body["etag"].as_str().unwrap().to_owned();
     assert_eq!(shown.header("etag"), Some(etag.as_str()));
-    assert!(etag.starts_with('"') && etag.ends_with("0000\"") && etag.len() == 38, "{etag}");
+    assert!(
+        etag.starts_with('"') && etag.ends_with("0000\"") && etag.len() == 38,
+        "{etag}"
+    );
     assert_eq!(
         shown.body,
         json!({
@@ -38,7 +48,10 @@ fn a_new_link_is_accepted_and_completed_when_its_operation_has_ended() {
             },
         })
     );
-    assert_eq!(sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"], 1);
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]
@@ -50,11 +63,20 @@ fn an_update_is_in_progress_until_it_has_ended() {
     body["tags"] = json!({"a": "b"});
     let accepted = sim.put(&link("example.com", "l"), body);
     let during = sim.get(&link("example.com", "l")).body;
-    assert_eq!(during["properties"]["virtualNetworkLinkState"], "InProgress");
+    assert_eq!(
+        during["properties"]["virtualNetworkLinkState"],
+        "InProgress"
+    );
     assert_eq!(during.get("tags"), None);
     sim.end(&accepted);
     let after = sim.get(&link("example.com", "l")).body;
-    assert_eq!((&after["properties"]["virtualNetworkLinkState"], &after["tags"]), (&json!("Completed"), &json!({"a": "b"})));
+    assert_eq!(
+        (
+            &after["properties"]["virtualNetworkLinkState"],
+            &after["tags"]
+        ),
+        (&json!("Completed"), &json!({"a": "b"}))
+    );
 }
 
 #[test]
@@ -64,33 +86,65 @@ fn a_link_can_stay_in_progress_after_its_operation() {
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     sim.link("example.com", "l", "vnet1");
-    assert_eq!(sim.get(&link("example.com", "l")).body["properties"]["virtualNetworkLinkState"], "InProgress");
+    assert_eq!(
+        sim.get(&link("example.com", "l")).body["properties"]["virtualNetworkLinkState"],
+        "InProgress"
+    );
     sim.wait(20);
-    assert_eq!(sim.get(&link("example.com", "l")).body["properties"]["virtualNetworkLinkState"], "Completed");
+    assert_eq!(
+        sim.get(&link("example.com", "l")).body["properties"]["virtualNetworkLinkState"],
+        "Completed"
+    );
 }
 
 #[test]
 fn equal_names_on_one_vnet_are_refused_by_the_operation_and_nested_names_are_not() {
     let mut seed = seed();
     let other = "/subscriptions/s1/resourceGroups/other";
-    seed["resources"].as_array_mut().unwrap().push(json!({"id": other, "location": "westus2"}));
+    seed["resources"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": other, "location": "westus2"}));
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     sim.make_zone("apps.example.com");
     let twin = format!("{other}/providers/Microsoft.Network/privateDnsZones/example.com");
     sim.put_and_end(&twin, json!({"location": "global"}));
     assert_eq!(sim.link("example.com", "l", "vnet1")["status"], "Succeeded");
-    assert_eq!(sim.link("apps.example.com", "l", "vnet1")["status"], "Succeeded");
+    assert_eq!(
+        sim.link("apps.example.com", "l", "vnet1")["status"],
+        "Succeeded"
+    );
     let overlap = json!({"status": "Failed", "error": {
         "code": "BadRequest",
         "message": "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual \
                     network with 'example.com' and 'example.com' zones.",
     }});
-    assert_eq!(sim.put_and_end(&format!("{twin}/virtualNetworkLinks/l"), link_to(&vnet("VNET1"))), overlap);
-    assert_eq!(sim.get(&format!("{twin}/virtualNetworkLinks/l")).status, 404);
-    assert_eq!(sim.link("example.com", "second", "vnet1"), overlap, "a second link of the same zone");
-    assert_eq!(sim.link("example.com", "second", "vnet2")["status"], "Succeeded");
-    assert_eq!(sim.link("example.com", "l", "vnet1")["status"], "Succeeded", "the same link again");
+    assert_eq!(
+        sim.put_and_end(
+            &format!("{twin}/virtualNetworkLinks/l"),
+            link_to(&vnet("VNET1"))
+        ),
+        overlap
+    );
+    assert_eq!(
+        sim.get(&format!("{twin}/virtualNetworkLinks/l")).status,
+        404
+    );
+    assert_eq!(
+        sim.link("example.com", "second", "vnet1"),
+        overlap,
+        "a second link of the same zone"
+    );
+    assert_eq!(
+        sim.link("example.com", "second", "vnet2")["status"],
+        "Succeeded"
+    );
+    assert_eq!(
+        sim.link("example.com", "l", "vnet1")["status"],
+        "Succeeded",
+        "the same link again"
+    );
 }
 
 #[test]
@@ -100,16 +154,28 @@ fn a_vnet_registers_in_one_zone_only() {
     registering["properties"]["registrationEnabled"] = json!(true);
     sim.make_zone("a.com");
     sim.make_zone("b.com");
-    assert_eq!(sim.put_and_end(&link("a.com", "l"), registering.clone())["status"], "Succeeded");
-    assert_eq!(sim.get(&zone("a.com")).body["properties"]["numberOfVirtualNetworkLinksWithRegistration"], 1);
-    assert_eq!(sim.put_and_end(&link("b.com", "l"), registering)["error"]["code"], "Conflict");
+    assert_eq!(
+        sim.put_and_end(&link("a.com", "l"), registering.clone())["status"],
+        "Succeeded"
+    );
+    assert_eq!(
+        sim.get(&zone("a.com")).body["properties"]["numberOfVirtualNetworkLinksWithRegistration"],
+        1
+    );
+    assert_eq!(
+        sim.put_and_end(&link("b.com", "l"), registering)["error"]["code"],
+        "Conflict"
+    );
 }
 
 #[test]
 fn what_a_link_refers_to_must_be_there() {
     let mut sim = Sim::new();
     let orphan = sim.put(&link("example.com", "l"), link_to(&vnet("vnet1")));
-    assert_eq!((orphan.status, orphan.code()), (404, "ParentResourceNotFound"));
+    assert_eq!(
+        (orphan.status, orphan.code()),
+        (404, "ParentResourceNotFound")
+    );
     assert_eq!(
         orphan.body["error"]["message"],
         "Can not perform requested operation on nested resource. Parent resource 'example.com' not found."
@@ -118,8 +184,14 @@ fn what_a_link_refers_to_must_be_there() {
     assert_eq!(sim.link("example.com", "l", "missing")["status"], "Failed");
     assert_eq!(sim.get(&link("example.com", "l")).status, 404);
     for id in [json!("vnet1"), json!(zone("example.com")), Value::Null] {
-        let refused = sim.put(&link("example.com", "l"), json!({"location": "global", "properties": {"virtualNetwork": {"id": id}}}));
-        assert_eq!((refused.status, refused.code()), (400, "LinkedInvalidPropertyId"));
+        let refused = sim.put(
+            &link("example.com", "l"),
+            json!({"location": "global", "properties": {"virtualNetwork": {"id": id}}}),
+        );
+        assert_eq!(
+            (refused.status, refused.code()),
+            (400, "LinkedInvalidPropertyId")
+        );
     }
 }
 
@@ -133,9 +205,15 @@ fn a_link_needs_the_right_to_join_its_vnet() {
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     let refused = sim.put(&link("example.com", "l"), link_to(&vnet("vnet1")));
-    assert_eq!((refused.status, refused.code()), (403, "LinkedAuthorizationFailed"));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (403, "LinkedAuthorizationFailed")
+    );
     let message = refused.body["error"]["message"].as_str().unwrap();
-    assert!(message.contains("Microsoft.Network/virtualNetworks/join/action"), "{message}");
+    assert!(
+        message.contains("Microsoft.Network/virtualNetworks/join/action"),
+        "{message}"
+    );
     assert_eq!(sim.link("example.com", "l", "vnet2")["status"], "Succeeded");
 }
 
@@ -153,13 +231,29 @@ fn failed_preconditions_are_reported_by_the_operation() {
         ("PATCH", ("if-match", "\"other\""), modified),
         ("DELETE", ("if-match", "\"other\""), modified),
     ] {
-        let body = if method == "DELETE" { Value::Null } else { link_to(&vnet("vnet1")) };
+        let body = if method == "DELETE" {
+            Value::Null
+        } else {
+            link_to(&vnet("vnet1"))
+        };
         let accepted = sim.call(method, &link("example.com", "l"), body, &[header]);
-        assert_eq!(sim.end(&accepted)["error"], json!({"code": "PreconditionFailed", "message": message}));
+        assert_eq!(
+            sim.end(&accepted)["error"],
+            json!({"code": "PreconditionFailed", "message": message})
+        );
         assert_eq!(sim.get(&link("example.com", "l")).body, before);
     }
-    let accepted = sim.call("DELETE", &link("example.com", "l"), Value::Null, &[("if-match", "")]);
-    assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}), "an empty If-Match asks for nothing");
+    let accepted = sim.call(
+        "DELETE",
+        &link("example.com", "l"),
+        Value::Null,
+        &[("if-match", "")],
+    );
+    assert_eq!(
+        sim.end(&accepted),
+        json!({"status": "Succeeded"}),
+        "an empty If-Match asks for nothing"
+    );
     assert_eq!(sim.get(&link("example.com", "l")).status, 404);
 }
 
@@ -168,10 +262,21 @@ fn a_patch_keeps_what_it_does_not_name() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     sim.link("example.com", "l", "vnet1");
-    let accepted = sim.call("PATCH", &link("example.com", "l"), json!({"properties": {"registrationEnabled": true}}), &[]);
+    let accepted = sim.call(
+        "PATCH",
+        &link("example.com", "l"),
+        json!({"properties": {"registrationEnabled": true}}),
+        &[],
+    );
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     let shown = sim.get(&link("example.com", "l")).body["properties"].clone();
-    assert_eq!((&shown["registrationEnabled"], &shown["virtualNetwork"]["id"]), (&json!(true), &json!(vnet("vnet1"))));
+    assert_eq!(
+        (
+            &shown["registrationEnabled"],
+            &shown["virtualNetwork"]["id"]
+        ),
+        (&json!(true), &json!(vnet("vnet1")))
+    );
     let moved = sim.link("example.com", "l", "vnet2");
     assert_eq!(moved["status"], "Failed", "a link's VNet cannot be changed");
 }
@@ -182,11 +287,17 @@ fn only_private_link_zones_have_a_resolution_policy() {
     sim.make_zone("example.com");
     sim.make_zone("x.privatelink.westus2.azmk8s.io");
     sim.link("x.privatelink.westus2.azmk8s.io", "l", "vnet1");
-    assert_eq!(sim.get(&link("x.privatelink.westus2.azmk8s.io", "l")).body["properties"]["resolutionPolicy"], "Default");
+    assert_eq!(
+        sim.get(&link("x.privatelink.westus2.azmk8s.io", "l")).body["properties"]["resolutionPolicy"],
+        "Default"
+    );
     let mut body = link_to(&vnet("vnet1"));
     body["properties"]["resolutionPolicy"] = json!("NxDomainRedirect");
     assert_eq!(sim.put(&link("example.com", "l"), body.clone()).status, 400);
-    assert_eq!(sim.put_and_end(&link("x.privatelink.westus2.azmk8s.io", "l"), body)["status"], "Succeeded");
+    assert_eq!(
+        sim.put_and_end(&link("x.privatelink.westus2.azmk8s.io", "l"), body)["status"],
+        "Succeeded"
+    );
 }
 
 #[test]
@@ -200,7 +311,7 @@ fn deleting_what_is_not_there_is_204_without_its_zone_too() {
 #[test]
 fn a_deleted_link_can_be_shown_for_a_while() {
     let mut seed = seed();
-    seed["switches"] = json!({"link_delete_lag_s": 20});
+    seed["switches"] = json!({"link_delete_lag_s": 60});
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     sim.make_zone("other.com");
@@ -210,14 +321,49 @@ fn a_deleted_link_can_be_shown_for_a_while() {
         let accepted = sim.delete(&link("example.com", name));
         sim.end(&accepted);
     }
-    assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "still shown");
-    assert_eq!(sim.delete(&link("example.com", "l2")).status, 204, "but gone");
-    sim.link("example.com", "l2", "vnet2");
-    sim.wait(20);
+    assert_eq!(
+        sim.get(&link("example.com", "l2")).status,
+        200,
+        "still shown"
+    );
+    assert_eq!(
+        sim.delete(&link("example.com", "l2")).status,
+        204,
+        "but gone"
+    );
+    assert_eq!(
+        sim.link("example.com", "l2", "vnet2")["status"],
+        "Succeeded"
+    );
+    sim.wait(60);
     assert_eq!(sim.get(&link("example.com", "l1")).status, 404);
-    assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "made again meanwhile");
+    assert_eq!(
+        sim.get(&link("example.com", "l2")).status,
+        200,
+        "made again meanwhile"
+    );
     let now = sim.now;
     assert_eq!(sim.world.resources(now, &link("example.com", "")).len(), 1);
+}
+
+#[test]
+fn a_link_that_is_only_still_shown_is_in_nobodys_way() {
+    let mut seed = seed();
+    seed["switches"] = json!({"link_delete_lag_s": 600});
+    let mut sim = Sim::with(seed);
+    sim.make_zone("example.com");
+    sim.link("example.com", "l1", "vnet1");
+    let accepted = sim.delete(&link("example.com", "l1"));
+    sim.end(&accepted);
+    assert_eq!(
+        sim.link("example.com", "other", "vnet1")["status"],
+        "Succeeded"
+    );
+    assert_eq!(sim.get(&link("example.com", "l1")).status, 200);
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]
@@ -226,8 +372,14 @@ fn the_quota_of_links_holds() {
     seed["subscriptions"][0]["quotas"] = json!({"links_per_zone": 1});
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
-    assert_eq!(sim.get(&zone("example.com")).body["properties"]["maxNumberOfVirtualNetworkLinks"], 1);
-    assert_eq!(sim.link("example.com", "l1", "vnet1")["status"], "Succeeded");
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["maxNumberOfVirtualNetworkLinks"],
+        1
+    );
+    assert_eq!(
+        sim.link("example.com", "l1", "vnet1")["status"],
+        "Succeeded"
+    );
     assert_eq!(sim.link("example.com", "l2", "vnet2")["status"], "Failed");
 }
 
@@ -244,7 +396,10 @@ fn of_two_writes_that_overlap_the_later_one_remains() {
         new["tags"] = json!({"round": format!("{round}-new")});
         let old = sim.put(&link("example.com", "l"), old);
         let new = sim.put(&link("example.com", "l"), new);
-        assert_eq!((&sim.end(&new)["status"], &sim.end(&old)["status"]), (&json!("Succeeded"), &json!("Succeeded")));
+        assert_eq!(
+            (&sim.end(&new)["status"], &sim.end(&old)["status"]),
+            (&json!("Succeeded"), &json!("Succeeded"))
+        );
         let shown = sim.get(&link("example.com", "l")).body;
         assert_eq!(shown["tags"]["round"], format!("{round}-new"));
         assert_eq!(shown["properties"]["provisioningState"], "Succeeded");

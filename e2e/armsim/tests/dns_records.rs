@@ -22,8 +22,13 @@ fn a_record_set_is_created_replaced_and_deleted_at_once() {
     let mut sim = with_zone();
     let created = sim.put(&set("a", "API"), json!({"properties": {"ttl": 300, "metadata": {"owner": "x"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]}}));
     let etag = created.body["etag"].as_str().unwrap().to_owned();
-    assert_eq!((created.status, created.header("etag")), (201, Some(etag.as_str())));
-    assert!(created.header("azure-asyncoperation").is_none() && created.header("location").is_none());
+    assert_eq!(
+        (created.status, created.header("etag")),
+        (201, Some(etag.as_str()))
+    );
+    assert!(
+        created.header("azure-asyncoperation").is_none() && created.header("location").is_none()
+    );
     assert_eq!(created.header("x-aspnet-version"), Some("4.0.30319"));
     assert_eq!(
         created.body,
@@ -44,7 +49,11 @@ fn a_record_set_is_created_replaced_and_deleted_at_once() {
     let replaced = sim.put(&set("A", "api"), a(&["10.0.0.6"]));
     assert_eq!(replaced.status, 200);
     assert_ne!(replaced.body["etag"], etag);
-    assert_eq!(replaced.body["properties"].get("metadata"), None, "a PUT drops what it omits");
+    assert_eq!(
+        replaced.body["properties"].get("metadata"),
+        None,
+        "a PUT drops what it omits"
+    );
     assert_eq!(sim.get(&set("A", "api")).body, replaced.body);
     let deleted = sim.delete(&set("A", "api"));
     assert_eq!((deleted.status, deleted.body), (200, Value::Null));
@@ -52,24 +61,40 @@ fn a_record_set_is_created_replaced_and_deleted_at_once() {
     let missing = sim.get(&set("A", "api"));
     assert_eq!(missing.status, 404);
     let message = "The resource record 'api' does not exist in resource group 'rg-guest' of subscription 's1'.";
-    assert_eq!(missing.body, json!({"code": "NotFound", "message": message}));
+    assert_eq!(
+        missing.body,
+        json!({"code": "NotFound", "message": message})
+    );
 }
 
 #[test]
 fn a_set_may_be_empty_and_may_stand_at_the_apex_or_for_all_names() {
     let mut sim = with_zone();
     let created = sim.put(&set("A", "empty"), json!({"properties": {"ttl": 1}}));
-    assert_eq!((created.status, &created.body["properties"]["aRecords"]), (201, &json!([])));
+    assert_eq!(
+        (created.status, &created.body["properties"]["aRecords"]),
+        (201, &json!([]))
+    );
     let apex = sim.put(&set("A", "%40"), a(&["10.0.0.5"]));
-    assert_eq!((apex.status, &apex.body["properties"]["fqdn"]), (201, &json!("example.com.")));
+    assert_eq!(
+        (apex.status, &apex.body["properties"]["fqdn"]),
+        (201, &json!("example.com."))
+    );
     let apps = sim.put(&set("A", "*.apps"), a(&["10.0.0.5"]));
-    assert_eq!((apps.status, &apps.body["properties"]["fqdn"]), (201, &json!("*.apps.example.com.")));
+    assert_eq!(
+        (apps.status, &apps.body["properties"]["fqdn"]),
+        (201, &json!("*.apps.example.com."))
+    );
 }
 
 #[test]
 fn the_zone_is_enough_and_a_missing_one_is_named() {
     let mut sim = Sim::new();
-    for got in [sim.put(&set("A", "api"), a(&["10.0.0.5"])), sim.get(&set("A", "api")), sim.delete(&set("A", "api"))] {
+    for got in [
+        sim.put(&set("A", "api"), a(&["10.0.0.5"])),
+        sim.get(&set("A", "api")),
+        sim.delete(&set("A", "api")),
+    ] {
         assert_eq!((got.status, got.code()), (404, "ParentResourceNotFound"));
         assert_eq!(got.header("x-ms-failure-cause"), Some("gateway"));
     }
@@ -88,28 +113,70 @@ fn failed_preconditions_are_unwrapped_412s() {
         ("PATCH", ("if-match", "other"), &modified),
         ("DELETE", ("if-match", "other"), &modified),
     ] {
-        let sent = if method == "DELETE" { Value::Null } else { a(&["10.0.0.9"]) };
+        let sent = if method == "DELETE" {
+            Value::Null
+        } else {
+            a(&["10.0.0.9"])
+        };
         let refused = sim.call(method, &set("A", "api"), sent, &[header]);
         assert_eq!((refused.status, &refused.body), (412, body), "{method}");
         assert_eq!(sim.get(&set("A", "api")).body, before);
     }
     let etag = before["etag"].as_str().unwrap().to_owned();
-    assert_eq!(sim.call("PUT", &set("A", "api"), a(&["10.0.0.9"]), &[("if-match", &etag)]).status, 200);
-    assert_eq!(sim.call("PUT", &set("A", "new"), a(&["10.0.0.9"]), &[("if-none-match", "*")]).status, 201);
-    assert_eq!(sim.call("PUT", &set("A", "newer"), a(&[]), &[("if-match", &etag)]).status, 412);
+    assert_eq!(
+        sim.call(
+            "PUT",
+            &set("A", "api"),
+            a(&["10.0.0.9"]),
+            &[("if-match", &etag)]
+        )
+        .status,
+        200
+    );
+    assert_eq!(
+        sim.call(
+            "PUT",
+            &set("A", "new"),
+            a(&["10.0.0.9"]),
+            &[("if-none-match", "*")]
+        )
+        .status,
+        201
+    );
+    assert_eq!(
+        sim.call("PUT", &set("A", "newer"), a(&[]), &[("if-match", &etag)])
+            .status,
+        412
+    );
 }
 
 #[test]
 fn a_patch_changes_the_metadata_and_keeps_the_records() {
     let mut sim = with_zone();
-    assert_eq!(sim.call("PATCH", &set("A", "api"), json!({}), &[]).status, 404);
+    assert_eq!(
+        sim.call("PATCH", &set("A", "api"), json!({}), &[]).status,
+        404
+    );
     sim.put(&set("A", "api"), a(&["10.0.0.5"]));
-    let patched = sim.call("PATCH", &set("A", "api"), json!({"properties": {"metadata": {"k": "v"}}}), &[]);
+    let patched = sim.call(
+        "PATCH",
+        &set("A", "api"),
+        json!({"properties": {"metadata": {"k": "v"}}}),
+        &[],
+    );
     assert_eq!(patched.status, 200);
     let properties = &patched.body["properties"];
     assert_eq!(
-        (&properties["metadata"], &properties["ttl"], &properties["aRecords"]),
-        (&json!({"k": "v"}), &json!(300), &json!([{"ipv4Address": "10.0.0.5"}]))
+        (
+            &properties["metadata"],
+            &properties["ttl"],
+            &properties["aRecords"]
+        ),
+        (
+            &json!({"k": "v"}),
+            &json!(300),
+            &json!([{"ipv4Address": "10.0.0.5"}])
+        )
     );
 }
 
@@ -124,9 +191,16 @@ fn every_type_keeps_its_records(#[case] kind: &str, #[case] records: Value) {
     let mut sim = with_zone();
     let mut properties = records.clone();
     properties["ttl"] = json!(60);
-    assert_eq!(sim.put(&set(kind, "name"), json!({"properties": properties})).status, 201);
+    assert_eq!(
+        sim.put(&set(kind, "name"), json!({"properties": properties}))
+            .status,
+        201
+    );
     let shown = sim.get(&set(kind, "name")).body;
-    assert_eq!(shown["type"], format!("Microsoft.Network/privateDnsZones/{kind}"));
+    assert_eq!(
+        shown["type"],
+        format!("Microsoft.Network/privateDnsZones/{kind}")
+    );
     for (name, value) in records.as_object().unwrap() {
         assert_eq!(&shown["properties"][name], value);
     }
@@ -143,12 +217,22 @@ fn the_soa_comes_and_goes_with_the_zone() {
             "minimumTtl": 10, "refreshTime": 3600, "retryTime": 300, "serialNumber": 1,
         })
     );
-    let changed = sim.put(&set("SOA", "@"), json!({"properties": {"ttl": 60, "soaRecord": {"minimumTtl": 30, "host": "mine"}}}));
+    let changed = sim.put(
+        &set("SOA", "@"),
+        json!({"properties": {"ttl": 60, "soaRecord": {"minimumTtl": 30, "host": "mine"}}}),
+    );
     assert_eq!(changed.status, 200);
     assert_eq!(changed.body["properties"]["soaRecord"]["minimumTtl"], 30);
-    assert_eq!(changed.body["properties"]["soaRecord"]["host"], "azureprivatedns.net");
+    assert_eq!(
+        changed.body["properties"]["soaRecord"]["host"],
+        "azureprivatedns.net"
+    );
     assert_eq!(sim.delete(&set("SOA", "@")).status, 400);
-    assert_eq!(sim.put(&set("SOA", "other"), json!({"properties": {"ttl": 60}})).status, 400);
+    assert_eq!(
+        sim.put(&set("SOA", "other"), json!({"properties": {"ttl": 60}}))
+            .status,
+        400
+    );
 }
 
 #[test]
@@ -157,7 +241,10 @@ fn a_cname_stands_alone() {
     let cname = json!({"properties": {"ttl": 60, "cnameRecord": {"cname": "example.org"}}});
     sim.put(&set("A", "x"), a(&["10.0.0.5"]));
     let refused = sim.put(&set("CNAME", "X"), cname.clone());
-    assert_eq!((refused.status, refused.body["code"].as_str()), (409, Some("Conflict")));
+    assert_eq!(
+        (refused.status, refused.body["code"].as_str()),
+        (409, Some("Conflict"))
+    );
     assert_eq!(sim.put(&set("CNAME", "y"), cname.clone()).status, 201);
     assert_eq!(sim.put(&set("A", "y"), a(&["10.0.0.5"])).status, 409);
     assert_eq!(sim.put(&set("CNAME", "y"), cname).status, 200);
@@ -168,12 +255,27 @@ fn a_cname_stands_alone() {
 #[case("A", "x", json!({"aRecords": []}))]
 #[case("A", "x", json!({"ttl": 1, "aRecords": [{"ipv4Address": "10.0.0"}]}))]
 #[case("CNAME", "@", json!({"ttl": 1, "cnameRecord": {"cname": "a.b"}}))]
-fn a_bad_record_set_is_an_unwrapped_400_and_changes_nothing(#[case] kind: &str, #[case] name: &str, #[case] properties: Value) {
+fn a_bad_record_set_is_an_unwrapped_400_and_changes_nothing(
+    #[case] kind: &str,
+    #[case] name: &str,
+    #[case] properties: Value,
+) {
     let mut sim = with_zone();
     let refused = sim.put(&set(kind, name), json!({"properties": properties}));
-    assert_eq!((refused.status, refused.body["code"].as_str()), (400, Some("BadRequest")), "{}", refused.body);
-    assert_eq!(sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"], 1);
-    assert_eq!(sim.world.journal(0).last().map(|entry| entry.changed), Some(false));
+    assert_eq!(
+        (refused.status, refused.body["code"].as_str()),
+        (400, Some("BadRequest")),
+        "{}",
+        refused.body
+    );
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"],
+        1
+    );
+    assert_eq!(
+        sim.world.journal(0).last().map(|entry| entry.changed),
+        Some(false)
+    );
 }
 
 #[test]
@@ -184,7 +286,11 @@ fn the_quota_of_record_sets_holds() {
     sim.make_zone("example.com");
     assert_eq!(sim.put(&set("A", "x"), a(&[])).status, 201);
     assert_eq!(sim.put(&set("A", "y"), a(&[])).status, 400);
-    assert_eq!(sim.put(&set("A", "x"), a(&["10.0.0.5"])).status, 200, "what is there can be replaced");
+    assert_eq!(
+        sim.put(&set("A", "x"), a(&["10.0.0.5"])).status,
+        200,
+        "what is there can be replaced"
+    );
 }
 
 fn names(sim: &mut Sim, path: &str) -> Vec<String> {
@@ -208,20 +314,38 @@ fn lists_by_type_over_all_types_and_by_suffix() {
     for name in ["api", "*.apps", "x.apps", "y.apps"] {
         sim.put(&set("A", name), a(&["10.0.0.5"]));
     }
-    sim.put(&set("TXT", "t"), json!({"properties": {"ttl": 1, "txtRecords": [{"value": ["v"]}]}}));
-    let all = ["A *.apps", "A api", "A x.apps", "A y.apps", "SOA @", "TXT t"];
+    sim.put(
+        &set("TXT", "t"),
+        json!({"properties": {"ttl": 1, "txtRecords": [{"value": ["v"]}]}}),
+    );
+    let all = [
+        "A *.apps", "A api", "A x.apps", "A y.apps", "SOA @", "TXT t",
+    ];
     for (path, expected) in [
         ("ALL", &all[..]),
         ("all?$top=2", &all[..]),
         ("A", &all[..4]),
         ("TXT", &all[5..]),
         ("MX", &[]),
-        ("A?$recordsetnamesuffix=apps", &["A *.apps", "A x.apps", "A y.apps"]),
-        ("ALL?$top=1&$recordsetnamesuffix=apps", &["A *.apps", "A x.apps", "A y.apps"]),
+        (
+            "A?$recordsetnamesuffix=apps",
+            &["A *.apps", "A x.apps", "A y.apps"],
+        ),
+        (
+            "ALL?$top=1&$recordsetnamesuffix=apps",
+            &["A *.apps", "A x.apps", "A y.apps"],
+        ),
     ] {
-        assert_eq!(names(&mut sim, &format!("{}/{path}", zone("example.com"))), expected, "{path}");
+        assert_eq!(
+            names(&mut sim, &format!("{}/{path}", zone("example.com"))),
+            expected,
+            "{path}"
+        );
     }
-    assert_eq!(sim.get(&format!("{}/A?$top=0", zone("example.com"))).status, 400);
+    assert_eq!(
+        sim.get(&format!("{}/A?$top=0", zone("example.com"))).status,
+        400
+    );
     assert_eq!(sim.get(&format!("{}/A", zone("missing.com"))).status, 404);
 }
 

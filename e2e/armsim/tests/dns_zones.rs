@@ -8,46 +8,84 @@ use dns_support::{GROUP, NETWORK, Sim, link_to, seed, vnet, zone};
 use serde_json::{Value, json};
 
 #[test]
-fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
+fn a_new_zone_is_accepted_with_both_polling_urls() {
     let mut sim = Sim::new();
-    let accepted = sim.put(&zone("Example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    let accepted = sim.put(&zone("Example.com"), json!({"location": "global"}));
     assert_eq!((accepted.status, &accepted.body), (202, &json!({})));
     assert_eq!(accepted.header("retry-after"), Some("30"));
-    assert_eq!(accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"), Some("11999"));
-    for (header, word) in [("azure-asyncoperation", "Statuses"), ("location", "Results")] {
+    assert_eq!(
+        accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"),
+        Some("11999")
+    );
+    for (header, word) in [
+        ("azure-asyncoperation", "Statuses"),
+        ("location", "Results"),
+    ] {
         let url = accepted.header(header).unwrap();
-        let path = format!("/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/");
+        let path = format!(
+            "/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/"
+        );
         let token = url.split_once(&path).unwrap().1.split_once('?').unwrap().0;
-        let decoded = base64::engine::general_purpose::STANDARD.decode(token).unwrap();
+        let decoded = base64::engine::general_purpose::STANDARD
+            .decode(token)
+            .unwrap();
         let decoded = String::from_utf8(decoded).unwrap();
-        assert!(decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"), "{decoded}");
+        assert!(
+            decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"),
+            "{decoded}"
+        );
         assert!(url.len() > 3000, "as long as a signed URL");
     }
+}
+
+#[test]
+fn a_new_zone_appears_when_its_operation_has_ended() {
+    let mut sim = Sim::new();
+    let accepted = sim.put(&zone("example.com"), json!({"location": "global"}));
     let early = sim.get(&zone("example.com"));
     assert_eq!((early.status, early.code()), (404, "ResourceNotFound"));
     assert_eq!(early.header("x-ms-failure-cause"), Some("gateway"));
-
     let url = accepted.header("azure-asyncoperation").unwrap().to_owned();
     let poll = sim.get(&url);
-    assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
+    assert_eq!(
+        (poll.status, &poll.body),
+        (202, &json!({"status": "InProgress"}))
+    );
     assert_eq!(poll.header("retry-after"), Some("30"));
     assert!(poll.header("azure-asyncoperation").is_some() && poll.header("location").is_some());
-    let left = |got: &dns_support::Got| -> u32 {
-        got.header("x-ms-ratelimit-remaining-subscription-resource-requests").unwrap().parse().unwrap()
-    };
     sim.wait(30);
     let last = sim.get(&url);
-    assert_eq!((last.status, &last.body), (200, &json!({"status": "Succeeded"})));
+    assert_eq!(
+        (last.status, &last.body),
+        (200, &json!({"status": "Succeeded"}))
+    );
     assert!(last.header("azure-asyncoperation").is_none() && last.header("retry-after").is_none());
+    let left = |got: &dns_support::Got| -> u32 {
+        let header = got.header("x-ms-ratelimit-remaining-subscription-resource-requests");
+        header.unwrap().parse().unwrap()
+    };
     assert!(left(&poll) > left(&last), "polls count against the reads");
+    assert_eq!(sim.get(&zone("example.com")).status, 200);
+}
 
+#[test]
+fn a_zone_has_azures_fields() {
+    let mut sim = Sim::new();
+    sim.put_and_end(
+        &zone("Example.com"),
+        json!({"location": "Global", "tags": {"a": "b"}}),
+    );
     let shown = sim.get(&zone("EXAMPLE.com"));
-    assert_eq!(shown.status, 200);
     let etag = shown.body["etag"].as_str().unwrap().to_owned();
     assert_eq!(shown.header("etag"), Some(etag.as_str()));
     assert_eq!(etag.len(), 36, "a bare GUID");
     let internal = shown.body["properties"]["internalId"].clone();
-    assert!(internal.as_str().unwrap().starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O"));
+    assert!(
+        internal
+            .as_str()
+            .unwrap()
+            .starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O")
+    );
     assert_eq!(
         shown.body,
         json!({
@@ -74,7 +112,10 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
 #[test]
 fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let mut sim = Sim::new();
-    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    sim.put_and_end(
+        &zone("example.com"),
+        json!({"location": "global", "tags": {"a": "b"}}),
+    );
     let before = sim.get(&zone("example.com")).body;
     let accepted = sim.put(&zone("example.com"), json!({"location": "Global"}));
     let during = sim.get(&zone("example.com")).body;
@@ -84,7 +125,10 @@ fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let after = sim.get(&zone("example.com")).body;
     assert_eq!(after.get("tags"), None);
     assert_ne!(after["etag"], before["etag"]);
-    assert_eq!(after["properties"]["internalId"], before["properties"]["internalId"]);
+    assert_eq!(
+        after["properties"]["internalId"],
+        before["properties"]["internalId"]
+    );
     assert_eq!(after["properties"]["provisioningState"], "Succeeded");
 }
 
@@ -93,8 +137,14 @@ fn a_patch_replaces_the_tags_only() {
     let mut sim = Sim::new();
     let missing = sim.call("PATCH", &zone("example.com"), json!({"tags": {}}), &[]);
     assert_eq!((missing.status, missing.code()), (404, "ResourceNotFound"));
-    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
-    for (body, tags) in [(json!({}), json!({"a": "b"})), (json!({"tags": {"c": "d"}}), json!({"c": "d"}))] {
+    sim.put_and_end(
+        &zone("example.com"),
+        json!({"location": "global", "tags": {"a": "b"}}),
+    );
+    for (body, tags) in [
+        (json!({}), json!({"a": "b"})),
+        (json!({"tags": {"c": "d"}}), json!({"c": "d"})),
+    ] {
         let accepted = sim.call("PATCH", &zone("example.com"), body, &[]);
         assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
         assert_eq!(sim.get(&zone("example.com")).body["tags"], tags);
@@ -107,19 +157,47 @@ fn failed_preconditions_are_accepted_and_reported_by_the_operation() {
     sim.make_zone("example.com");
     let before = sim.get(&zone("example.com")).body;
     for (method, header, message) in [
-        ("PUT", ("if-none-match", "*"), "The Zone example.com exists already and hence cannot be created again."),
-        ("PUT", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
-        ("PATCH", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
-        ("DELETE", ("if-match", "other"), "The Zone example.com has been modified (etag mismatch)."),
+        (
+            "PUT",
+            ("if-none-match", "*"),
+            "The Zone example.com exists already and hence cannot be created again.",
+        ),
+        (
+            "PUT",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
+        (
+            "PATCH",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
+        (
+            "DELETE",
+            ("if-match", "other"),
+            "The Zone example.com has been modified (etag mismatch).",
+        ),
     ] {
-        let body = if method == "DELETE" { Value::Null } else { json!({"location": "global", "tags": {"x": "y"}}) };
+        let body = if method == "DELETE" {
+            Value::Null
+        } else {
+            json!({"location": "global", "tags": {"x": "y"}})
+        };
         let accepted = sim.call(method, &zone("example.com"), body, &[header]);
         let error = json!({"code": "PreconditionFailed", "message": message});
-        assert_eq!(sim.end(&accepted), json!({"status": "Failed", "error": error}));
+        assert_eq!(
+            sim.end(&accepted),
+            json!({"status": "Failed", "error": error})
+        );
         assert_eq!(sim.get(&zone("example.com")).body, before);
     }
     let etag = before["etag"].as_str().unwrap().to_owned();
-    let accepted = sim.call("DELETE", &zone("example.com"), Value::Null, &[("if-match", &etag)]);
+    let accepted = sim.call(
+        "DELETE",
+        &zone("example.com"),
+        Value::Null,
+        &[("if-match", &etag)],
+    );
     assert_eq!(accepted.body, Value::Null);
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     assert_eq!(sim.get(&zone("example.com")).status, 404);
@@ -131,7 +209,10 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
     sim.make_zone("example.com");
     sim.link("example.com", "Link-1", "vnet1");
     let refused = sim.delete(&zone("example.com"));
-    assert_eq!((refused.status, refused.code()), (409, "CannotDeleteResource"));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (409, "CannotDeleteResource")
+    );
     assert_eq!(refused.header("x-ms-failure-cause"), Some("gateway"));
     assert_eq!(
         refused.body["error"]["message"],
@@ -139,8 +220,15 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
          'Microsoft.Network/privateDnsZones/example.com/virtualNetworkLinks/link-1'. Please delete all nested resources \
          before deleting this resource."
     );
-    let deleting = sim.delete(&format!("{}/virtualNetworkLinks/link-1", zone("example.com")));
-    assert_eq!(sim.delete(&zone("example.com")).status, 409, "the link's operation has not ended");
+    let deleting = sim.delete(&format!(
+        "{}/virtualNetworkLinks/link-1",
+        zone("example.com")
+    ));
+    assert_eq!(
+        sim.delete(&zone("example.com")).status,
+        409,
+        "the link's operation has not ended"
+    );
     sim.end(&deleting);
     let accepted = sim.delete(&zone("example.com"));
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
@@ -151,8 +239,18 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
 fn a_zone_goes_with_its_record_sets() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
-    assert_eq!(sim.put(&format!("{}/A/api", zone("example.com")), dns_support::a(&["10.0.0.5"])).status, 201);
-    assert_eq!(sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"], 2);
+    assert_eq!(
+        sim.put(
+            &format!("{}/A/api", zone("example.com")),
+            dns_support::a(&["10.0.0.5"])
+        )
+        .status,
+        201
+    );
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"],
+        2
+    );
     let accepted = sim.delete(&zone("example.com"));
     sim.end(&accepted);
     let now = sim.now;
@@ -172,13 +270,41 @@ fn deleting_what_is_not_there_is_204_and_a_missing_group_is_404() {
 fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
-    let link = sim.put(&format!("{}/virtualNetworkLinks/l", zone("example.com")), link_to(&vnet("vnet1")));
+    let link = sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone("example.com")),
+        link_to(&vnet("vnet1")),
+    );
     let deleted = sim.delete(&zone("example.com"));
     let (deleted, link) = (sim.end(&deleted), sim.end(&link));
     assert_eq!(deleted["status"], "Succeeded");
-    assert_eq!((&link["status"], &link["error"]["code"]), (&json!("Failed"), &json!("ParentResourceNotFound")));
+    assert_eq!(
+        (&link["status"], &link["error"]["code"]),
+        (&json!("Failed"), &json!("ParentResourceNotFound"))
+    );
     let now = sim.now;
     assert!(sim.world.resources(now, &zone("example.com")).is_empty());
+}
+
+#[test]
+fn a_link_that_comes_before_the_end_of_its_zones_deletion_keeps_the_zone() {
+    let mut sim = Sim::new();
+    sim.make_zone("example.com");
+    let link = sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone("example.com")),
+        link_to(&vnet("vnet1")),
+    );
+    sim.wait(15);
+    let deleted = sim.delete(&zone("example.com"));
+    let (deleted, link) = (sim.end(&deleted), sim.end(&link));
+    assert_eq!(
+        (&deleted["status"], &deleted["error"]["code"]),
+        (&json!("Failed"), &json!("CannotDeleteResource"))
+    );
+    assert_eq!(link["status"], "Succeeded");
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]
@@ -188,7 +314,9 @@ fn a_zone_accepted_before_its_group_went_does_not_come_back() {
     let now = sim.now;
     sim.world.delete_resource(now, GROUP).unwrap();
     sim.wait(60);
-    sim.world.put_resource(sim.now, GROUP, json!({"location": "westus2"})).unwrap();
+    sim.world
+        .put_resource(sim.now, GROUP, json!({"location": "westus2"}))
+        .unwrap();
     assert_eq!(sim.end(&accepted)["error"]["code"], "ResourceGroupNotFound");
     assert_eq!(sim.get(&zone("example.com")).status, 404);
 }
@@ -199,7 +327,10 @@ fn lists_by_group_and_subscription_come_in_pages() {
     for n in 0..5 {
         sim.make_zone(&format!("z{n}.example.com"));
     }
-    for scope in [NETWORK.to_owned(), "/subscriptions/s1/providers/Microsoft.Network".to_owned()] {
+    for scope in [
+        NETWORK.to_owned(),
+        "/subscriptions/s1/providers/Microsoft.Network".to_owned(),
+    ] {
         let mut names = Vec::new();
         let mut next = Some(format!("{scope}/privateDnsZones?$top=2"));
         let mut pages = 0;
@@ -210,12 +341,20 @@ fn lists_by_group_and_subscription_come_in_pages() {
             let left = 60_000 - rows.len();
             let header = "x-ms-ratelimit-remaining-subscription-resource-entities-read";
             assert_eq!(page.header(header), Some(left.to_string().as_str()));
-            names.extend(rows.iter().map(|zone| zone["name"].as_str().unwrap().to_owned()));
+            names.extend(
+                rows.iter()
+                    .map(|zone| zone["name"].as_str().unwrap().to_owned()),
+            );
             next = page.body["nextLink"].as_str().map(str::to_owned);
             pages += 1;
         }
         assert_eq!(pages, 3);
-        assert_eq!(names, (0..5).map(|n| format!("z{n}.example.com")).collect::<Vec<_>>());
+        assert_eq!(
+            names,
+            (0..5)
+                .map(|n| format!("z{n}.example.com"))
+                .collect::<Vec<_>>()
+        );
     }
 }
 
@@ -223,20 +362,41 @@ fn lists_by_group_and_subscription_come_in_pages() {
 fn wrong_names_locations_and_tags_are_refused_at_once() {
     let mut sim = Sim::new();
     let global = json!({"location": "global"});
-    let tags: serde_json::Map<String, Value> = (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
+    let tags: serde_json::Map<String, Value> =
+        (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
     for (name, body, code) in [
         ("local", global.clone(), "BadRequest"),
         ("a..com", global, "BadRequest"),
         ("example.com", json!({}), "LocationRequired"),
-        ("example.com", json!({"location": "westus2"}), "LocationNotAvailableForResourceType"),
-        ("example.com", json!({"location": "global", "tags": {"a": 1}}), "InvalidRequestContent"),
-        ("example.com", json!({"location": "global", "tags": tags}), "BadRequest"),
+        (
+            "example.com",
+            json!({"location": "westus2"}),
+            "LocationNotAvailableForResourceType",
+        ),
+        (
+            "example.com",
+            json!({"location": "global", "tags": {"a": 1}}),
+            "InvalidRequestContent",
+        ),
+        (
+            "example.com",
+            json!({"location": "global", "tags": tags}),
+            "BadRequest",
+        ),
     ] {
         let refused = sim.put(&zone(name), body);
-        assert_eq!((refused.status, refused.code()), (400, code), "{}", refused.body);
+        assert_eq!(
+            (refused.status, refused.code()),
+            (400, code),
+            "{}",
+            refused.body
+        );
     }
     sim.wait(60);
-    assert_eq!(sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"], json!([]));
+    assert_eq!(
+        sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"],
+        json!([])
+    );
 }
 
 #[test]
@@ -244,9 +404,13 @@ fn the_quota_of_zones_holds_for_zones_created_at_once() {
     let mut seed = seed();
     seed["subscriptions"][0]["quotas"] = json!({"zones": 2});
     let mut sim = Sim::with(seed);
-    let accepted: Vec<_> =
-        (0..3).map(|n| sim.put(&zone(&format!("z{n}.com")), json!({"location": "global"}))).collect();
-    let ends: Vec<Value> = accepted.iter().map(|accepted| sim.end(accepted)["status"].clone()).collect();
+    let accepted: Vec<_> = (0..3)
+        .map(|n| sim.put(&zone(&format!("z{n}.com")), json!({"location": "global"})))
+        .collect();
+    let ends: Vec<Value> = accepted
+        .iter()
+        .map(|accepted| sim.end(accepted)["status"].clone())
+        .collect();
     assert_eq!(ends, ["Succeeded", "Succeeded", "Failed"]);
 }
 
@@ -255,7 +419,10 @@ fn a_faulted_operation_leaves_no_zone() {
     let mut sim = Sim::new();
     sim.faults(json!([{"match": {"method": "PUT"}, "do": {"operation": "fail", "operation_error": {"code": "X", "message": "y"}}}]));
     let failed = sim.put_and_end(&zone("example.com"), json!({"location": "global"}));
-    assert_eq!(failed, json!({"status": "Failed", "error": {"code": "X", "message": "y"}}));
+    assert_eq!(
+        failed,
+        json!({"status": "Failed", "error": {"code": "X", "message": "y"}})
+    );
     assert_eq!(sim.get(&zone("example.com")).status, 404);
     sim.faults(json!([]));
     sim.make_zone("example.com");
@@ -269,7 +436,13 @@ fn a_seeded_zone_is_complete() {
     resources.push(json!({"id": format!("{}/A/api", zone("seeded.com")), "properties": {"aRecords": [{"ipv4Address": "10.0.0.5"}]}}));
     let mut sim = Sim::with(seed);
     let shown = sim.get(&zone("seeded.com")).body;
-    assert_eq!((&shown["name"], &shown["location"]), (&json!("seeded.com"), &json!("global")));
+    assert_eq!(
+        (&shown["name"], &shown["location"]),
+        (&json!("seeded.com"), &json!("global"))
+    );
     assert_eq!(shown["properties"]["numberOfRecordSets"], 2);
-    assert_eq!(sim.get(&format!("{}/A/api", zone("seeded.com"))).body["properties"]["ttl"], 3600);
+    assert_eq!(
+        sim.get(&format!("{}/A/api", zone("seeded.com"))).body["properties"]["ttl"],
+        3600
+    );
 }

@@ -67,6 +67,9 @@ pub(crate) fn respond(
         }
     }
     if asked.stack == Stack::PrivateDns && !by_gateway {
+        set(&mut headers, "cache-control", "private");
+        headers.remove("pragma");
+        headers.remove("expires");
         set(&mut headers, "x-aspnet-version", "4.0.30319");
         set(&mut headers, "x-powered-by", "ASP.NET");
     }
@@ -184,7 +187,7 @@ fn success(
     if operation.stack != Stack::Network || operation.verb == Verb::Delete {
         set(headers, "location", &url(asked, operation, false));
     }
-    if operation.running() && operation.retry_after_s > 0 {
+    if operation.retry_after_s > 0 {
         set(headers, "retry-after", &operation.retry_after_s.to_string());
     }
 }

@@ -37,7 +37,10 @@ impl Got {
 
     /// The code of an error, wrapped or not.
     pub fn code(&self) -> &str {
-        self.body["error"]["code"].as_str().or(self.body["code"].as_str()).unwrap_or_default()
+        self.body["error"]["code"]
+            .as_str()
+            .or(self.body["code"].as_str())
+            .unwrap_or_default()
     }
 }
 
@@ -71,8 +74,14 @@ impl Sim {
     pub fn with(seed: Value) -> Self {
         let mut world = World::new(Preset::Recorded, 7);
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        world.seed(now, Seed::parse(seed.to_string().as_bytes()).unwrap()).unwrap();
-        let caller = Caller { tenant_id: "t1".into(), client_id: "c1".into(), object_id: "o1".into() };
+        world
+            .seed(now, Seed::parse(seed.to_string().as_bytes()).unwrap())
+            .unwrap();
+        let caller = Caller {
+            tenant_id: "t1".into(),
+            client_id: "c1".into(),
+            object_id: "o1".into(),
+        };
         Self { world, now, caller }
     }
 
@@ -97,10 +106,20 @@ impl Sim {
             request = request.header("content-type", "application/json");
             Bytes::from(body.to_string())
         };
-        let answer = self.world.handle(self.now, &self.caller, &request.body(bytes).unwrap());
+        let answer = self
+            .world
+            .handle(self.now, &self.caller, &request.body(bytes).unwrap());
         let (parts, bytes) = answer.response.into_parts();
-        let body = if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() };
-        Got { status: parts.status.as_u16(), headers: parts.headers, body }
+        let body = if bytes.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_slice(&bytes).unwrap()
+        };
+        Got {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 
     pub fn get(&mut self, path: &str) -> Got {
@@ -124,7 +143,10 @@ impl Sim {
             if poll.status == 200 {
                 return poll.body;
             }
-            assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
+            assert_eq!(
+                (poll.status, &poll.body),
+                (202, &json!({"status": "InProgress"}))
+            );
             self.wait(5);
         }
         panic!("{url} never ends");
@@ -136,16 +158,23 @@ impl Sim {
     }
 
     pub fn make_zone(&mut self, name: &str) {
-        assert_eq!(self.put_and_end(&zone(name), json!({"location": "global"})), json!({"status": "Succeeded"}));
+        assert_eq!(
+            self.put_and_end(&zone(name), json!({"location": "global"})),
+            json!({"status": "Succeeded"})
+        );
     }
 
     /// Links a zone to a VNet; the end of the operation.
     pub fn link(&mut self, zone_name: &str, link: &str, vnet_name: &str) -> Value {
-        self.put_and_end(&format!("{}/virtualNetworkLinks/{link}", zone(zone_name)), link_to(&vnet(vnet_name)))
+        self.put_and_end(
+            &format!("{}/virtualNetworkLinks/{link}", zone(zone_name)),
+            link_to(&vnet(vnet_name)),
+        )
     }
 
     pub fn faults(&mut self, rules: Value) {
-        self.world.set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
+        self.world
+            .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     }
 }
 
@@ -154,6 +183,9 @@ pub fn link_to(vnet: &str) -> Value {
 }
 
 pub fn a(addresses: &[&str]) -> Value {
-    let records: Vec<Value> = addresses.iter().map(|address| json!({"ipv4Address": address})).collect();
+    let records: Vec<Value> = addresses
+        .iter()
+        .map(|address| json!({"ipv4Address": address}))
+        .collect();
     json!({"properties": {"ttl": 300, "aRecords": records}})
 }
