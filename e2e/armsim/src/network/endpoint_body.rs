@@ -45,9 +45,11 @@ pub(crate) fn normalise(
         ),
         None => {
             let configurations = addresses(cx, &subnet, from)?;
-            let guid = from["resourceGuid"]
+            // Only seed and control calls run without a caller: they may say what the server makes for others.
+            let told = from["resourceGuid"]
                 .as_str()
-                .map_or_else(|| cx.guid(), str::to_owned);
+                .filter(|_| cx.caller.is_none());
+            let guid = told.map_or_else(|| cx.guid(), str::to_owned);
             let suffix = cx.guid();
             let name = if custom.is_empty() {
                 format!("{}.nic.{suffix}", id.name())

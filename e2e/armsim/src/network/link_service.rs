@@ -257,18 +257,18 @@ fn normalise(
     let addresses = new_addresses(cx, &known, wanted)?;
     let mut body = write::tracked(location, given);
     let from = &given["properties"];
-    let mut make = |old: &Value, new: &dyn Fn(String) -> Value| {
-        if old.is_null() {
-            new(cx.guid())
-        } else {
-            old.clone()
-        }
+    // Only seed and control calls run without a caller: they may say what the server makes for others.
+    let told = cx.caller.is_none();
+    let mut make = |name: &str, new: &dyn Fn(String) -> Value| match (&known[name], &from[name]) {
+        (Value::Null, given) if told && !given.is_null() => given.clone(),
+        (Value::Null, _) => new(cx.guid()),
+        (old, _) => old.clone(),
     };
     let name = id.name().to_ascii_lowercase();
     let mut properties = json!({
-        "resourceGuid": make(&known["resourceGuid"], &|guid| json!(guid)),
-        "alias": make(&known["alias"], &|guid| json!(format!("{name}.{guid}.{location}.azure.privatelinkservice"))),
-        "networkInterfaces": make(&known["networkInterfaces"], &|guid| {
+        "resourceGuid": make("resourceGuid", &|guid| json!(guid)),
+        "alias": make("alias", &|guid| json!(format!("{name}.{guid}.{location}.azure.privatelinkservice"))),
+        "networkInterfaces": make("networkInterfaces", &|guid| {
             json!([{ "id": id.sibling(nic::TYPE, &format!("{}.nic.{guid}", id.name())) }])
         }),
         "fqdns": from["fqdns"].as_array().cloned().unwrap_or_default(),
