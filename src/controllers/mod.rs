@@ -12,6 +12,7 @@ pub mod observe;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod turns;
 pub mod watch;
 
 #[cfg(test)]
