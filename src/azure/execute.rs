@@ -18,30 +18,10 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
     let mut all = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let began = Instant::now();
-        let result = match &step.verb {
-            Verb::Keep => {
-                memory.kept(&step.id);
-                None
-            }
-            Verb::Wait | Verb::Refuse => None,
-            Verb::Put(body) => Some(
-                client
-                    .put(pass, step.kind, &step.id, body, &condition(step))
-                    .await
-                    .map(|a| put_done(step, memory, a)),
-            ),
-            Verb::Delete => Some(
-                client
-                    .delete(pass, step.kind, &step.id)
-                    .await
-                    .map(|a| delete_done(step, memory, &a)),
-            ),
-        };
-        let done = match result {
-            None => Done::Nothing,
-            Some(Ok(done)) => done,
-            Some(Err(error)) if error.code == GATE_SHUT => Done::GateShut,
-            Some(Err(error)) => {
+        let done = match send(step, client, memory, pass).await {
+            Ok(done) => done,
+            Err(error) if error.code == GATE_SHUT => Done::GateShut,
+            Err(error) => {
                 memory.write_failed(step.kind, &step.id, &error, Instant::now());
                 Done::Failed(error)
             }
@@ -53,6 +33,27 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
         memory.count_operations(client.counters(), Instant::now());
     }
     all
+}
+
+async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
+    match &step.verb {
+        Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
+        Verb::Keep => {
+            memory.kept(&step.id);
+            Ok(Done::Nothing)
+        }
+        Verb::Put(body) => {
+            let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
+            Ok(put_done(step, memory, answer))
+        }
+        // An accepted delete is not repeated while it is under way.
+        Verb::Delete if memory.recall(&step.id, Instant::now()) == Some(Seen::Pending) => Ok(Done::Accepted),
+        Verb::Delete => Ok(delete_done(
+            step,
+            memory,
+            &client.delete(pass, step.kind, &step.id).await?,
+        )),
+    }
 }
 
 /// Private DNS documents etags; there, a write holds only for what was seen.
@@ -110,6 +111,12 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
 
 fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
     let now = Instant::now();
+    if step.kind == Kind::Connection
+        && let Some(service) = step.id.parent()
+    {
+        // Connections are seen at their service only.
+        memory.hasten(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
+    }
     if answer.status != 202 {
         memory.settled(step.kind, &step.id, Seen::Absent, now);
         return Done::Settled;
@@ -147,26 +154,28 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             text,
             ..
         }) => {
-            warn!(verb, kind, %id, why = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
+            warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
-        Done::GateShut => warn!(verb, kind, %id, why = %step.why, "not leading: not sent"),
-        Done::Nothing => warn!(kind, %id, why = %step.why, "left alone"),
+        Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
+        Done::Nothing => info!(verb, kind, %id, reason = %step.why, "left alone"),
         Done::Settled | Done::Accepted => {
-            info!(verb, kind, %id, why = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
+            info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
 
-/// Drops what is remembered of resources that a plan would write on the strength of memory alone,
-/// and says whether there were any: before a write the resource itself is read.
-pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> bool {
-    let remembered: Vec<&ResourceId> = plan
-        .writes()
-        .map(|step| &step.id)
-        .filter(|id| memory.looked(id).is_some_and(|looked| looked < since))
-        .collect();
+/// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
+/// Gives their ids: before such a decision the resource itself is read.
+pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let weighty = plan
+        .steps
+        .iter()
+        .filter(|step| step.writes() || step.left())
+        .map(|step| &step.id);
+    let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
+    let remembered: Vec<ResourceId> = remembered.cloned().collect();
     for id in &remembered {
         memory.doubt(id, since);
     }
-    !remembered.is_empty()
+    remembered
 }

@@ -72,7 +72,7 @@ impl Memory {
     pub fn recall(&self, id: &ResourceId, now: Instant) -> Option<Seen> {
         self.entries()
             .get(id)
-            .filter(|entry| entry.due > now)
+            .filter(|entry| entry.good_until > now)
             .and_then(|entry| entry.seen.clone())
     }
 

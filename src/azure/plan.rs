@@ -19,7 +19,7 @@ pub enum Verb {
     Delete,
     /// Look again later.
     Wait,
-    /// It is not ours: never written, never deleted.
+    /// It is not ours alone: not written, not deleted.
     Refuse,
 }
 
@@ -42,6 +42,8 @@ pub enum Why {
     Unwanted,
     /// Neither a mark nor its structure proves that it is ours.
     NotOurs,
+    /// It is ours, but others use it.
+    InUse(&'static str),
     /// It could not be read, or its operation failed.
     Error(ArmError),
     /// Something else has to come first.
@@ -59,6 +61,7 @@ impl fmt::Display for Why {
             Why::Moving => f.write_str("an operation is under way"),
             Why::Unwanted => f.write_str("no longer wanted"),
             Why::NotOurs => f.write_str("not ours"),
+            Why::InUse(what) => write!(f, "others use it: {what}"),
             Why::Error(error) => write!(f, "{error}"),
             Why::Needs(what) => write!(f, "waits for {what}"),
         }
@@ -107,9 +110,18 @@ impl Step {
         self.verb == Verb::Keep && self.found.is_none()
     }
 
-    /// Whether the resource is known not to be ours.
-    pub fn foreign(&self) -> bool {
+    /// Whether the resource is left to others.
+    pub fn left(&self) -> bool {
         self.verb == Verb::Refuse
+    }
+
+    /// The same step, but the resource is left to others, who use it like this.
+    pub fn leave(self, what: &'static str) -> Self {
+        Self {
+            verb: Verb::Refuse,
+            why: Why::InUse(what),
+            ..self
+        }
     }
 }
 
@@ -121,7 +133,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The ids that are written in this pass.
+    /// The steps that send a write.
     pub fn writes(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| step.writes())
     }

@@ -9,6 +9,7 @@ use http::header::AUTHORIZATION;
 use url::Url;
 
 use super::auth::{AuthError, Cloud, TokenSource};
+use super::error::{ArmError, NoAnswer};
 use super::https;
 
 /// The longest answer that is read, in bytes: ARM's own limit.
@@ -20,6 +21,9 @@ pub const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 /// Requests carry absolute URIs and no `authorization` header; the transport adds what it needs to be let in.
 #[async_trait]
 pub trait Transport: Send + Sync {
+    /// Waits for what sending needs. What is decided after this is decided right before the sending.
+    async fn ready(&self) -> Result<(), TransportError>;
+
     /// Sends `request` once: no retry, no redirect.
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
@@ -42,6 +46,20 @@ pub enum TransportError {
     /// No token could be had; nothing was sent.
     #[error(transparent)]
     Token(#[from] AuthError),
+}
+
+impl From<TransportError> for ArmError {
+    fn from(error: TransportError) -> Self {
+        let why = match error {
+            TransportError::ForeignHost(_) => NoAnswer::ForeignHost,
+            TransportError::TooLarge(_) => NoAnswer::TooLarge,
+            TransportError::Timeout => NoAnswer::Timeout,
+            TransportError::Connection(_) => NoAnswer::Connection,
+            TransportError::Token(AuthError::Unreachable(_)) => NoAnswer::NoToken,
+            TransportError::Token(_) => NoAnswer::TokenRefused,
+        };
+        Self::unanswered(why, &error.to_string())
+    }
 }
 
 impl From<reqwest::Error> for TransportError {
@@ -90,6 +108,11 @@ impl HttpsTransport {
 
 #[async_trait]
 impl Transport for HttpsTransport {
+    async fn ready(&self) -> Result<(), TransportError> {
+        self.tokens.token().await?;
+        Ok(())
+    }
+
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
         // Compared in the form that is sent, so that no second parser sees another host.
         let mut request = reqwest::Request::try_from(request)

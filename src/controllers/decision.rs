@@ -48,8 +48,6 @@ pub struct Decision {
     pub intent: Option<String>,
     /// When to look again, whatever the resources say.
     pub again: Option<Duration>,
-    /// What a person should know that is no failure: what was left alone, and why.
-    pub notes: Vec<String>,
 }
 
 impl Decision {
@@ -68,6 +66,11 @@ impl Decision {
             paused: true,
             ..Self::stuck(problem)
         }
+    }
+
+    /// Whether nothing of ours is left: everything is gone or left to others.
+    pub fn nothing_left(&self) -> bool {
+        self.problem.is_none() && self.steps.iter().all(|step| step.gone() || step.left())
     }
 
     /// The first step for a kind.
@@ -89,6 +92,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
             Reason::NotOurs,
             format!("{kind} {name} exists and does not belong to this cluster"),
         ),
+        (Done::Nothing, Why::InUse(_)) => None,
         (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
         (Done::Nothing, Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,

@@ -12,10 +12,8 @@ use super::context::Context;
 use super::decision::Decision;
 use super::facts::{Facts, Needs};
 use super::observe::until_decided;
-use super::report::{Report, conditions_patch, field_manager, fields_patch};
+use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
-use crate::api::markers::{CPO_INTENT, HO_INTENT};
-use crate::api::{Role, markers};
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan};
@@ -82,8 +80,9 @@ pub async fn carry_out<X>(
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        if execute::doubt_remembered(&plan, &cx.memory, began) {
-            written.iter().for_each(|id| drop(facts.looks.remove(id)));
+        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
+        if !doubted.is_empty() {
+            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
             continue;
         }
         if !written.is_empty()
@@ -115,17 +114,35 @@ fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkServic
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
-/// The finalizer and the intent's annotation of a role.
-fn marks_of(role: Role) -> (&'static str, &'static str) {
-    match role {
-        Role::Ho => (markers::HO_FINALIZER, HO_INTENT),
-        Role::Cpo => (markers::CPO_FINALIZER, CPO_INTENT),
+/// Tries to record an intent, when others write the object at the same time.
+const TRIES: usize = 3;
+
+/// Records the intent, on the object as it is now if others have changed it meanwhile.
+async fn record(
+    cx: &Context,
+    mut cr: AzurePrivateLinkService,
+    intent: &str,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let deleting = cr.metadata.deletion_timestamp.is_some();
+    for _ in 1..TRIES {
+        match record_once(cx, cr.clone(), intent).await {
+            Err(error) if error.conflict() => cr = within(api(cx, &cr).get(&cr.name_any())).await?,
+            recorded => return recorded,
+        }
+        if cr.metadata.deletion_timestamp.is_some() != deleting {
+            break;
+        }
     }
+    record_once(cx, cr, intent).await
 }
 
 /// Writes finalizer and intent in one guarded patch, unless they stand.
-async fn record(cx: &Context, cr: AzurePrivateLinkService, intent: &str) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = marks_of(cx.role);
+async fn record_once(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    intent: &str,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
     let held = cr.finalizers().iter().any(|f| f == finalizer);
     if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
         return Ok(cr);
@@ -141,7 +158,7 @@ async fn record(cx: &Context, cr: AzurePrivateLinkService, intent: &str) -> Resu
 
 /// Takes the role's finalizer and intent away, in one guarded patch.
 pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = marks_of(cx.role);
+    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
     let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
     let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
         "annotations": {annotation: null}}});
@@ -152,7 +169,7 @@ pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzureP
 
 /// Whether the role's finalizer stands.
 pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == marks_of(cx.role).0)
+    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(
@@ -161,7 +178,7 @@ async fn patch_object(
     patch: &serde_json::Value,
 ) -> Result<AzurePrivateLinkService, PassError> {
     let params = PatchParams {
-        field_manager: Some(field_manager(cx.role)),
+        field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
     let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
@@ -175,7 +192,7 @@ pub async fn write_status(
     mut cr: AzurePrivateLinkService,
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let manager = Some(field_manager(cx.role));
+    let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
             field_manager: manager.clone(),
@@ -205,8 +222,8 @@ fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
             condition = condition.kind.as_str(),
             holds = condition.status.as_str(),
             reason = condition.reason.as_str(),
-            message = condition.message,
-            "condition"
+            "{}",
+            condition.message
         );
     }
 }

@@ -22,11 +22,6 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
     NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
 }
 
-/// The name of the manager that owns a role's conditions.
-pub fn field_manager(role: Role) -> String {
-    format!("hyperlink-{role}")
-}
-
 /// The merge patch for the plain fields that differ, if any do.
 pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
     let current = serde_json::to_value(&cr.status).unwrap_or_default();

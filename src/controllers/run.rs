@@ -58,7 +58,7 @@ impl Ended {
     pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, done: &[Done]) -> Self {
         let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
         let refused =
-            decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.foreign());
+            decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.left());
         let result = match (failed, refused) {
             (true, _) => PassResult::Failed,
             (_, true) => PassResult::Refused,
@@ -138,7 +138,7 @@ impl<R: Reconciler> Runner<R> {
         match guarded.await {
             Ok(action) => Ok(action),
             Err(_) => {
-                self.cx.metrics.pass(self.label).end(PassResult::Panicked);
+                self.cx.metrics.panicked(self.label);
                 tracing::error!(namespace, name, "a pass panicked");
                 let wait = self.pacer.failed(&cached.uid().unwrap_or_default(), "", Instant::now());
                 Ok(Action::requeue(wait.max(Duration::from_secs(10))))

@@ -70,7 +70,11 @@ impl Passes {
                 "Objects whose pass is due and has not begun.",
                 &["controller"],
             )?,
-            panics: declare.counter("panics_total", "Passes that panicked.", &["controller"])?,
+            panics: declare.counter(
+                "panics_total",
+                "Panics, in passes or on the way to one.",
+                &["controller"],
+            )?,
         })
     }
 }
@@ -194,6 +198,11 @@ impl Metrics {
         }
     }
 
+    /// Something of this controller panicked, in a pass or on the way to one.
+    pub fn panicked(&self, controller: Controller) {
+        self.passes.panics.with_label_values(&[controller.label()]).inc();
+    }
+
     /// Number of objects whose pass is due and has not begun.
     pub fn queue(&self, controller: Controller, depth: usize) {
         self.passes
@@ -315,9 +324,6 @@ impl Drop for Pass<'_> {
         if std::thread::panicking() {
             self.result = PassResult::Panicked;
         }
-        if self.result == PassResult::Panicked {
-            passes.panics.with_label_values(&[controller]).inc();
-        }
         let ended = [controller, self.result.label()];
         passes.total.with_label_values(&ended).inc();
         passes.running.with_label_values(&[controller]).dec();
@@ -436,6 +442,7 @@ mod tests {
             panic!("in a pass");
         }));
         assert!(unwound.is_err());
+        metrics.panicked(Controller::Endpoint);
         for result in ["settled", "aborted", "panicked"] {
             assert_sample(
                 &metrics,

@@ -16,7 +16,6 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
 use crate::controllers::endpoint::control_plane;
 use crate::controllers::frame::{PassError, within};
-use crate::controllers::report::field_manager;
 use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
 use decide::Verdict;
 
@@ -59,18 +58,18 @@ impl Observer {
         let verdict = decide::decide(service.as_ref(), &found, self.cloud, Timestamp::now());
         Ok(match verdict {
             Verdict::Ignore(why) => {
-                tracing::debug!(namespace, name, why, "ignored");
+                tracing::debug!(namespace, name, reason = why, "ignored");
                 (PassResult::Settled, Action::await_change())
             }
             Verdict::Wait(why, again) => {
-                tracing::debug!(namespace, name, why, "waiting");
+                tracing::debug!(namespace, name, reason = why, "waiting");
                 (
                     PassResult::Waiting,
                     again.map_or_else(Action::await_change, Action::requeue),
                 )
             }
             Verdict::Unfit(wrong) => {
-                tracing::warn!(namespace, name, wrong, "the control plane cannot be served");
+                tracing::warn!(namespace, name, reason = wrong, "the control plane cannot be served");
                 (PassResult::Refused, Action::await_change())
             }
             Verdict::Want(wanted) => {
@@ -82,7 +81,7 @@ impl Observer {
 
     async fn keep(&self, namespace: &str, wanted: &AzurePrivateLinkService) -> Result<(), PassError> {
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
-        let (name, manager) = (wanted.name_any(), Some(field_manager(self.cx.role)));
+        let (name, manager) = (wanted.name_any(), Some(self.cx.role.field_manager().to_owned()));
         let Some(current) = within(api.get_opt(&name)).await? else {
             let params = PostParams {
                 field_manager: manager,

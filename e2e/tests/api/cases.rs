@@ -299,7 +299,7 @@ fn condition_values() -> Vec<(&'static str, Value, Value)> {
         (
             "observedGeneration",
             json!([0, 9_007_199_254_740_993_i64]),
-            json!([-1, 1.5, "1"]),
+            json!([-1, 1.5, "1", 9_223_372_036_854_775_808_u64]),
         ),
         (
             "lastTransitionTime",

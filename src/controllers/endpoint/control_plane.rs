@@ -11,7 +11,6 @@ use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
 use crate::controllers::frame::{PassError, within};
-use crate::controllers::report::field_manager;
 use crate::metrics::{KubeResource, KubeVerb, PassResult};
 
 /// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
@@ -29,7 +28,7 @@ async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Ve
     let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
     let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers}});
     let params = PatchParams {
-        field_manager: Some(field_manager(cx.role)),
+        field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
     within(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;

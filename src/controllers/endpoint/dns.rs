@@ -152,21 +152,16 @@ pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Resul
 
 /// Steps that take a zone away: first our link, then the zone with our records in it.
 ///
-/// A zone in which others have links or records stays, without what is ours; `notes` says so.
-pub fn teardown(want: &WantedZone, facts: &Facts, notes: &mut Vec<String>) -> Result<Vec<Step>, Needs> {
+/// A zone in which others have links or records stays, without what is ours.
+pub fn teardown(want: &WantedZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let link = away(&want.link, facts.look(Kind::ZoneLink, &want.link.id)?);
-    if !link.gone() && !link.foreign() {
+    if !link.gone() && !link.left() {
         return Ok(vec![
             link,
             Step::needs(Kind::Zone, want.zone.id.clone(), "its link to go"),
         ]);
     }
     let mut zone = away(&want.zone, facts.look(Kind::Zone, &want.zone.id)?);
-    let name = want.zone.id.name();
-    if zone.foreign() {
-        notes.push(format!("private DNS zone {name} is not ours: left alone"));
-        return Ok(vec![left(zone)]);
-    }
     if zone.verb != Verb::Delete {
         return Ok(vec![zone]);
     }
@@ -177,23 +172,13 @@ pub fn teardown(want: &WantedZone, facts: &Facts, notes: &mut Vec<String>) -> Re
         }
         Ok(None) => Ok(vec![zone]),
         Ok(Some(what)) => {
-            notes.push(format!("private DNS zone {name} is left: it holds {what} of others"));
             let records = together(
                 want.records
                     .iter()
                     .map(|r| Ok(away(r, facts.look(Kind::Record, &r.id)?))),
             )?;
-            Ok(std::iter::once(left(zone)).chain(records).collect())
+            Ok(std::iter::once(zone.leave(what)).chain(records).collect())
         }
-    }
-}
-
-/// The step for a resource that is not touched and does not hold up anything.
-fn left(step: Step) -> Step {
-    Step {
-        verb: Verb::Keep,
-        found: None,
-        ..step
     }
 }
 
@@ -209,13 +194,16 @@ fn others_inside(want: &WantedZone, zone: &Step, facts: &Facts) -> Result<Read<O
     if count != Some(0) {
         match facts.inside(Kind::ZoneLink, &want.zone.id)? {
             Err(error) => return Ok(Err(error.clone())),
-            Ok(links) if !links.is_empty() => return Ok(Ok(Some("links"))),
+            Ok(links) if !links.is_empty() => return Ok(Ok(Some("links of others"))),
             Ok(_) => {}
         }
     }
     Ok(match facts.inside(Kind::Record, &want.zone.id)? {
         Err(error) => Err(error.clone()),
-        Ok(records) => Ok(records.iter().any(|r| !is_ours_or_soa(want, r)).then_some("records")),
+        Ok(records) => Ok(records
+            .iter()
+            .any(|r| !is_ours_or_soa(want, r))
+            .then_some("records of others")),
     })
 }
 

@@ -77,8 +77,7 @@ impl EndpointController {
             plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.steps.iter().all(|step| step.gone()) {
-            decision.notes.iter().for_each(|note| tracing::warn!("{note}"));
+        if decision.nothing_left() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             return Ok(Ended::released(frame::release(cx, cr).await?));
         }

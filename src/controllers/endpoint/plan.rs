@@ -207,24 +207,13 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
     let Ok(want) = wanted(cr, &identity) else {
         return Ok(Decision::default());
     };
-    let mut decision = Decision::default();
     let endpoint = facts
         .look(Kind::Endpoint, &want.endpoint.id)
         .map(|seen| away(&want.endpoint, seen));
-    let zones: Vec<_> = want
-        .zones
-        .iter()
-        .map(|zone| dns::teardown(zone, facts, &mut decision.notes))
-        .collect();
-    let mut steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?.concat();
-    for step in steps.iter_mut().filter(|step| step.foreign()) {
-        decision.notes.push(format!(
-            "{} {} is not ours: left alone",
-            step.kind.label(),
-            step.id.name()
-        ));
-        (step.verb, step.found) = (crate::azure::plan::Verb::Keep, None);
-    }
-    decision.steps = steps;
-    Ok(decision)
+    let zones = want.zones.iter().map(|zone| dns::teardown(zone, facts));
+    let steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?.concat();
+    Ok(Decision {
+        steps,
+        ..Decision::default()
+    })
 }

@@ -172,7 +172,7 @@ fn fields(steps: &[(&Step, &Done)], zones: &[WantedZone], cluster: Option<&str>)
                     fields.insert("privateEndpointIP".into(), json!(address));
                 }
             }
-            (Kind::Endpoint, None) if step.foreign() || step.why == Why::Absent => {
+            (Kind::Endpoint, None) if step.left() || step.why == Why::Absent => {
                 fields.insert("privateEndpointID".into(), Value::Null);
             }
             (Kind::Zone, Some(_)) => match part_of(zones, step) {

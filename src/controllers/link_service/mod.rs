@@ -95,8 +95,7 @@ impl LinkServiceController {
             plan::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.problem.is_none() && decision.steps.iter().all(|step| step.gone()) {
-            decision.notes.iter().for_each(|note| tracing::warn!("{note}"));
+        if decision.nothing_left() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             return Ok(run::Ended::released(frame::release(cx, cr).await?));
         }

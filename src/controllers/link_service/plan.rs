@@ -15,7 +15,7 @@ use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
 use crate::azure::link_service::{LinkService, connections};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, away, toward};
-use crate::azure::resource::{Kind, Progress, Resource, Seen, progress};
+use crate::azure::resource::{Kind, Progress, Seen, progress};
 use crate::azure::subnet::{NatSubnet, takes_link_services, used_by_others};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
@@ -328,21 +328,15 @@ pub fn teardown(
     };
     let seen = facts.look(Kind::LinkService, &want.id)?;
     let mut step = away(&want, seen);
-    if step.foreign() {
-        decision.notes.push(format!(
-            "Private Link Service {} is not ours: left alone",
-            want.id.name()
-        ));
-        (step.verb, step.found) = (Verb::Keep, None);
-    } else if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
+    if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
         (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
     }
-    let gone = step.gone();
+    let gone = step.gone() || step.left();
     decision.steps.push(step);
     let subnet = recorded.and_then(|r| r.nat_subnet).filter(|_| !around.sibling_stays);
     if let Some(id) = subnet.and_then(|text| ResourceId::parse_as(Kind::Subnet, &text).ok()) {
         let step = if gone {
-            remove_subnet(&id, facts, &mut decision)?
+            remove_subnet(&id, facts)?
         } else {
             Step::needs(Kind::Subnet, id, "the Private Link Service to go")
         };
@@ -387,21 +381,18 @@ fn leaving(
 }
 
 /// Our NAT subnet goes, unless others came to use it.
-fn remove_subnet(id: &ResourceId, facts: &Facts, decision: &mut Decision) -> Result<Step, Needs> {
-    let want = NatSubnet {
-        id: id.clone(),
-        prefix: None,
-    };
+fn remove_subnet(id: &ResourceId, facts: &Facts) -> Result<Step, Needs> {
     let seen = facts.look(Kind::Subnet, id)?;
-    let mut step = away(&want, seen);
+    let step = away(
+        &NatSubnet {
+            id: id.clone(),
+            prefix: None,
+        },
+        seen,
+    );
     let settled = seen.found().filter(|body| progress(body) == Progress::Settled);
-    if step.verb == Verb::Delete
-        && let Some(used) = settled.and_then(used_by_others)
-    {
-        decision
-            .notes
-            .push(format!("NAT subnet {} is left: it has {used}", want.id().name()));
-        (step.verb, step.found) = (Verb::Keep, None);
-    }
-    Ok(step)
+    Ok(match settled.and_then(used_by_others) {
+        Some(used) if step.verb == Verb::Delete => step.leave(used),
+        _ => step,
+    })
 }
