@@ -86,9 +86,7 @@ impl World {
             ok: end.is_ok(),
             address: walk.address,
             path: walk.path,
-            why: end
-                .err()
-                .map(|Broken { hop, why }| format!("{}: {why}", hop.as_str())),
+            why: end.err().map(|Broken { hop, why }| format!("{}: {why}", hop.as_str())),
         }
     }
 }

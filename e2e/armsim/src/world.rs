@@ -116,10 +116,7 @@ impl World {
         let mut resources = Vec::new();
         for body in seed.resources {
             let id = body["id"].as_str().unwrap_or_default().to_owned();
-            let wrong = |why: String| SeedError::Resource {
-                id: id.clone(),
-                why,
-            };
+            let wrong = |why: String| SeedError::Resource { id: id.clone(), why };
             let parsed = ResourceId::parse(&id).map_err(|error| wrong(error.to_string()))?;
             let depth = parsed.as_str().split('/').count();
             resources.push((registry::rank(&parsed.resource_type()), depth, parsed, body));
@@ -158,13 +155,7 @@ impl World {
             let mut cx = Context::new(&mut self.state, now);
             cx.caller = Some(caller);
             cx.fault = fault.operation_fault();
-            result = carry_out(
-                &mut cx,
-                caller,
-                request,
-                format!("{base}{path}"),
-                &mut passage,
-            );
+            result = carry_out(&mut cx, caller, request, format!("{base}{path}"), &mut passage);
         }
         let asked = Asked {
             now,
@@ -206,15 +197,8 @@ impl World {
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`World::handle`];
     /// the faces ask for all others.
-    pub fn fault(
-        &mut self,
-        method: &str,
-        path: &str,
-        client_id: Option<&str>,
-    ) -> Option<FaultAction> {
-        self.state
-            .faults
-            .hit(method, path, client_id.unwrap_or_default())
+    pub fn fault(&mut self, method: &str, path: &str, client_id: Option<&str>) -> Option<FaultAction> {
+        self.state.faults.hit(method, path, client_id.unwrap_or_default())
     }
 
     /// All resources whose id starts with `prefix` in any case, as GET shows them.
@@ -231,12 +215,7 @@ impl World {
     }
 
     /// Creates or replaces a resource behind everybody's back, `Succeeded` at once. `body` is ARM JSON.
-    pub fn put_resource(
-        &mut self,
-        now: Timestamp,
-        id: &str,
-        body: Value,
-    ) -> Result<Value, ControlError> {
+    pub fn put_resource(&mut self, now: Timestamp, id: &str, body: Value) -> Result<Value, ControlError> {
         self.advance(now);
         let id = ResourceId::parse(id).map_err(|error| ControlError(error.to_string()))?;
         let mut cx = Context::new(&mut self.state, now);
@@ -299,8 +278,7 @@ impl World {
     /// Nothing stands behind that frontend any more.
     pub fn delete_service(&mut self, load_balancer: &str, frontend: &str) {
         self.state.services.retain(|known| {
-            !known.load_balancer.eq_ignore_ascii_case(load_balancer)
-                || !known.frontend.eq_ignore_ascii_case(frontend)
+            !known.load_balancer.eq_ignore_ascii_case(load_balancer) || !known.frontend.eq_ignore_ascii_case(frontend)
         });
     }
 
@@ -338,10 +316,7 @@ fn install(cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), Str
     if cx.state.subscription(id.subscription()).is_none() {
         return Err(format!("subscription '{}' is unknown", id.subscription()));
     }
-    if let Some(group) = id
-        .group_id()
-        .filter(|group| !id.is(group.as_str()) && missing(group))
-    {
+    if let Some(group) = id.group_id().filter(|group| !id.is(group.as_str()) && missing(group)) {
         return Err(format!("resource group '{}' is missing", group.name()));
     }
     if let Some(parent) = id.parent().filter(missing) {
@@ -349,9 +324,7 @@ fn install(cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), Str
     }
     let resource_type = id.resource_type();
     match registry::kind(&resource_type) {
-        Some(kind) => kind
-            .install(cx, id, body)
-            .map_err(|error| error.error.message),
+        Some(kind) => kind.install(cx, id, body).map_err(|error| error.error.message),
         None => {
             cx.store(&resource_type, id, body);
             Ok(())

@@ -63,9 +63,7 @@ fn header_differences(recorded: &Value, got: &Got, public: bool) -> Vec<String> 
     let more = if public { &PUBLIC_HEADERS[..] } else { &[] };
     let mut differences = Vec::new();
     for name in HEADERS.iter().chain(more) {
-        let (name, by_value) = name
-            .strip_prefix('=')
-            .map_or((*name, false), |name| (name, true));
+        let (name, by_value) = name.strip_prefix('=').map_or((*name, false), |name| (name, true));
         let (real, ours) = (recorded[name][0].as_str(), got.header(name));
         if real.is_some() != ours.is_some() || (by_value && real != ours) {
             differences.push(format!("{name}: recorded {real:.60?}, ours {ours:.60?}"));
@@ -76,20 +74,10 @@ fn header_differences(recorded: &Value, got: &Got, public: bool) -> Vec<String> 
 
 #[rstest]
 #[case::public_cloud("aso/Test_Networking_PrivateDnsZone_20240601_CRUD.yaml", true, 31)]
-#[case::china_cloud(
-    "cloud-provider-azure/virtualnetworklinkclient.AZURECHINACLOUD.yaml",
-    false,
-    14
-)]
-fn recorded_traffic_is_answered_alike(
-    #[case] file: &str,
-    #[case] public: bool,
-    #[case] compared_at_least: usize,
-) {
+#[case::china_cloud("cloud-provider-azure/virtualnetworklinkclient.AZURECHINACLOUD.yaml", false, 14)]
+fn recorded_traffic_is_answered_alike(#[case] file: &str, #[case] public: bool, #[case] compared_at_least: usize) {
     let Some(cassette) = recording(file) else {
-        eprintln!(
-            "skipped: no recordings beside the project, and HYPERLINK_REFERENCE_DATA is not set"
-        );
+        eprintln!("skipped: no recordings beside the project, and HYPERLINK_REFERENCE_DATA is not set");
         return;
     };
     let mut sim = sim();
@@ -98,18 +86,13 @@ fn recorded_traffic_is_answered_alike(
     let (mut differences, mut compared) = (Vec::new(), 0);
     for exchange in cassette["interactions"].as_array().unwrap() {
         let (request, response) = (&exchange["request"], &exchange["response"]);
-        let (method, url) = (
-            request["method"].as_str().unwrap(),
-            request["url"].as_str().unwrap(),
-        );
+        let (method, url) = (request["method"].as_str().unwrap(), request["url"].as_str().unwrap());
         let path = url.split('?').next().unwrap();
         if path.contains("/operations/") || path.contains("/operationresults/") {
             continue;
         }
-        let real = serde_json::from_str(response["body"].as_str().unwrap_or_default())
-            .unwrap_or(Value::Null);
-        let sent = serde_json::from_str(request["body"].as_str().unwrap_or_default())
-            .unwrap_or(Value::Null);
+        let real = serde_json::from_str(response["body"].as_str().unwrap_or_default()).unwrap_or(Value::Null);
+        let sent = serde_json::from_str(request["body"].as_str().unwrap_or_default()).unwrap_or(Value::Null);
         let ours = match polls.get(path) {
             Some(ours) if real["status"] == "InProgress" => sim.get(&ours.clone()),
             Some(ours) => {
@@ -126,10 +109,7 @@ fn recorded_traffic_is_answered_alike(
             }][0]
                 .as_str();
             if let (Some(recorded), Some(ours)) = (recorded, ours.header(name)) {
-                polls.insert(
-                    recorded.split('?').next().unwrap().to_owned(),
-                    ours.to_owned(),
-                );
+                polls.insert(recorded.split('?').next().unwrap().to_owned(), ours.to_owned());
             }
         }
         if !path.contains("privateDns") {
@@ -138,10 +118,7 @@ fn recorded_traffic_is_answered_alike(
         compared += 1;
         let mut found = header_differences(&response["headers"], &ours, public);
         if response["code"].as_u64() != Some(ours.status.into()) {
-            found.push(format!(
-                "status: recorded {}, ours {}",
-                response["code"], ours.status
-            ));
+            found.push(format!("status: recorded {}, ours {}", response["code"], ours.status));
         }
         if plain(&real) != plain(&ours.body) {
             found.push(format!("body: recorded {real}, ours {}", ours.body));

@@ -17,18 +17,11 @@ fn a_new_zone_is_accepted_with_both_polling_urls() {
         accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"),
         Some("11999")
     );
-    for (header, word) in [
-        ("azure-asyncoperation", "Statuses"),
-        ("location", "Results"),
-    ] {
+    for (header, word) in [("azure-asyncoperation", "Statuses"), ("location", "Results")] {
         let url = accepted.header(header).unwrap();
-        let path = format!(
-            "/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/"
-        );
+        let path = format!("/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/");
         let token = url.split_once(&path).unwrap().1.split_once('?').unwrap().0;
-        let decoded = base64::engine::general_purpose::STANDARD
-            .decode(token)
-            .unwrap();
+        let decoded = base64::engine::general_purpose::STANDARD.decode(token).unwrap();
         let decoded = String::from_utf8(decoded).unwrap();
         assert!(
             decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"),
@@ -47,18 +40,12 @@ fn a_new_zone_appears_when_its_operation_has_ended() {
     assert_eq!(early.header("x-ms-failure-cause"), Some("gateway"));
     let url = accepted.header("azure-asyncoperation").unwrap().to_owned();
     let poll = sim.get(&url);
-    assert_eq!(
-        (poll.status, &poll.body),
-        (202, &json!({"status": "InProgress"}))
-    );
+    assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
     assert_eq!(poll.header("retry-after"), Some("30"));
     assert!(poll.header("azure-asyncoperation").is_some() && poll.header("location").is_some());
     sim.wait(30);
     let last = sim.get(&url);
-    assert_eq!(
-        (last.status, &last.body),
-        (200, &json!({"status": "Succeeded"}))
-    );
+    assert_eq!((last.status, &last.body), (200, &json!({"status": "Succeeded"})));
     assert!(last.header("azure-asyncoperation").is_none() && last.header("retry-after").is_none());
     let left = |got: &dns_support::Got| -> u32 {
         let header = got.header("x-ms-ratelimit-remaining-subscription-resource-requests");
@@ -71,21 +58,13 @@ fn a_new_zone_appears_when_its_operation_has_ended() {
 #[test]
 fn a_zone_has_azures_fields() {
     let mut sim = Sim::new();
-    sim.put_and_end(
-        &zone("Example.com"),
-        json!({"location": "Global", "tags": {"a": "b"}}),
-    );
+    sim.put_and_end(&zone("Example.com"), json!({"location": "Global", "tags": {"a": "b"}}));
     let shown = sim.get(&zone("EXAMPLE.com"));
     let etag = shown.body["etag"].as_str().unwrap().to_owned();
     assert_eq!(shown.header("etag"), Some(etag.as_str()));
     assert_eq!(etag.len(), 36, "a bare GUID");
     let internal = shown.body["properties"]["internalId"].clone();
-    assert!(
-        internal
-            .as_str()
-            .unwrap()
-            .starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O")
-    );
+    assert!(internal.as_str().unwrap().starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O"));
     assert_eq!(
         shown.body,
         json!({
@@ -112,10 +91,7 @@ fn a_zone_has_azures_fields() {
 #[test]
 fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let mut sim = Sim::new();
-    sim.put_and_end(
-        &zone("example.com"),
-        json!({"location": "global", "tags": {"a": "b"}}),
-    );
+    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
     let before = sim.get(&zone("example.com")).body;
     let accepted = sim.put(&zone("example.com"), json!({"location": "Global"}));
     let during = sim.get(&zone("example.com")).body;
@@ -125,10 +101,7 @@ fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let after = sim.get(&zone("example.com")).body;
     assert_eq!(after.get("tags"), None);
     assert_ne!(after["etag"], before["etag"]);
-    assert_eq!(
-        after["properties"]["internalId"],
-        before["properties"]["internalId"]
-    );
+    assert_eq!(after["properties"]["internalId"], before["properties"]["internalId"]);
     assert_eq!(after["properties"]["provisioningState"], "Succeeded");
 }
 
@@ -137,10 +110,7 @@ fn a_patch_replaces_the_tags_only() {
     let mut sim = Sim::new();
     let missing = sim.call("PATCH", &zone("example.com"), json!({"tags": {}}), &[]);
     assert_eq!((missing.status, missing.code()), (404, "ResourceNotFound"));
-    sim.put_and_end(
-        &zone("example.com"),
-        json!({"location": "global", "tags": {"a": "b"}}),
-    );
+    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
     for (body, tags) in [
         (json!({}), json!({"a": "b"})),
         (json!({"tags": {"c": "d"}}), json!({"c": "d"})),
@@ -185,19 +155,11 @@ fn failed_preconditions_are_accepted_and_reported_by_the_operation() {
         };
         let accepted = sim.call(method, &zone("example.com"), body, &[header]);
         let error = json!({"code": "PreconditionFailed", "message": message});
-        assert_eq!(
-            sim.end(&accepted),
-            json!({"status": "Failed", "error": error})
-        );
+        assert_eq!(sim.end(&accepted), json!({"status": "Failed", "error": error}));
         assert_eq!(sim.get(&zone("example.com")).body, before);
     }
     let etag = before["etag"].as_str().unwrap().to_owned();
-    let accepted = sim.call(
-        "DELETE",
-        &zone("example.com"),
-        Value::Null,
-        &[("if-match", &etag)],
-    );
+    let accepted = sim.call("DELETE", &zone("example.com"), Value::Null, &[("if-match", &etag)]);
     assert_eq!(accepted.body, Value::Null);
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     assert_eq!(sim.get(&zone("example.com")).status, 404);
@@ -209,10 +171,7 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
     sim.make_zone("example.com");
     sim.link("example.com", "Link-1", "vnet1");
     let refused = sim.delete(&zone("example.com"));
-    assert_eq!(
-        (refused.status, refused.code()),
-        (409, "CannotDeleteResource")
-    );
+    assert_eq!((refused.status, refused.code()), (409, "CannotDeleteResource"));
     assert_eq!(refused.header("x-ms-failure-cause"), Some("gateway"));
     assert_eq!(
         refused.body["error"]["message"],
@@ -220,10 +179,7 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
          'Microsoft.Network/privateDnsZones/example.com/virtualNetworkLinks/link-1'. Please delete all nested resources \
          before deleting this resource."
     );
-    let deleting = sim.delete(&format!(
-        "{}/virtualNetworkLinks/link-1",
-        zone("example.com")
-    ));
+    let deleting = sim.delete(&format!("{}/virtualNetworkLinks/link-1", zone("example.com")));
     assert_eq!(
         sim.delete(&zone("example.com")).status,
         409,
@@ -240,11 +196,8 @@ fn a_zone_goes_with_its_record_sets() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     assert_eq!(
-        sim.put(
-            &format!("{}/A/api", zone("example.com")),
-            dns_support::a(&["10.0.0.5"])
-        )
-        .status,
+        sim.put(&format!("{}/A/api", zone("example.com")), dns_support::a(&["10.0.0.5"]))
+            .status,
         201
     );
     assert_eq!(
@@ -341,20 +294,12 @@ fn lists_by_group_and_subscription_come_in_pages() {
             let left = 60_000 - rows.len();
             let header = "x-ms-ratelimit-remaining-subscription-resource-entities-read";
             assert_eq!(page.header(header), Some(left.to_string().as_str()));
-            names.extend(
-                rows.iter()
-                    .map(|zone| zone["name"].as_str().unwrap().to_owned()),
-            );
+            names.extend(rows.iter().map(|zone| zone["name"].as_str().unwrap().to_owned()));
             next = page.body["nextLink"].as_str().map(str::to_owned);
             pages += 1;
         }
         assert_eq!(pages, 3);
-        assert_eq!(
-            names,
-            (0..5)
-                .map(|n| format!("z{n}.example.com"))
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(names, (0..5).map(|n| format!("z{n}.example.com")).collect::<Vec<_>>());
     }
 }
 
@@ -362,8 +307,7 @@ fn lists_by_group_and_subscription_come_in_pages() {
 fn wrong_names_locations_and_tags_are_refused_at_once() {
     let mut sim = Sim::new();
     let global = json!({"location": "global"});
-    let tags: serde_json::Map<String, Value> =
-        (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
+    let tags: serde_json::Map<String, Value> = (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
     for (name, body, code) in [
         ("local", global.clone(), "BadRequest"),
         ("a..com", global, "BadRequest"),
@@ -378,25 +322,13 @@ fn wrong_names_locations_and_tags_are_refused_at_once() {
             json!({"location": "global", "tags": {"a": 1}}),
             "InvalidRequestContent",
         ),
-        (
-            "example.com",
-            json!({"location": "global", "tags": tags}),
-            "BadRequest",
-        ),
+        ("example.com", json!({"location": "global", "tags": tags}), "BadRequest"),
     ] {
         let refused = sim.put(&zone(name), body);
-        assert_eq!(
-            (refused.status, refused.code()),
-            (400, code),
-            "{}",
-            refused.body
-        );
+        assert_eq!((refused.status, refused.code()), (400, code), "{}", refused.body);
     }
     sim.wait(60);
-    assert_eq!(
-        sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"],
-        json!([])
-    );
+    assert_eq!(sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"], json!([]));
 }
 
 #[test]

@@ -80,7 +80,10 @@ fn carry_out(sim: &mut Sim, step: &Step) -> Option<(String, Value)> {
         Step::Decide(at, yes) => {
             if let Some(id) = first_connection(sim, at) {
                 let status = if yes { "Approved" } else { "Rejected" };
-                sim.put(&id, json!({"properties": {"privateLinkServiceConnectionState": {"status": status}}}));
+                sim.put(
+                    &id,
+                    json!({"properties": {"privateLinkServiceConnectionState": {"status": status}}}),
+                );
             }
         }
         Step::Disconnect(at) => {
@@ -110,10 +113,7 @@ fn text(value: &Value) -> String {
 
 fn check(sim: &mut Sim) -> Result<(), TestCaseError> {
     let all = sim.world.resources(sim.now, "");
-    let by_id: BTreeMap<String, &Value> = all
-        .iter()
-        .map(|resource| (text(&resource["id"]), resource))
-        .collect();
+    let by_id: BTreeMap<String, &Value> = all.iter().map(|resource| (text(&resource["id"]), resource)).collect();
     let running = sim.world.operations_in_flight(sim.now);
     let mut targets = BTreeSet::new();
     for operation in &running {
@@ -150,11 +150,7 @@ fn check(sim: &mut Sim) -> Result<(), TestCaseError> {
             prop_assert!(by_id.contains_key(&made_by), "{id} is of a gone endpoint");
         }
         for list in ["ipConfigurations", "frontendIPConfigurations"] {
-            for item in resource["properties"][list]
-                .as_array()
-                .into_iter()
-                .flatten()
-            {
+            for item in resource["properties"][list].as_array().into_iter().flatten() {
                 let place = (
                     text(&item["properties"]["subnet"]["id"]),
                     text(&item["properties"]["privateIPAddress"]),

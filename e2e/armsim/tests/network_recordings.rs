@@ -43,10 +43,7 @@ const FOREIGN: [(&str, &str); 2] = [
         "customDnsConfigs",
         "names of storage endpoints; nobody simulates storage",
     ),
-    (
-        "privateLinkConnectionProperties",
-        "the same, on the network interface",
-    ),
+    ("privateLinkConnectionProperties", "the same, on the network interface"),
 ];
 
 /// Differences that are right: recording, how the difference begins, why.
@@ -56,11 +53,7 @@ const EXPLAINED: [(&str, &str, &str); 3] = [
         "GET Microsoft.Network/virtualNetworks/asotest-vn-ycbuio Etag",
         "the only VNet answers without the header; its body has the etag",
     ),
-    (
-        "CHINA",
-        "Azure-Asyncnotification",
-        "the China cloud does not send it",
-    ),
+    ("CHINA", "Azure-Asyncnotification", "the China cloud does not send it"),
     (
         "PrivateEndpoint_2024",
         "DELETE Microsoft.Network/virtualNetworks/asotest-vn-esdfkk/subnets/asotest-subnet-ufpkdv/error/code",
@@ -138,13 +131,7 @@ fn compare(at: &str, real: &Value, ours: &Value, differences: &mut Vec<String>) 
     }
 }
 
-fn compare_headers(
-    at: &str,
-    recorded: &Value,
-    got: &Got,
-    all_kept: bool,
-    differences: &mut Vec<String>,
-) {
+fn compare_headers(at: &str, recorded: &Value, got: &Got, all_kept: bool, differences: &mut Vec<String>) {
     for name in [
         "Azure-Asyncoperation",
         "Azure-Asyncnotification",
@@ -167,10 +154,7 @@ fn compare_headers(
 fn made_up(real: &Value, ours: &Value, known: &mut Vec<(String, String)>) {
     for pointer in ["/properties/alias", "/properties/networkInterfaces/0/id"] {
         if let (Some(real), Some(ours)) = (real.pointer(pointer), ours.pointer(pointer)) {
-            known.push((
-                real.as_str().unwrap().to_owned(),
-                ours.as_str().unwrap().to_owned(),
-            ));
+            known.push((real.as_str().unwrap().to_owned(), ours.as_str().unwrap().to_owned()));
         }
     }
 }
@@ -185,25 +169,17 @@ fn made_up(real: &Value, ours: &Value, known: &mut Vec<(String, String)>) {
 )]
 #[case::load_balancer("aso/Test_Networking_LoadBalancer_20240301_CRUD.yaml", 7)]
 #[case::public_cloud("cloud-provider-azure/privatelinkserviceclient.AZURECLOUD.yaml", 16)]
-#[case::china_cloud(
-    "cloud-provider-azure/privatelinkserviceclient.AZURECHINACLOUD.yaml",
-    16
-)]
+#[case::china_cloud("cloud-provider-azure/privatelinkserviceclient.AZURECHINACLOUD.yaml", 16)]
 fn recorded_traffic_is_answered_alike(#[case] file: &str, #[case] at_least: usize) {
     let Some(recordings) = recordings() else {
-        eprintln!(
-            "skipped: no recordings beside the project and HYPERLINK_REFERENCE_DATA is not set"
-        );
+        eprintln!("skipped: no recordings beside the project and HYPERLINK_REFERENCE_DATA is not set");
         return;
     };
-    let cassette: Value =
-        serde_yaml_ng::from_str(&std::fs::read_to_string(recordings.join(file)).unwrap()).unwrap();
+    let cassette: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(recordings.join(file)).unwrap()).unwrap();
     let skip = Regex::new(NOT_SIMULATED).unwrap();
     let text = cassette.to_string();
-    let storage = Regex::new(
-        "/subscriptions/[^\"\\\\]*?/providers/Microsoft.Storage/storageAccounts/[a-z0-9]+",
-    )
-    .unwrap();
+    let storage =
+        Regex::new("/subscriptions/[^\"\\\\]*?/providers/Microsoft.Storage/storageAccounts/[a-z0-9]+").unwrap();
     let storage: Vec<String> = storage
         .find(&text)
         .map(|found| found.as_str().to_owned())
@@ -236,25 +212,16 @@ fn recorded_traffic_is_answered_alike(#[case] file: &str, #[case] at_least: usiz
             .header("content-type", "application/json");
         let got = sim.send(request.body(Bytes::from(body)).unwrap());
         let real: Value =
-            serde_json::from_str(exchange["response"]["body"].as_str().unwrap_or_default())
-                .unwrap_or(Value::Null);
+            serde_json::from_str(exchange["response"]["body"].as_str().unwrap_or_default()).unwrap_or(Value::Null);
         let at = format!(
             "{method} {}",
-            url.split('?')
-                .next()
-                .unwrap()
-                .rsplit("/providers/")
-                .next()
-                .unwrap()
+            url.split('?').next().unwrap().rsplit("/providers/").next().unwrap()
         );
         let status = exchange["response"]["code"].as_u64().unwrap();
         // A group that had to be there for the storage account is created again.
         let seeded = !storage.is_empty() && status == 201 && got.status == 200;
         if u64::from(got.status) != status && !seeded {
-            differences.push(format!(
-                "{at} answers {} {}, not {status}",
-                got.status, got.body
-            ));
+            differences.push(format!("{at} answers {} {}, not {status}", got.status, got.body));
         }
         compare(&at, &real, &got.body, &mut differences);
         compare_headers(

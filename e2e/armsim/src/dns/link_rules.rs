@@ -34,10 +34,7 @@ pub(super) fn check_vnet_id(id: &str) -> Result<(), ArmError> {
 /// The properties that are judged at once.
 pub(super) fn check_properties(properties: &Value, id: &ResourceId) -> Result<(), ArmError> {
     let bad = |message: String| Err(ArmError::service(400, "BadRequest", message));
-    if !matches!(
-        properties["registrationEnabled"],
-        Value::Null | Value::Bool(_)
-    ) {
+    if !matches!(properties["registrationEnabled"], Value::Null | Value::Bool(_)) {
         return bad("The property 'registrationEnabled' is not a boolean.".to_owned());
     }
     match properties["resolutionPolicy"].as_str() {
@@ -61,17 +58,13 @@ pub(super) fn is_private_link(id: &ResourceId) -> bool {
 }
 
 /// What the VNet's other links forbid: a second zone of the same name, a second zone with registration.
-pub(super) fn check_others(
-    store: &Store,
-    id: &ResourceId,
-    to: &str,
-    registering: bool,
-) -> Result<(), ErrorDetail> {
+pub(super) fn check_others(store: &Store, id: &ResourceId, to: &str, registering: bool) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
     let mut linked = 0;
-    for link in store.all().filter(|link| {
-        link.resource_type == links::TYPE && is_live(link) && !id.is(link.id.as_str())
-    }) {
+    for link in store
+        .all()
+        .filter(|link| link.resource_type == links::TYPE && is_live(link) && !id.is(link.id.as_str()))
+    {
         if !vnet(link).eq_ignore_ascii_case(to) {
             continue;
         }
@@ -96,20 +89,14 @@ pub(super) fn check_others(
         }
     }
     if linked >= MOST_ZONES_PER_VNET {
-        let message = format!(
-            "A virtual network can be linked to at most {MOST_ZONES_PER_VNET} private DNS zones."
-        );
+        let message = format!("A virtual network can be linked to at most {MOST_ZONES_PER_VNET} private DNS zones.");
         return refused("QuotaExceeded", message);
     }
     Ok(())
 }
 
 /// The zone's limits of links.
-pub(super) fn check_quotas(
-    cx: &Context<'_>,
-    id: &ResourceId,
-    registering: bool,
-) -> Result<(), ErrorDetail> {
+pub(super) fn check_quotas(cx: &Context<'_>, id: &ResourceId, registering: bool) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
     let most = cx.state.quotas(id.subscription()).links_per_zone;
     let links: Vec<&Resource> = links::of(&cx.state.store, &zone).collect();

@@ -59,9 +59,7 @@ fn link_state(link: &Resource, now: Timestamp, lag_s: f64) -> &'static str {
 }
 
 pub(super) fn vnet(link: &Resource) -> &str {
-    link.property("virtualNetwork")["id"]
-        .as_str()
-        .unwrap_or_default()
+    link.property("virtualNetwork")["id"].as_str().unwrap_or_default()
 }
 
 impl Kind for Links {
@@ -92,17 +90,14 @@ impl Kind for Links {
         let found = cx.state.store.of_type(&call.id, TYPE);
         page(
             call,
-            found
-                .map(|link| (link.id.key(), self.render(cx, link)))
-                .collect(),
+            found.map(|link| (link.id.key(), self.render(cx, link))).collect(),
             zone::PAGE,
         )
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         parent(cx, &call.id)?;
-        names::link(call.id.name())
-            .map_err(|message| ArmError::service(400, "BadRequest", message))?;
+        names::link(call.id.name()).map_err(|message| ArmError::service(400, "BadRequest", message))?;
         write::check_envelope(&call.body, TYPE)?;
         let id = call.body["properties"]["virtualNetwork"]["id"]
             .as_str()
@@ -165,12 +160,7 @@ impl Kind for Links {
 
     fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
         if operation.name == FORGET {
-            if cx
-                .state
-                .store
-                .get(&operation.target)
-                .is_some_and(|link| !is_live(link))
-            {
+            if cx.state.store.get(&operation.target).is_some_and(|link| !is_live(link)) {
                 cx.remove(&operation.target);
             }
             return;
@@ -191,11 +181,7 @@ fn parent(cx: &Context<'_>, id: &ResourceId) -> Result<(), ArmError> {
 
 fn upsert(cx: &mut Context<'_>, call: &Call<'_>, partial: bool) -> Result<Reply, ArmError> {
     let target = write::stored(&call.id, TYPE);
-    let (name, pace, wanted) = (
-        "UpsertVirtualNetworkLink",
-        &UPSERT,
-        Wanted::of(call, partial),
-    );
+    let (name, pace, wanted) = ("UpsertVirtualNetworkLink", &UPSERT, Wanted::of(call, partial));
     write::accept(
         cx,
         call,
@@ -227,17 +213,11 @@ fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDe
     if known.is_some_and(|link| !vnet(link).eq_ignore_ascii_case(&to)) {
         return refused(
             "BadRequest",
-            format!(
-                "The virtual network of the link '{}' cannot be changed.",
-                id.name()
-            ),
+            format!("The virtual network of the link '{}' cannot be changed.", id.name()),
         );
     }
     if cx.state.store.find(&to).is_none() {
-        return refused(
-            "BadRequest",
-            format!("The virtual network '{to}' does not exist."),
-        );
+        return refused("BadRequest", format!("The virtual network '{to}' does not exist."));
     }
     let registers = sent["registrationEnabled"]
         .as_bool()
@@ -280,17 +260,10 @@ fn delete_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), Erro
     Ok(())
 }
 
-fn check_condition(
-    wanted: &Wanted,
-    id: &ResourceId,
-    known: Option<&Resource>,
-) -> Result<(), ErrorDetail> {
+fn check_condition(wanted: &Wanted, id: &ResourceId, known: Option<&Resource>) -> Result<(), ErrorDetail> {
     let (name, zone) = (id.name(), id.parent());
     let zone = zone.as_ref().map_or("", |zone| zone.name());
-    let message = match wanted
-        .condition
-        .check(known.map(|known| known.etag.as_str()))
-    {
+    let message = match wanted.condition.check(known.map(|known| known.etag.as_str())) {
         Ok(()) => return Ok(()),
         Err(Unmet::Exists) => format!(
             "The Virtual Network link {name} for the Private DNS zone {zone} exists already and hence cannot be created again."
@@ -321,8 +294,7 @@ fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
             .find(|value| !value.is_null());
         written.cloned().unwrap_or(default)
     };
-    body["properties"]["virtualNetwork"] =
-        json!({ "id": value("virtualNetwork", Value::Null)["id"] });
+    body["properties"]["virtualNetwork"] = json!({ "id": value("virtualNetwork", Value::Null)["id"] });
     body["properties"]["registrationEnabled"] = value("registrationEnabled", json!(false));
     if link_rules::is_private_link(id) {
         body["properties"]["resolutionPolicy"] = value("resolutionPolicy", json!("Default"));

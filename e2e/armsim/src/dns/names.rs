@@ -42,9 +42,7 @@ pub(crate) fn link(name: &str) -> Result<String, String> {
     if well_formed {
         Ok(name.to_ascii_lowercase())
     } else {
-        Err(format!(
-            "The virtual network link name '{name}' is invalid."
-        ))
+        Err(format!("The virtual network link name '{name}' is invalid."))
     }
 }
 

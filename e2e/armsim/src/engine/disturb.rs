@@ -8,14 +8,9 @@ use super::fault::FaultAction;
 use super::respond::{base, error_body, set};
 
 /// What a fault rule changes in the answer itself.
-pub(crate) fn disturb(
-    response: &mut Response<Bytes>,
-    fault: &FaultAction,
-    request: &Request<Bytes>,
-) {
+pub(crate) fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Request<Bytes>) {
     if let Some(status) = fault.status {
-        *response.status_mut() =
-            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         for name in [
             "azure-asyncoperation",
             "azure-asyncnotification",
@@ -28,11 +23,7 @@ pub(crate) fn disturb(
         let body = if status >= 400 {
             set(response.headers_mut(), "x-ms-failure-cause", "service");
             let code = fault.code.as_deref().unwrap_or("InternalServerError");
-            error_body(
-                code,
-                fault.message.as_deref().unwrap_or("An error occurred."),
-            )
-            .to_string()
+            error_body(code, fault.message.as_deref().unwrap_or("An error occurred.")).to_string()
         } else {
             response.headers_mut().remove("x-ms-failure-cause");
             String::new()
@@ -45,10 +36,7 @@ pub(crate) fn disturb(
         body["nextLink"] = json!(format!(
             "{}{}",
             base(request),
-            request
-                .uri()
-                .path_and_query()
-                .map_or("", |path| path.as_str())
+            request.uri().path_and_query().map_or("", |path| path.as_str())
         ));
         *response.body_mut() = Bytes::from(body.to_string());
     }
@@ -65,9 +53,7 @@ pub(crate) fn disturb(
         None => {}
     }
     for (name, value) in &fault.headers {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         set(response.headers_mut(), name, &text);
     }
 }

@@ -38,12 +38,7 @@ pub struct JournalEntry {
 
 impl JournalEntry {
     /// What is known of a call before it is answered.
-    pub(crate) fn of(
-        now: Timestamp,
-        request: &Request<Bytes>,
-        client_id: &str,
-        correlation_id: &str,
-    ) -> Self {
+    pub(crate) fn of(now: Timestamp, request: &Request<Bytes>, client_id: &str, correlation_id: &str) -> Self {
         let query = request.uri().query().unwrap_or_default();
         let mut parameters = url::form_urlencoded::parse(query.as_bytes());
         let version = parameters.find(|(key, _)| key.eq_ignore_ascii_case("api-version"));
@@ -53,9 +48,7 @@ impl JournalEntry {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
             query: query.to_owned(),
-            api_version: version
-                .map(|(_, version)| version.into_owned())
-                .unwrap_or_default(),
+            api_version: version.map(|(_, version)| version.into_owned()).unwrap_or_default(),
             principal: client_id.to_owned(),
             status: 0,
             code: None,

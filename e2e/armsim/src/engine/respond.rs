@@ -90,29 +90,13 @@ pub(crate) fn respond(
     finish(headers, status, body, asked)
 }
 
-fn finish(
-    mut headers: HeaderMap,
-    status: u16,
-    body: Option<Value>,
-    asked: &Asked<'_>,
-) -> Response<Bytes> {
-    let body = body
-        .map(|body| text(&body, asked.stack))
-        .unwrap_or_default();
+fn finish(mut headers: HeaderMap, status: u16, body: Option<Value>, asked: &Asked<'_>) -> Response<Bytes> {
+    let body = body.map(|body| text(&body, asked.stack)).unwrap_or_default();
     if !body.is_empty() {
-        set(
-            &mut headers,
-            "content-type",
-            "application/json; charset=utf-8",
-        );
+        set(&mut headers, "content-type", "application/json; charset=utf-8");
     }
-    let mut response = Response::new(if asked.head {
-        Bytes::new()
-    } else {
-        Bytes::from(body)
-    });
-    *response.status_mut() =
-        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Response::new(if asked.head { Bytes::new() } else { Bytes::from(body) });
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     *response.headers_mut() = headers;
     response
 }
@@ -132,10 +116,7 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
         ("cache-control", "no-cache"),
         ("pragma", "no-cache"),
         ("expires", "-1"),
-        (
-            "strict-transport-security",
-            "max-age=31536000; includeSubDomains",
-        ),
+        ("strict-transport-security", "max-age=31536000; includeSubDomains"),
         ("x-content-type-options", "nosniff"),
         ("x-cache", "CONFIG_NOCACHE"),
     ] {
@@ -157,12 +138,7 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
     }
 }
 
-fn success(
-    headers: &mut HeaderMap,
-    asked: &Asked<'_>,
-    reply: &Reply,
-    operation: Option<&Operation>,
-) {
+fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation: Option<&Operation>) {
     if let Some(etag) = &reply.etag {
         set(headers, "etag", etag);
     }
@@ -175,11 +151,7 @@ fn success(
     }
     let Some(operation) = operation else { return };
     if operation.stack != Stack::Resources {
-        set(
-            headers,
-            "azure-asyncoperation",
-            &url(asked, operation, true),
-        );
+        set(headers, "azure-asyncoperation", &url(asked, operation, true));
     }
     if operation.stack == Stack::Network {
         set(headers, "azure-asyncnotification", "Enabled");
@@ -198,11 +170,7 @@ fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
     let group = operation.target.resource_group().unwrap_or_default();
     let path = match (operation.stack, status) {
         (Stack::Network, _) => {
-            let word = if status {
-                "operations"
-            } else {
-                "operationResults"
-            };
+            let word = if status { "operations" } else { "operationResults" };
             let region = &operation.region;
             format!(
                 "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{region}/{word}/{}",
@@ -216,9 +184,7 @@ fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
                 "privateDnsOperationResults"
             };
             let token = dns_token(operation);
-            format!(
-                "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/{word}/{token}"
-            )
+            format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/{word}/{token}")
         }
         (Stack::Resources, _) => format!(
             "/subscriptions/{subscription}/operationresults/{}",

@@ -24,11 +24,7 @@ pub(crate) fn render(subtitle: &str, tables: &[Table]) -> String {
     );
     let _ = write!(html, "<p>{}</p>", escape(subtitle));
     for table in tables {
-        let _ = write!(
-            html,
-            "<h2>{} ({})</h2><table><tr>",
-            table.title, table.total
-        );
+        let _ = write!(html, "<h2>{} ({})</h2><table><tr>", table.title, table.total);
         for column in table.columns {
             let _ = write!(html, "<th>{column}</th>");
         }
@@ -75,9 +71,6 @@ mod tests {
             rows: vec![vec!["/<script>\"&".into()]],
         };
         let html = render("now", &[table]);
-        assert!(
-            html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"),
-            "{html}"
-        );
+        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"), "{html}");
     }
 }

@@ -58,9 +58,11 @@ impl Kind for PrivateEndpoints {
             else {
                 continue;
             };
-            let invited = cx.state.store.find(id).is_some_and(|found| {
-                link_service::lists(found, "autoApproval", call.id.subscription())
-            });
+            let invited = cx
+                .state
+                .store
+                .find(id)
+                .is_some_and(|found| link_service::lists(found, "autoApproval", call.id.subscription()));
             if !invited {
                 let action = "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
                 links.push(LinkedScope {
@@ -102,8 +104,7 @@ impl Kind for PrivateEndpoints {
         let target = rules::check(cx, &call.id, &location, &call.body)?;
         let (body, interface) = normalise(cx, &call.id, &location, &call.body, Some(&target))?;
         let connection = target.new_connection(&call.id, &body);
-        let state =
-            first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
+        let state = first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
         let name = "PutPrivateEndpointOperation";
         let region = location.clone();
         let reply = write::put(
@@ -120,12 +121,7 @@ impl Kind for PrivateEndpoints {
             },
         );
         if let Some((nic, configurations)) = interface {
-            nic::extend(
-                cx,
-                &nic,
-                ("privateEndpoint", &call.id, &location),
-                configurations,
-            );
+            nic::extend(cx, &nic, ("privateEndpoint", &call.id, &location), configurations);
         }
         if let Some(connection) = connection.filter(|_| current.is_none()) {
             connection::make(cx, &connection, &call.id, &location, &state);
@@ -137,10 +133,7 @@ impl Kind for PrivateEndpoints {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
         write::precondition(cx, call, Some(&found.etag))?;
         Ok(write::delete(
             cx,
@@ -181,16 +174,10 @@ impl Kind for PrivateEndpoints {
         let target = rules::target(cx, &body).ok();
         let (stored, interface) = normalise(cx, &id, &location, &body, target.as_ref())?;
         let connection = target.and_then(|target| target.new_connection(&id, &stored));
-        let state =
-            first_connection(&stored)["properties"]["privateLinkServiceConnectionState"].clone();
+        let state = first_connection(&stored)["properties"]["privateLinkServiceConnectionState"].clone();
         cx.store(TYPE, &id, stored);
         if let Some((nic, configurations)) = interface {
-            nic::extend(
-                cx,
-                &nic,
-                ("privateEndpoint", &id, &location),
-                configurations,
-            );
+            nic::extend(cx, &nic, ("privateEndpoint", &id, &location), configurations);
         }
         let connected = state["status"] != json!("Disconnected");
         if let Some(connection) = connection.filter(|_| known.is_none() && connected) {
@@ -235,8 +222,7 @@ pub(crate) fn first_connection(body: &Value) -> &Value {
 
 /// The service that an endpoint is for, by id or alias, if it is there.
 pub(crate) fn service_of(cx: &Context<'_>, endpoint: &Resource) -> Option<ResourceId> {
-    let reference =
-        first_connection(&endpoint.body)["properties"]["privateLinkServiceId"].as_str()?;
+    let reference = first_connection(&endpoint.body)["properties"]["privateLinkServiceId"].as_str()?;
     let service = cx
         .state
         .store
@@ -252,11 +238,7 @@ pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: Value) {
         return;
     };
     for list in [AUTOMATIC, MANUAL] {
-        for item in endpoint.body["properties"][list]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
+        for item in endpoint.body["properties"][list].as_array_mut().into_iter().flatten() {
             let seen = &mut item["properties"]["privateLinkServiceConnectionState"];
             if seen["status"] != json!("Disconnected") && *seen != state {
                 *seen = state.clone();
@@ -271,8 +253,7 @@ fn approve_if_invited(cx: &mut Context<'_>, id: &ResourceId) {
     let Some(endpoint) = cx.state.store.get(id) else {
         return;
     };
-    let status = &first_connection(&endpoint.body)["properties"]["privateLinkServiceConnectionState"]
-        ["status"];
+    let status = &first_connection(&endpoint.body)["properties"]["privateLinkServiceConnectionState"]["status"];
     if *status != json!("Pending") {
         return;
     }
@@ -284,8 +265,7 @@ fn approve_if_invited(cx: &mut Context<'_>, id: &ResourceId) {
         .store
         .get(&service)
         .is_some_and(|service| link_service::lists(service, "autoApproval", id.subscription()));
-    let made =
-        connection::made_by(cx, &service, id).filter(|made| connection::status(made) == "Pending");
+    let made = connection::made_by(cx, &service, id).filter(|made| connection::status(made) == "Pending");
     if let Some(made) = made.filter(|_| invited).map(|made| made.id.clone()) {
         connection::settle(cx, &made, connection::state("Approved", "Approved"));
     }

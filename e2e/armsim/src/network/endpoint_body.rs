@@ -23,11 +23,7 @@ pub(crate) fn normalise(
     given: &Value,
     target: Option<&Target>,
 ) -> Result<(Value, Interface), ArmError> {
-    let known = cx
-        .state
-        .store
-        .get(id)
-        .map(|known| known.body["properties"].clone());
+    let known = cx.state.store.get(id).map(|known| known.body["properties"].clone());
     let from = &given["properties"];
     let mut body = write::tracked(location, given);
     let subnet = write::referenced(cx, id, from["subnet"]["id"].as_str().unwrap_or_default())?
@@ -38,17 +34,11 @@ pub(crate) fn normalise(
         .unwrap_or_default()
         .to_owned();
     let (guid, nics, interface) = match &known {
-        Some(known) => (
-            known["resourceGuid"].clone(),
-            known["networkInterfaces"].clone(),
-            None,
-        ),
+        Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
         None => {
             let configurations = addresses(cx, &subnet, from)?;
             // Only seed and control calls run without a caller: they may say what the server makes for others.
-            let told = from["resourceGuid"]
-                .as_str()
-                .filter(|_| cx.caller.is_none());
+            let told = from["resourceGuid"].as_str().filter(|_| cx.caller.is_none());
             let guid = told.map_or_else(|| cx.guid(), str::to_owned);
             let suffix = cx.guid();
             let name = if custom.is_empty() {
@@ -57,11 +47,7 @@ pub(crate) fn normalise(
                 custom.clone()
             };
             let nic = id.sibling(nic::TYPE, &name);
-            (
-                json!(guid),
-                json!([{ "id": nic }]),
-                Some((nic, configurations)),
-            )
+            (json!(guid), json!([{ "id": nic }]), Some((nic, configurations)))
         }
     };
     let mut properties = json!({
@@ -87,19 +73,10 @@ pub(crate) fn normalise(
 }
 
 /// One connection as it is stored. Its state is the old one, or what the case begins with.
-fn one_connection(
-    cx: &Context<'_>,
-    item: &Value,
-    old: &Value,
-    target: Option<&Target>,
-    manual: bool,
-) -> Value {
+fn one_connection(cx: &Context<'_>, item: &Value, old: &Value, target: Option<&Target>, manual: bool) -> Value {
     let from = &item["properties"];
-    let before = items(old)
-        .iter()
-        .find(|known| known["name"] == item["name"]);
-    let before =
-        before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
+    let before = items(old).iter().find(|known| known["name"] == item["name"]);
+    let before = before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
     // Only seed and control calls run without a caller: they say what the state is.
     let told = Some(&from["privateLinkServiceConnectionState"])
         .filter(|state| cx.caller.is_none() && state["status"].is_string());
@@ -114,13 +91,9 @@ fn one_connection(
         || from["privateLinkServiceId"].clone(),
         |target| json!(target.reference),
     );
-    let mut properties =
-        json!({ "privateLinkServiceId": reference, "privateLinkServiceConnectionState": state });
+    let mut properties = json!({ "privateLinkServiceId": reference, "privateLinkServiceConnectionState": state });
     for name in ["groupIds", "requestMessage"] {
-        if let Some(value) = from
-            .get(name)
-            .filter(|value| !value.is_null() && **value != json!([]))
-        {
+        if let Some(value) = from.get(name).filter(|value| !value.is_null() && **value != json!([])) {
             properties[name] = value.clone();
         }
     }
@@ -140,11 +113,7 @@ fn static_configurations(from: &Value) -> Value {
 }
 
 /// The addresses of a new endpoint: those asked for, or one of the subnet's.
-fn addresses(
-    cx: &mut Context<'_>,
-    subnet: &ResourceId,
-    from: &Value,
-) -> Result<Vec<IpConfiguration>, ArmError> {
+fn addresses(cx: &mut Context<'_>, subnet: &ResourceId, from: &Value) -> Result<Vec<IpConfiguration>, ArmError> {
     let fixed: Vec<&str> = items(&from["ipConfigurations"])
         .iter()
         .filter_map(|item| item["properties"]["privateIPAddress"].as_str())
@@ -160,11 +129,7 @@ fn addresses(
         let address = address::choose(cx, cx.find(subnet)?, wanted, &taken)?;
         taken.push(address);
         let name = format!("privateEndpointIpConfig.{}", cx.guid());
-        let method = if wanted.is_some() {
-            "Static"
-        } else {
-            "Dynamic"
-        };
+        let method = if wanted.is_some() { "Static" } else { "Dynamic" };
         made.push(IpConfiguration {
             name,
             subnet: subnet.clone(),

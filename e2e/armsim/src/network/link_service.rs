@@ -85,12 +85,7 @@ impl Kind for PrivateLinkServices {
             },
         );
         if let Some(nic) = nic {
-            nic::extend(
-                cx,
-                &nic,
-                ("privateLinkService", &call.id, &location),
-                addresses,
-            );
+            nic::extend(cx, &nic, ("privateLinkService", &call.id, &location), addresses);
         }
         Ok(reply)
     }
@@ -99,10 +94,7 @@ impl Kind for PrivateLinkServices {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
         write::precondition(cx, call, Some(&found.etag))?;
         let strict = cx.state.switches.rejected_connections_block_delete;
         let blocking = connection::of(cx, &call.id)
@@ -138,8 +130,7 @@ impl Kind for PrivateLinkServices {
         shown["properties"]["ipConfigurations"] = configurations
             .map(|item| nested(item, resource, "ipConfigurations", TYPE))
             .collect();
-        let connections =
-            connection::of(cx, &resource.id).map(|found| connection::Connections.render(cx, found));
+        let connections = connection::of(cx, &resource.id).map(|found| connection::Connections.render(cx, found));
         shown["properties"]["privateEndpointConnections"] = connections.collect();
         shown
     }
@@ -223,11 +214,7 @@ pub(crate) fn on_load_balancer(cx: &Context<'_>, balancer: &ResourceId) -> Vec<R
 }
 
 fn using(cx: &Context<'_>, matches: impl Fn(&str) -> bool) -> Vec<ResourceId> {
-    let services = cx
-        .state
-        .store
-        .all()
-        .filter(|found| found.resource_type == TYPE);
+    let services = cx.state.store.all().filter(|found| found.resource_type == TYPE);
     let services = services.filter(|found| {
         items(found.property(FRONTENDS))
             .iter()
@@ -315,11 +302,7 @@ pub(crate) fn is_provisioned(service: &Resource) -> bool {
 }
 
 /// The addresses of the NAT configurations that were not there before.
-fn new_addresses(
-    cx: &Context<'_>,
-    known: &Value,
-    wanted: &rules::Wanted,
-) -> Result<Vec<IpConfiguration>, ArmError> {
+fn new_addresses(cx: &Context<'_>, known: &Value, wanted: &rules::Wanted) -> Result<Vec<IpConfiguration>, ArmError> {
     let old_names: Vec<String> = items(&known["ipConfigurations"])
         .iter()
         .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))

@@ -68,18 +68,14 @@ impl Kind for Subnets {
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = write::find_nested(cx, &call.id)?;
-        Ok(Reply::new(200)
-            .body(self.render(cx, found))
-            .etag(&self.etag(cx, found)))
+        Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
     }
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = cx.state.store.of_type(&call.id, TYPE);
         page::page(
             call,
-            found
-                .map(|subnet| (subnet.id.key(), self.render(cx, subnet)))
-                .collect(),
+            found.map(|subnet| (subnet.id.key(), self.render(cx, subnet))).collect(),
             1000,
         )
     }
@@ -89,10 +85,7 @@ impl Kind for Subnets {
         let Some(parent) = cx.state.store.get(&vnet) else {
             return Err(ArmError::parent_not_found(&vnet));
         };
-        let region = parent.body["location"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
+        let region = parent.body["location"].as_str().unwrap_or_default().to_owned();
         let current = cx.state.store.get(&call.id).map(|_| parent.etag.clone());
         write::precondition(cx, call, current.as_deref())?;
         let body = normalise(&call.body);
@@ -125,11 +118,7 @@ impl Kind for Subnets {
         if reply.changed {
             touch(cx, &vnet);
         }
-        reply.body = cx
-            .state
-            .store
-            .get(&call.id)
-            .map(|stored| self.render(cx, stored));
+        reply.body = cx.state.store.get(&call.id).map(|stored| self.render(cx, stored));
         Ok(reply)
     }
 
@@ -137,10 +126,7 @@ impl Kind for Subnets {
         let vnet = vnet_id(&call.id);
         let parent = cx.find(&vnet)?;
         let (region, etag) = (
-            parent.body["location"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
+            parent.body["location"].as_str().unwrap_or_default().to_owned(),
             parent.etag.clone(),
         );
         let Some(found) = cx.state.store.get(&call.id) else {
@@ -221,13 +207,8 @@ fn touch(cx: &mut Context<'_>, vnet: &ResourceId) {
 pub(crate) fn state(cx: &Context<'_>, subnet: &Resource) -> ProvisioningState {
     let lag_s = cx.state.switches.subnet_lag_s;
     let age_s = cx.now.duration_since(subnet.settled).as_secs_f64();
-    let written = subnet
-        .operation
-        .as_deref()
-        .and_then(|id| cx.state.operations.get(id));
-    let lags = lag_s > 0.0
-        && age_s < lag_s
-        && written.is_some_and(|operation| operation.started != subnet.settled);
+    let written = subnet.operation.as_deref().and_then(|id| cx.state.operations.get(id));
+    let lags = lag_s > 0.0 && age_s < lag_s && written.is_some_and(|operation| operation.started != subnet.settled);
     if subnet.state == ProvisioningState::Succeeded && lags {
         ProvisioningState::Updating
     } else {

@@ -14,21 +14,14 @@ use super::subnet::{LINKS, TYPE, owners, vnet_id};
 use super::write;
 
 /// Refuses a second write to a VNet while one is running.
-pub(crate) fn vnet_is_free(
-    cx: &Context<'_>,
-    call: &Call<'_>,
-    vnet: &ResourceId,
-) -> Result<(), ArmError> {
+pub(crate) fn vnet_is_free(cx: &Context<'_>, call: &Call<'_>, vnet: &ResourceId) -> Result<(), ArmError> {
     let network = cx
         .state
         .store
         .get(vnet)
         .into_iter()
         .chain(cx.state.store.of_type(vnet, TYPE));
-    let Some(running) = network
-        .filter_map(|resource| cx.running_on(resource))
-        .next()
-    else {
+    let Some(running) = network.filter_map(|resource| cx.running_on(resource)).next() else {
         return Ok(());
     };
     match cx.state.switches.vnet_busy {
@@ -38,10 +31,7 @@ pub(crate) fn vnet_is_free(
                 "Operation on resource {} is blocked by operation {} ({}) in progress on resource {}.",
                 call.id, running.name, running.id, running.target
             );
-            Err(write::retryable(
-                "RetryableErrorDueToAnotherOperation",
-                message,
-            ))
+            Err(write::retryable("RetryableErrorDueToAnotherOperation", message))
         }
     }
 }
@@ -62,9 +52,7 @@ pub(crate) fn users_are_settled(cx: &Context<'_>, subnet: &ResourceId) -> Result
 }
 
 pub(crate) fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
-    let users: Vec<&str> = address::users(cx, subnet)
-        .map(|(_, user)| user.as_str())
-        .collect();
+    let users: Vec<&str> = address::users(cx, subnet).map(|(_, user)| user.as_str()).collect();
     if users.is_empty() {
         return Ok(());
     }
@@ -74,11 +62,7 @@ pub(crate) fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), Ar
         subnet.name(),
         users.join(", ")
     );
-    Err(ArmError::service(
-        400,
-        "InUseSubnetCannotBeDeleted",
-        message,
-    ))
+    Err(ArmError::service(400, "InUseSubnetCannotBeDeleted", message))
 }
 
 /// The same for all subnets of a VNet that is to go, or that a PUT leaves out.
@@ -87,11 +71,7 @@ pub(crate) fn may_go(cx: &Context<'_>, subnets: &[ResourceId]) -> Result<(), Arm
 }
 
 /// Form, place in the VNet and overlap of the prefixes; a prefix in use stays.
-pub(crate) fn check_prefixes(
-    cx: &Context<'_>,
-    id: &ResourceId,
-    body: &Value,
-) -> Result<(), ArmError> {
+pub(crate) fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
     let vnet = vnet_id(id);
     let given = prefixes_of(id, &body["properties"])?;
     let space = cx
@@ -105,19 +85,13 @@ pub(crate) fn check_prefixes(
         .filter_map(|prefix| prefix.parse().ok())
         .collect();
     let (name, network) = (id.name(), vnet.name());
-    if !given
-        .iter()
-        .all(|net| space.iter().any(|space| space.contains(net)))
-    {
+    if !given.iter().all(|net| space.iter().any(|space| space.contains(net))) {
         let message = format!("Subnet '{name}' is not valid in virtual network '{network}'.");
         return Err(ArmError::service(400, "NetcfgInvalidSubnet", message));
     }
     no_overlap(cx, id, &given)?;
-    let stranded = address::users(cx, id).any(|(address, _)| {
-        !given
-            .iter()
-            .any(|net| net.contains(&std::net::IpAddr::V4(*address)))
-    });
+    let stranded = address::users(cx, id)
+        .any(|(address, _)| !given.iter().any(|net| net.contains(&std::net::IpAddr::V4(*address))));
     if stranded {
         let old = cx
             .state
@@ -125,14 +99,8 @@ pub(crate) fn check_prefixes(
             .get(id)
             .map(|known| address::prefixes(&known.body["properties"]).join(","))
             .unwrap_or_default();
-        let message = format!(
-            "IpPrefix {old} on Subnet {name} has active allocations and cannot be deleted."
-        );
-        return Err(ArmError::service(
-            400,
-            "InUsePrefixCannotBeDeleted",
-            message,
-        ));
+        let message = format!("IpPrefix {old} on Subnet {name} has active allocations and cannot be deleted.");
+        return Err(ArmError::service(400, "InUsePrefixCannotBeDeleted", message));
     }
     Ok(())
 }
@@ -151,10 +119,7 @@ fn no_overlap(cx: &Context<'_>, id: &ResourceId, given: &[IpNet]) -> Result<(), 
             .into_iter()
             .filter_map(|prefix| prefix.parse::<IpNet>().ok());
         for theirs in others {
-            if given
-                .iter()
-                .any(|net| net.contains(&theirs) || theirs.contains(net))
-            {
+            if given.iter().any(|net| net.contains(&theirs) || theirs.contains(net)) {
                 let message = format!(
                     "Subnet '{name}' is not valid because its IP address range overlaps with that of an existing subnet in \
                      virtual network '{network}'."
@@ -169,10 +134,7 @@ fn no_overlap(cx: &Context<'_>, id: &ResourceId, given: &[IpNet]) -> Result<(), 
 fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmError> {
     let given = address::prefixes(properties);
     if given.is_empty() {
-        let message = format!(
-            "Subnet {} must have at least one address prefix.",
-            id.name()
-        );
+        let message = format!("Subnet {} must have at least one address prefix.", id.name());
         return Err(ArmError::service(
             400,
             "AddressPrefixStringCannotBeNullOrEmpty",
@@ -186,11 +148,7 @@ fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmErr
                 "Address prefix {prefix} of resource {id} is not formatted correctly. It should follow CIDR notation, for \
                  example 10.0.0.0/24."
             );
-            return Err(ArmError::service(
-                400,
-                "InvalidAddressPrefixFormat",
-                message,
-            ));
+            return Err(ArmError::service(400, "InvalidAddressPrefixFormat", message));
         };
         if net.trunc() != net {
             let message = format!(
@@ -213,11 +171,7 @@ fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmErr
     Ok(nets)
 }
 
-pub(crate) fn check_references(
-    cx: &Context<'_>,
-    id: &ResourceId,
-    body: &Value,
-) -> Result<(), ArmError> {
+pub(crate) fn check_references(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
     for (field, _) in LINKS {
         if let Some(reference) = body["properties"][field]["id"].as_str() {
             write::referenced(cx, id, reference)?;
@@ -227,11 +181,7 @@ pub(crate) fn check_references(
 }
 
 /// Policies cannot be switched on where endpoints or link services live.
-pub(crate) fn check_policies(
-    cx: &Context<'_>,
-    id: &ResourceId,
-    body: &Value,
-) -> Result<(), ArmError> {
+pub(crate) fn check_policies(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
     for (field, owner, code, what) in [
         (
             "privateEndpointNetworkPolicies",
@@ -251,11 +201,7 @@ pub(crate) fn check_policies(
                 .as_str()
                 .is_some_and(|policy| policy.eq_ignore_ascii_case("Enabled"))
         };
-        let already = cx
-            .state
-            .store
-            .get(id)
-            .is_some_and(|known| enabled(&known.body));
+        let already = cx.state.store.get(id).is_some_and(|known| enabled(&known.body));
         if enabled(body) && !already && !owners(cx, id, owner).is_empty() {
             let message = format!(
                 "{what} network policies cannot be enabled on subnet {id} because it is used by {}.",

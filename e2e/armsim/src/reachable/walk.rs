@@ -28,10 +28,7 @@ pub(super) struct Broken {
 pub(super) type Step<T> = Result<T, Broken>;
 
 fn broken<T>(hop: HopKind, why: impl Into<String>) -> Step<T> {
-    Err(Broken {
-        hop,
-        why: why.into(),
-    })
+    Err(Broken { hop, why: why.into() })
 }
 
 /// A worker on its way.
@@ -90,16 +87,12 @@ impl<'a> Walk<'a> {
                 format!("the virtual network {} does not exist", self.vnet),
             );
         };
-        let servers: Vec<&str> = list(&vnet.property("dhcpOptions")["dnsServers"])
-            .map(text)
-            .collect();
+        let servers: Vec<&str> = list(&vnet.property("dhcpOptions")["dnsServers"]).map(text).collect();
         if servers.is_empty() || servers.contains(&AZURE_RESOLVER) {
             return Ok(());
         }
         let servers = servers.join(", ");
-        let why = format!(
-            "the virtual network asks its own DNS servers ({servers}), which see no private zones"
-        );
+        let why = format!("the virtual network asks its own DNS servers ({servers}), which see no private zones");
         broken(HopKind::Zone, why)
     }
 
@@ -123,34 +116,22 @@ impl<'a> Walk<'a> {
         let holding = self
             .all(zone::TYPE)
             .filter(|zone| resolve::relative(name, zone.id.name()).is_some());
-        let zones: Vec<(&Resource, Option<&Resource>)> =
-            holding.map(|zone| (zone, self.link_of(zone))).collect();
+        let zones: Vec<(&Resource, Option<&Resource>)> = holding.map(|zone| (zone, self.link_of(zone))).collect();
         let linked: Vec<(&Resource, &Resource)> = zones
             .iter()
             .filter_map(|(zone, link)| Some((*zone, link.filter(|link| self.completed(link))?)))
             .collect();
-        if let Some(best) =
-            resolve::most_specific(linked.iter().map(|(zone, _)| zone.id.name()), name)
-        {
+        if let Some(best) = resolve::most_specific(linked.iter().map(|(zone, _)| zone.id.name()), name) {
             let (zone, link) = linked[best];
-            self.hold(
-                HopKind::Zone,
-                zone,
-                format!("{} answers for {name}", zone.id.name()),
-            );
+            self.hold(HopKind::Zone, zone, format!("{} answers for {name}", zone.id.name()));
             self.hold(HopKind::Link, link, "Completed");
             return Ok(zone);
         }
-        let Some(best) = resolve::most_specific(zones.iter().map(|(zone, _)| zone.id.name()), name)
-        else {
+        let Some(best) = resolve::most_specific(zones.iter().map(|(zone, _)| zone.id.name()), name) else {
             return broken(HopKind::Zone, format!("no private zone holds {name}"));
         };
         let (zone, link) = zones[best];
-        self.hold(
-            HopKind::Zone,
-            zone,
-            format!("{} holds {name}", zone.id.name()),
-        );
+        self.hold(HopKind::Zone, zone, format!("{} holds {name}", zone.id.name()));
         broken(
             HopKind::Link,
             match link {
@@ -172,10 +153,7 @@ impl<'a> Walk<'a> {
         let sets: Vec<&Resource> = record_sets::of(&self.cx.state.store, &zone.id).collect();
         let names: Vec<&str> = sets.iter().map(|set| set.id.name()).collect();
         let Some(answering) = resolve::answering(&names, &relative) else {
-            return broken(
-                HopKind::Record,
-                format!("{} has no record for {name}", zone.id.name()),
-            );
+            return broken(HopKind::Record, format!("{} has no record for {name}", zone.id.name()));
         };
         let of_type = |kind: &str| {
             let mut named = sets.iter().filter(|set| set.id.name() == answering);
@@ -183,11 +161,7 @@ impl<'a> Walk<'a> {
         };
         if let Some(alias) = of_type("/CNAME") {
             let target = text(&alias.property("cnameRecord")["cname"]).to_owned();
-            self.hold(
-                HopKind::Record,
-                alias,
-                format!("{name} is an alias of {target}"),
-            );
+            self.hold(HopKind::Record, alias, format!("{name} is an alias of {target}"));
             return Ok(Answer::Alias(target));
         }
         let Some(set) = of_type("/A") else {
@@ -199,18 +173,11 @@ impl<'a> Walk<'a> {
         let values: Vec<&str> = list(set.property("aRecords"))
             .map(|record| text(&record["ipv4Address"]))
             .collect();
-        let addresses: Vec<Ipv4Addr> = values
-            .iter()
-            .filter_map(|value| value.parse().ok())
-            .collect();
+        let addresses: Vec<Ipv4Addr> = values.iter().filter_map(|value| value.parse().ok()).collect();
         if addresses.is_empty() {
             return broken(HopKind::Record, format!("{} has no records", set.id));
         }
-        self.hold(
-            HopKind::Record,
-            set,
-            format!("{name} is {}", values.join(", ")),
-        );
+        self.hold(HopKind::Record, set, format!("{name} is {}", values.join(", ")));
         Ok(Answer::Addresses(addresses))
     }
 
@@ -224,11 +191,7 @@ impl<'a> Walk<'a> {
                 format!("{} is {}", link_service.id, link_service.state.as_str()),
             );
         }
-        self.hold(
-            HopKind::LinkService,
-            link_service,
-            text(link_service.property("alias")),
-        );
+        self.hold(HopKind::LinkService, link_service, text(link_service.property("alias")));
         self.service_behind(link_service)
     }
 
@@ -239,9 +202,7 @@ impl<'a> Walk<'a> {
                 .map(|configuration| &configuration["properties"])
                 .any(|ip| {
                     text(&ip["privateIPAddress"]).parse() == Ok(address)
-                        && text(&ip["subnet"]["id"])
-                            .to_ascii_lowercase()
-                            .starts_with(&in_vnet)
+                        && text(&ip["subnet"]["id"]).to_ascii_lowercase().starts_with(&in_vnet)
                 })
         };
         let Some(nic) = self.all(nic::TYPE).find(holds) else {
@@ -250,12 +211,7 @@ impl<'a> Walk<'a> {
                 format!("nothing in the virtual network has {address}"),
             );
         };
-        let Some(endpoint) = self
-            .cx
-            .state
-            .store
-            .find(text(&nic.property("privateEndpoint")["id"]))
-        else {
+        let Some(endpoint) = self.cx.state.store.find(text(&nic.property("privateEndpoint")["id"])) else {
             return broken(
                 HopKind::Endpoint,
                 format!("{address} belongs to {}, not to a private endpoint", nic.id),
@@ -275,8 +231,7 @@ impl<'a> Walk<'a> {
     /// endpoint's.
     fn approving_service(&mut self, endpoint: &Resource) -> Step<&'a Resource> {
         let service = endpoint::service_of(self.cx, endpoint);
-        let Some(link_service) = service.and_then(|service| self.cx.state.store.get(&service))
-        else {
+        let Some(link_service) = service.and_then(|service| self.cx.state.store.get(&service)) else {
             return broken(
                 HopKind::Connection,
                 format!("{} asks for a service that does not exist", endpoint.id),
@@ -290,10 +245,7 @@ impl<'a> Walk<'a> {
         };
         let status = connection::status(connection);
         if status != "Approved" {
-            return broken(
-                HopKind::Connection,
-                format!("{} is {status}", connection.id),
-            );
+            return broken(HopKind::Connection, format!("{} is {status}", connection.id));
         }
         self.hold(HopKind::Connection, connection, status);
         Ok(link_service)
@@ -302,20 +254,13 @@ impl<'a> Walk<'a> {
     fn service_behind(&mut self, link_service: &Resource) -> Step<&'a str> {
         let frontends = list(link_service.property("loadBalancerFrontendIpConfigurations"));
         let Some(frontend) = frontends.map(|frontend| text(&frontend["id"])).next() else {
-            return broken(
-                HopKind::Frontend,
-                format!("{} has no frontend", link_service.id),
-            );
+            return broken(HopKind::Frontend, format!("{} has no frontend", link_service.id));
         };
         let Some((balancer, name)) = frontend_of(frontend) else {
-            return broken(
-                HopKind::Frontend,
-                format!("'{frontend}' is not a frontend's id"),
-            );
+            return broken(HopKind::Frontend, format!("'{frontend}' is not a frontend's id"));
         };
         let exists = self.cx.state.store.find(balancer).is_some_and(|balancer| {
-            list(balancer.property("frontendIPConfigurations"))
-                .any(|frontend| same(text(&frontend["name"]), name))
+            list(balancer.property("frontendIPConfigurations")).any(|frontend| same(text(&frontend["name"]), name))
         });
         if !exists {
             return broken(HopKind::Frontend, format!("{frontend} does not exist"));
@@ -325,14 +270,9 @@ impl<'a> Walk<'a> {
             id: frontend.to_owned(),
             detail: name.to_owned(),
         });
-        let behind = |service: &&Service| {
-            same(&service.load_balancer, balancer) && same(&service.frontend, name)
-        };
+        let behind = |service: &&Service| same(&service.load_balancer, balancer) && same(&service.frontend, name);
         let Some(service) = self.cx.state.services.iter().find(behind) else {
-            return broken(
-                HopKind::Service,
-                format!("nothing stands behind {frontend}"),
-            );
+            return broken(HopKind::Service, format!("nothing stands behind {frontend}"));
         };
         self.path.push(Hop {
             hop: HopKind::Service,
@@ -343,11 +283,7 @@ impl<'a> Walk<'a> {
     }
 
     fn completed(&self, link: &Resource) -> bool {
-        links::is_complete(
-            link,
-            self.cx.now,
-            self.cx.state.switches.link_complete_lag_s,
-        )
+        links::is_complete(link, self.cx.now, self.cx.state.switches.link_complete_lag_s)
     }
 
     fn all(&self, resource_type: &'static str) -> impl Iterator<Item = &'a Resource> + use<'a> {
