@@ -17,8 +17,16 @@ fn azure() -> AzurePlatform {
 }
 
 fn around() -> Surroundings {
-    let control_plane = ControlPlane { identity: identity(), azure: azure(), deleting: false, held: true };
-    Surroundings { control_plane: Ok(control_plane), paused: None }
+    let control_plane = ControlPlane {
+        identity: identity(),
+        azure: azure(),
+        deleting: false,
+        held: true,
+    };
+    Surroundings {
+        control_plane: Ok(control_plane),
+        paused: None,
+    }
 }
 
 fn with_alias() -> AzurePrivateLinkService {
@@ -41,7 +49,8 @@ fn marked(more: Value) -> Value {
 }
 
 fn endpoint(state: &str, alias: &str) -> (String, Value) {
-    let connection = json!({"properties": {"privateLinkServiceId": alias, "privateLinkServiceConnectionState": {"status": state}}});
+    let connection =
+        json!({"properties": {"privateLinkServiceId": alias, "privateLinkServiceConnectionState": {"status": state}}});
     let nic = json!({"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}});
     let properties = json!({"subnet": {"id": guest("virtualNetworks/v/subnets/default")},
         "manualPrivateLinkServiceConnections": [connection], "networkInterfaces": [nic]});
@@ -49,7 +58,14 @@ fn endpoint(state: &str, alias: &str) -> (String, Value) {
 }
 
 fn zones() -> Vec<(String, Value)> {
-    [INTERNAL, BASE].map(|zone| (guest(zone), marked(json!({"properties": {"numberOfVirtualNetworkLinks": 0}})))).to_vec()
+    [INTERNAL, BASE]
+        .map(|zone| {
+            (
+                guest(zone),
+                marked(json!({"properties": {"numberOfVirtualNetworkLinks": 0}})),
+            )
+        })
+        .to_vec()
 }
 
 /// Everything as the first passes would have put it.
@@ -73,7 +89,10 @@ fn verb<'a>(decision: &'a Decision, name: &str) -> &'a Verb {
 #[test]
 fn zones_start_before_there_is_an_alias() {
     let (decision, asked) = run(&cr(Value::Null, json!({})), &[]);
-    assert_eq!(decision.steps[0].why, Why::Needs("the alias of the Private Link Service"));
+    assert_eq!(
+        decision.steps[0].why,
+        Why::Needs("the alias of the Private Link Service")
+    );
     assert!(matches!(verb(&decision, "example.hypershift.local"), Verb::Put(_)));
     assert!(matches!(verb(&decision, "apps.example.com"), Verb::Put(_)));
     assert_eq!(asked, ["example.hypershift.local", "apps.example.com"]);
@@ -104,18 +123,30 @@ fn bodies_are_what_azure_and_hypershift_expect() {
 #[test]
 fn what_is_as_wanted_is_kept() {
     let (decision, _) = run(&with_alias(), &complete());
-    assert!(decision.steps.iter().all(|step| step.verb == Verb::Keep), "{:?}", decision.steps);
+    assert!(
+        decision.steps.iter().all(|step| step.verb == Verb::Keep),
+        "{:?}",
+        decision.steps
+    );
 }
 
 #[rstest]
 #[case::pending_approval("Pending", ALIAS, Verb::Keep)]
 #[case::service_is_gone("Disconnected", ALIAS, Verb::Delete)]
-#[case::service_was_replaced("Approved", "pls-id.00000000-0000-4000-8000-000000000000.eastus.azure.privatelinkservice", Verb::Delete)]
+#[case::service_was_replaced(
+    "Approved",
+    "pls-id.00000000-0000-4000-8000-000000000000.eastus.azure.privatelinkservice",
+    Verb::Delete
+)]
 fn endpoint_that_leads_nowhere_is_replaced(#[case] state: &str, #[case] alias: &str, #[case] expected: Verb) {
     let world: Vec<_> = zones().into_iter().chain([endpoint(state, alias)]).collect();
     let (decision, _) = run(&with_alias(), &world);
     assert_eq!(decision.steps[0].verb, expected);
-    assert_eq!(*verb(&decision, "api"), Verb::Wait, "no record leads to an endpoint that does not carry traffic");
+    assert_eq!(
+        *verb(&decision, "api"),
+        Verb::Wait,
+        "no record leads to an endpoint that does not carry traffic"
+    );
 }
 
 #[test]
@@ -150,18 +181,27 @@ fn scope_that_the_control_plane_does_not_name_is_refused_without_a_call(#[case] 
 
 #[test]
 fn teardown_needs_nothing_but_the_custom_resource() {
-    let gone = Surroundings { control_plane: Err(Problem::new(Reason::HostedControlPlaneNotFound, "gone")), paused: None };
+    let gone = Surroundings {
+        control_plane: Err(Problem::new(Reason::HostedControlPlaneNotFound, "gone")),
+        paused: None,
+    };
     let recorded = cr(Value::Null, json!({CPO_INTENT: intent_of(&identity())}));
     let decision = tear(&recorded, &gone, &complete());
     assert_eq!(*verb(&decision, "private-router-pe"), Verb::Delete);
     assert_eq!(*verb(&decision, "private-router-vnet-link"), Verb::Delete);
     assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Wait);
-    assert!(tear(&cr(Value::Null, json!({})), &gone, &complete()).nothing_left(), "nothing recorded, nothing made");
+    assert!(
+        tear(&cr(Value::Null, json!({})), &gone, &complete()).nothing_left(),
+        "nothing recorded, nothing made"
+    );
 }
 
 #[test]
 fn zone_goes_when_only_ours_is_in_it() {
-    let without_links = complete().into_iter().filter(|(id, _)| !id.contains("virtualNetworkLinks")).collect::<Vec<_>>();
+    let without_links = complete()
+        .into_iter()
+        .filter(|(id, _)| !id.contains("virtualNetworkLinks"))
+        .collect::<Vec<_>>();
     let decision = tear(&with_alias(), &around(), &without_links);
     assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Delete);
     assert_eq!(*verb(&decision, "apps.example.com"), Verb::Delete);
@@ -183,13 +223,23 @@ fn zone_with_records_of_others_stays_and_loses_only_ours() {
 fn zone_with_links_of_others_stays() {
     let mut world = zones();
     world[0].1["properties"]["numberOfVirtualNetworkLinks"] = json!(1);
-    world.push((format!("{}/virtualNetworkLinks/other", guest(INTERNAL)), json!({"name": "other"})));
-    assert_eq!(*verb(&tear(&with_alias(), &around(), &world), "example.hypershift.local"), Verb::Refuse);
+    world.push((
+        format!("{}/virtualNetworkLinks/other", guest(INTERNAL)),
+        json!({"name": "other"}),
+    ));
+    assert_eq!(
+        *verb(&tear(&with_alias(), &around(), &world), "example.hypershift.local"),
+        Verb::Refuse
+    );
 }
 
 #[test]
 fn foreign_resources_hold_up_no_deletion() {
     let foreign = |path: &str| (guest(path), json!({"tags": {"owner": "customer"}, "properties": {}}));
-    let decision = tear(&with_alias(), &around(), &[foreign(ENDPOINT), foreign(INTERNAL), foreign(BASE)]);
+    let decision = tear(
+        &with_alias(),
+        &around(),
+        &[foreign(ENDPOINT), foreign(INTERNAL), foreign(BASE)],
+    );
     assert!(decision.nothing_left(), "{:?}", decision.steps);
 }

@@ -11,8 +11,14 @@ use crate::controllers::samples::{ALIAS, cr, identity};
 fn resource() -> AzurePrivateLinkService {
     let time = "2026-01-01T00:00:00Z";
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": "", "lastTransitionTime": time});
-    let theirs = json!([condition("AzureInternalLoadBalancerAvailable"), condition("AzurePLSCreated")]);
-    cr(json!({"privateLinkServiceAlias": ALIAS, "conditions": theirs}), json!({}))
+    let theirs = json!([
+        condition("AzureInternalLoadBalancerAvailable"),
+        condition("AzurePLSCreated")
+    ]);
+    cr(
+        json!({"privateLinkServiceAlias": ALIAS, "conditions": theirs}),
+        json!({}),
+    )
 }
 
 fn endpoint_body(state: &str, address: Option<&str>) -> Value {
@@ -24,14 +30,34 @@ fn endpoint_body(state: &str, address: Option<&str>) -> Value {
 /// Steps of a cluster on which everything is as wanted.
 fn settled() -> (Decision, Vec<WantedZone>) {
     let want = wanted(&resource(), &identity()).unwrap();
-    let keep = |kind, id: &crate::azure::id::ResourceId, body| Step { kind, id: id.clone(), verb: Verb::Keep, why: Why::AsWanted, found: Some(body) };
-    let mut steps = vec![keep(Kind::Endpoint, &want.endpoint.id, endpoint_body("Approved", Some("10.0.0.5")))];
+    let keep = |kind, id: &crate::azure::id::ResourceId, body| Step {
+        kind,
+        id: id.clone(),
+        verb: Verb::Keep,
+        why: Why::AsWanted,
+        found: Some(body),
+    };
+    let mut steps = vec![keep(
+        Kind::Endpoint,
+        &want.endpoint.id,
+        endpoint_body("Approved", Some("10.0.0.5")),
+    )];
     for zone in &want.zones {
         steps.push(keep(Kind::Zone, &zone.zone.id, json!({})));
         steps.push(keep(Kind::ZoneLink, &zone.link.id, json!({})));
-        steps.extend(zone.records.iter().map(|record| keep(Kind::Record, &record.id, json!({}))));
+        steps.extend(
+            zone.records
+                .iter()
+                .map(|record| keep(Kind::Record, &record.id, json!({}))),
+        );
     }
-    (Decision { steps, ..Decision::default() }, want.zones)
+    (
+        Decision {
+            steps,
+            ..Decision::default()
+        },
+        want.zones,
+    )
 }
 
 fn report(change: impl FnOnce(&mut Vec<Step>, &mut Vec<Done>)) -> Report {
@@ -49,9 +75,22 @@ fn reasons(report: &Report) -> Vec<&'static str> {
 #[test]
 fn settled_steps_make_the_whole_available() {
     let report = report(|_, _| {});
-    assert!(report.conditions.iter().all(|c| c.status == Status::True), "{:?}", report.conditions);
+    assert!(
+        report.conditions.iter().all(|c| c.status == Status::True),
+        "{:?}",
+        report.conditions
+    );
     let fields: Vec<&str> = report.fields.keys().map(String::as_str).collect();
-    assert_eq!(fields, ["baseDomainDNSZoneID", "dnsZoneName", "privateDNSZoneID", "privateEndpointID", "privateEndpointIP"]);
+    assert_eq!(
+        fields,
+        [
+            "baseDomainDNSZoneID",
+            "dnsZoneName",
+            "privateDNSZoneID",
+            "privateEndpointID",
+            "privateEndpointIP"
+        ]
+    );
 }
 
 fn denied() -> ArmError {
