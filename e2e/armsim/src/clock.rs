@@ -71,7 +71,9 @@ impl Clock {
     /// A clock that goes on from a reading taken earlier: real time that has passed since counts, unless it was frozen.
     #[must_use]
     pub fn resume(reading: &ClockReading) -> Self {
-        let away = Timestamp::now().duration_since(reading.real).max(SignedDuration::ZERO);
+        let away = Timestamp::now()
+            .duration_since(reading.real)
+            .max(SignedDuration::ZERO);
         let passed = if reading.frozen {
             SignedDuration::ZERO
         } else {
@@ -164,12 +166,16 @@ mod tests {
         let mut clock = Clock::default();
         let real = clock.real;
         let start = clock.simulated;
-        clock.apply_at(after(real, 1), &change(r#"{"freeze":true}"#)).unwrap();
+        clock
+            .apply_at(after(real, 1), &change(r#"{"freeze":true}"#))
+            .unwrap();
         assert_eq!(
             clock.at(after(real, 60)).duration_since(start),
             SignedDuration::from_secs(1)
         );
-        clock.apply_at(after(real, 60), &change(r#"{"advance_s":30}"#)).unwrap();
+        clock
+            .apply_at(after(real, 60), &change(r#"{"advance_s":30}"#))
+            .unwrap();
         assert_eq!(
             clock.at(after(real, 90)).duration_since(start),
             SignedDuration::from_secs(31)
@@ -183,7 +189,9 @@ mod tests {
         clock
             .apply_at(real, &change(r#"{"freeze":true,"advance_s":1000}"#))
             .unwrap();
-        clock.apply_at(after(real, 50), &change(r#"{"freeze":false}"#)).unwrap();
+        clock
+            .apply_at(after(real, 50), &change(r#"{"freeze":false}"#))
+            .unwrap();
         assert_eq!(
             clock.at(after(real, 55)).duration_since(start),
             SignedDuration::from_secs(1005)
@@ -194,7 +202,9 @@ mod tests {
     fn speed_multiplies_only_the_time_after_it_was_set() {
         let mut clock = Clock::default();
         let (real, start) = (clock.real, clock.simulated);
-        clock.apply_at(after(real, 7), &change(r#"{"speed":10}"#)).unwrap();
+        clock
+            .apply_at(after(real, 7), &change(r#"{"speed":10}"#))
+            .unwrap();
         assert_eq!(
             clock.at(after(real, 10)).duration_since(start),
             SignedDuration::from_secs(37)

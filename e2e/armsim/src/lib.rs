@@ -13,14 +13,15 @@ mod world;
 
 pub use engine::error::ErrorDetail;
 pub use engine::fault::{
-    DropWhen, FaultAction, FaultError, FaultMatch, FaultRule, OperationFaultKind, PathPattern, parse_faults,
+    DropWhen, FaultAction, FaultError, FaultMatch, FaultRule, OperationFaultKind, PathPattern,
+    parse_faults,
 };
 pub use engine::id::BadId;
 pub use engine::journal::JournalEntry;
 pub use engine::preset::Preset;
 pub use engine::seed::{
-    Bucket, Federated, Principal, Quotas, Role, Seed, SeedError, Service, Subscription, Switches, Tenant, ThrottleSeed,
-    VnetBusy,
+    Bucket, Federated, Principal, Quotas, Role, Seed, SeedError, Service, Subscription, Switches,
+    Tenant, ThrottleSeed, VnetBusy,
 };
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};

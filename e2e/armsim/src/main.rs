@@ -66,7 +66,8 @@ struct CloudControllerArgs {
 
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -81,7 +82,9 @@ fn main() -> anyhow::Result<()> {
             let stop = stop_on_signal()?;
             match cli {
                 Cli::Serve(args) => serve(args, stop).await,
-                Cli::CloudController(args) => cloud_controller(args, stop).await.map_err(Into::into),
+                Cli::CloudController(args) => {
+                    cloud_controller(args, stop).await.map_err(Into::into)
+                }
             }
         })
 }
@@ -119,7 +122,10 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
     server.stop().await.context("cannot save the state")
 }
 
-async fn cloud_controller(args: CloudControllerArgs, stop: CancellationToken) -> Result<(), CloudControllerError> {
+async fn cloud_controller(
+    args: CloudControllerArgs,
+    stop: CancellationToken,
+) -> Result<(), CloudControllerError> {
     let CloudControllerArgs {
         kubeconfig,
         control,

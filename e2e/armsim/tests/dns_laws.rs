@@ -79,7 +79,9 @@ impl Run {
                 body["tags"] = json!({"t": tag.to_string()});
                 self.write(sim, "PUT", link_path(*zone, *link), body);
             }
-            Step::DeleteLink(zone, link) => self.write(sim, "DELETE", link_path(*zone, *link), Value::Null),
+            Step::DeleteLink(zone, link) => {
+                self.write(sim, "DELETE", link_path(*zone, *link), Value::Null)
+            }
             Step::PutRecord(zone, name, value) => {
                 let path = record_path(*zone, *name);
                 let got = sim.put(&path, a(&[&format!("10.0.0.{value}")]));
@@ -133,7 +135,8 @@ impl Run {
 
     /// What the newest write of a path that took effect left there.
     fn last_writes(&self) -> BTreeMap<&str, &Accepted> {
-        let succeeded = |accepted: &&Accepted| accepted.end.as_ref().unwrap()["status"] == "Succeeded";
+        let succeeded =
+            |accepted: &&Accepted| accepted.end.as_ref().unwrap()["status"] == "Succeeded";
         self.accepted
             .iter()
             .filter(succeeded)
@@ -221,7 +224,10 @@ proptest! {
 fn check_children(sim: &mut Sim) -> Result<(), TestCaseError> {
     let now = sim.now;
     let all = sim.world.resources(now, "/");
-    let ids: Vec<&str> = all.iter().filter_map(|resource| resource["id"].as_str()).collect();
+    let ids: Vec<&str> = all
+        .iter()
+        .filter_map(|resource| resource["id"].as_str())
+        .collect();
     for id in ids.iter().filter(|id| id.contains("/privateDnsZones/")) {
         let zone = id.split('/').take(9).collect::<Vec<_>>().join("/");
         prop_assert!(ids.contains(&zone.as_str()), "{} without its zone", id);
@@ -232,7 +238,10 @@ fn check_children(sim: &mut Sim) -> Result<(), TestCaseError> {
     {
         let below = format!("{}/virtualNetworkLinks/", zone["id"].as_str().unwrap());
         let links = ids.iter().filter(|id| id.starts_with(&below)).count();
-        prop_assert_eq!(&zone["properties"]["numberOfVirtualNetworkLinks"], &json!(links));
+        prop_assert_eq!(
+            &zone["properties"]["numberOfVirtualNetworkLinks"],
+            &json!(links)
+        );
         prop_assert_eq!(&zone["properties"]["provisioningState"], "Succeeded");
     }
     Ok(())

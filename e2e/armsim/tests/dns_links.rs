@@ -16,7 +16,11 @@ fn a_new_link_is_accepted_and_completed_when_its_operation_has_ended() {
     sim.make_zone("example.com");
     let accepted = sim.put(&link("example.com", "My-Link"), link_to(&vnet("vnet1")));
     assert_eq!(
-        (accepted.status, &accepted.body, accepted.header("retry-after")),
+        (
+            accepted.status,
+            &accepted.body,
+            accepted.header("retry-after")
+        ),
         (202, &json!({}), Some("30"))
     );
     assert_eq!(sim.get(&link("example.com", "my-link")).status, 404);
@@ -59,12 +63,18 @@ fn an_update_is_in_progress_until_it_has_ended() {
     body["tags"] = json!({"a": "b"});
     let accepted = sim.put(&link("example.com", "l"), body);
     let during = sim.get(&link("example.com", "l")).body;
-    assert_eq!(during["properties"]["virtualNetworkLinkState"], "InProgress");
+    assert_eq!(
+        during["properties"]["virtualNetworkLinkState"],
+        "InProgress"
+    );
     assert_eq!(during.get("tags"), None);
     sim.end(&accepted);
     let after = sim.get(&link("example.com", "l")).body;
     assert_eq!(
-        (&after["properties"]["virtualNetworkLinkState"], &after["tags"]),
+        (
+            &after["properties"]["virtualNetworkLinkState"],
+            &after["tags"]
+        ),
         (&json!("Completed"), &json!({"a": "b"}))
     );
 }
@@ -101,23 +111,35 @@ fn equal_names_on_one_vnet_are_refused_by_the_operation_and_nested_names_are_not
     let twin = format!("{other}/providers/Microsoft.Network/privateDnsZones/example.com");
     sim.put_and_end(&twin, json!({"location": "global"}));
     assert_eq!(sim.link("example.com", "l", "vnet1")["status"], "Succeeded");
-    assert_eq!(sim.link("apps.example.com", "l", "vnet1")["status"], "Succeeded");
+    assert_eq!(
+        sim.link("apps.example.com", "l", "vnet1")["status"],
+        "Succeeded"
+    );
     let overlap = json!({"status": "Failed", "error": {
         "code": "BadRequest",
         "message": "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual \
                     network with 'example.com' and 'example.com' zones.",
     }});
     assert_eq!(
-        sim.put_and_end(&format!("{twin}/virtualNetworkLinks/l"), link_to(&vnet("VNET1"))),
+        sim.put_and_end(
+            &format!("{twin}/virtualNetworkLinks/l"),
+            link_to(&vnet("VNET1"))
+        ),
         overlap
     );
-    assert_eq!(sim.get(&format!("{twin}/virtualNetworkLinks/l")).status, 404);
+    assert_eq!(
+        sim.get(&format!("{twin}/virtualNetworkLinks/l")).status,
+        404
+    );
     assert_eq!(
         sim.link("example.com", "second", "vnet1"),
         overlap,
         "a second link of the same zone"
     );
-    assert_eq!(sim.link("example.com", "second", "vnet2")["status"], "Succeeded");
+    assert_eq!(
+        sim.link("example.com", "second", "vnet2")["status"],
+        "Succeeded"
+    );
     assert_eq!(
         sim.link("example.com", "l", "vnet1")["status"],
         "Succeeded",
@@ -150,7 +172,10 @@ fn a_vnet_registers_in_one_zone_only() {
 fn what_a_link_refers_to_must_be_there() {
     let mut sim = Sim::new();
     let orphan = sim.put(&link("example.com", "l"), link_to(&vnet("vnet1")));
-    assert_eq!((orphan.status, orphan.code()), (404, "ParentResourceNotFound"));
+    assert_eq!(
+        (orphan.status, orphan.code()),
+        (404, "ParentResourceNotFound")
+    );
     assert_eq!(
         orphan.body["error"]["message"],
         "Can not perform requested operation on nested resource. Parent resource 'example.com' not found."
@@ -163,7 +188,10 @@ fn what_a_link_refers_to_must_be_there() {
             &link("example.com", "l"),
             json!({"location": "global", "properties": {"virtualNetwork": {"id": id}}}),
         );
-        assert_eq!((refused.status, refused.code()), (400, "LinkedInvalidPropertyId"));
+        assert_eq!(
+            (refused.status, refused.code()),
+            (400, "LinkedInvalidPropertyId")
+        );
     }
 }
 
@@ -177,7 +205,10 @@ fn a_link_needs_the_right_to_join_its_vnet() {
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     let refused = sim.put(&link("example.com", "l"), link_to(&vnet("vnet1")));
-    assert_eq!((refused.status, refused.code()), (403, "LinkedAuthorizationFailed"));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (403, "LinkedAuthorizationFailed")
+    );
     let message = refused.body["error"]["message"].as_str().unwrap();
     assert!(
         message.contains("Microsoft.Network/virtualNetworks/join/action"),
@@ -192,8 +223,7 @@ fn failed_preconditions_are_reported_by_the_operation() {
     sim.make_zone("example.com");
     sim.link("example.com", "l", "vnet1");
     let before = sim.get(&link("example.com", "l")).body;
-    let modified =
-        "The Virtual Network link 'l' for the Private DNS zone 'example.com' has been modified (etag mismatch).";
+    let modified = "The Virtual Network link 'l' for the Private DNS zone 'example.com' has been modified (etag mismatch).";
     let exists = "The Virtual Network link l for the Private DNS zone example.com exists already and hence cannot be created again.";
     for (method, header, message) in [
         ("PUT", ("if-none-match", "*"), exists),
@@ -213,7 +243,12 @@ fn failed_preconditions_are_reported_by_the_operation() {
         );
         assert_eq!(sim.get(&link("example.com", "l")).body, before);
     }
-    let accepted = sim.call("DELETE", &link("example.com", "l"), Value::Null, &[("if-match", "")]);
+    let accepted = sim.call(
+        "DELETE",
+        &link("example.com", "l"),
+        Value::Null,
+        &[("if-match", "")],
+    );
     assert_eq!(
         sim.end(&accepted),
         json!({"status": "Succeeded"}),
@@ -236,7 +271,10 @@ fn a_patch_keeps_what_it_does_not_name() {
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     let shown = sim.get(&link("example.com", "l")).body["properties"].clone();
     assert_eq!(
-        (&shown["registrationEnabled"], &shown["virtualNetwork"]["id"]),
+        (
+            &shown["registrationEnabled"],
+            &shown["virtualNetwork"]["id"]
+        ),
         (&json!(true), &json!(vnet("vnet1")))
     );
     let moved = sim.link("example.com", "l", "vnet2");
@@ -273,7 +311,7 @@ fn deleting_what_is_not_there_is_204_without_its_zone_too() {
 #[test]
 fn a_deleted_link_can_be_shown_for_a_while() {
     let mut seed = seed();
-    seed["switches"] = json!({"link_delete_lag_s": 20});
+    seed["switches"] = json!({"link_delete_lag_s": 60});
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     sim.make_zone("other.com");
@@ -283,14 +321,49 @@ fn a_deleted_link_can_be_shown_for_a_while() {
         let accepted = sim.delete(&link("example.com", name));
         sim.end(&accepted);
     }
-    assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "still shown");
-    assert_eq!(sim.delete(&link("example.com", "l2")).status, 204, "but gone");
-    sim.link("example.com", "l2", "vnet2");
-    sim.wait(20);
+    assert_eq!(
+        sim.get(&link("example.com", "l2")).status,
+        200,
+        "still shown"
+    );
+    assert_eq!(
+        sim.delete(&link("example.com", "l2")).status,
+        204,
+        "but gone"
+    );
+    assert_eq!(
+        sim.link("example.com", "l2", "vnet2")["status"],
+        "Succeeded"
+    );
+    sim.wait(60);
     assert_eq!(sim.get(&link("example.com", "l1")).status, 404);
-    assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "made again meanwhile");
+    assert_eq!(
+        sim.get(&link("example.com", "l2")).status,
+        200,
+        "made again meanwhile"
+    );
     let now = sim.now;
     assert_eq!(sim.world.resources(now, &link("example.com", "")).len(), 1);
+}
+
+#[test]
+fn a_link_that_is_only_still_shown_is_in_nobodys_way() {
+    let mut seed = seed();
+    seed["switches"] = json!({"link_delete_lag_s": 600});
+    let mut sim = Sim::with(seed);
+    sim.make_zone("example.com");
+    sim.link("example.com", "l1", "vnet1");
+    let accepted = sim.delete(&link("example.com", "l1"));
+    sim.end(&accepted);
+    assert_eq!(
+        sim.link("example.com", "other", "vnet1")["status"],
+        "Succeeded"
+    );
+    assert_eq!(sim.get(&link("example.com", "l1")).status, 200);
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]
@@ -303,7 +376,10 @@ fn the_quota_of_links_holds() {
         sim.get(&zone("example.com")).body["properties"]["maxNumberOfVirtualNetworkLinks"],
         1
     );
-    assert_eq!(sim.link("example.com", "l1", "vnet1")["status"], "Succeeded");
+    assert_eq!(
+        sim.link("example.com", "l1", "vnet1")["status"],
+        "Succeeded"
+    );
     assert_eq!(sim.link("example.com", "l2", "vnet2")["status"], "Failed");
 }
 

@@ -20,13 +20,15 @@ fn with_zone() -> Sim {
 #[test]
 fn a_record_set_is_created_replaced_and_deleted_at_once() {
     let mut sim = with_zone();
-    let created = sim.put(
-        &set("a", "API"),
-        json!({"properties": {"ttl": 300, "metadata": {"owner": "x"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]}}),
-    );
+    let created = sim.put(&set("a", "API"), json!({"properties": {"ttl": 300, "metadata": {"owner": "x"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]}}));
     let etag = created.body["etag"].as_str().unwrap().to_owned();
-    assert_eq!((created.status, created.header("etag")), (201, Some(etag.as_str())));
-    assert!(created.header("azure-asyncoperation").is_none() && created.header("location").is_none());
+    assert_eq!(
+        (created.status, created.header("etag")),
+        (201, Some(etag.as_str()))
+    );
+    assert!(
+        created.header("azure-asyncoperation").is_none() && created.header("location").is_none()
+    );
     assert_eq!(created.header("x-aspnet-version"), Some("4.0.30319"));
     assert_eq!(
         created.body,
@@ -59,7 +61,10 @@ fn a_record_set_is_created_replaced_and_deleted_at_once() {
     let missing = sim.get(&set("A", "api"));
     assert_eq!(missing.status, 404);
     let message = "The resource record 'api' does not exist in resource group 'rg-guest' of subscription 's1'.";
-    assert_eq!(missing.body, json!({"code": "NotFound", "message": message}));
+    assert_eq!(
+        missing.body,
+        json!({"code": "NotFound", "message": message})
+    );
 }
 
 #[test]
@@ -101,8 +106,7 @@ fn failed_preconditions_are_unwrapped_412s() {
     sim.put(&set("A", "api"), a(&["10.0.0.5"]));
     let before = sim.get(&set("A", "api")).body;
     let exists = json!({"code": "PreconditionFailed", "message": "The Record set api exists already and hence cannot be created again."});
-    let modified =
-        json!({"code": "PreconditionFailed", "message": "The Record set api has been modified (etag mismatch)."});
+    let modified = json!({"code": "PreconditionFailed", "message": "The Record set api has been modified (etag mismatch)."});
     for (method, header, body) in [
         ("PUT", ("if-none-match", "*"), &exists),
         ("PUT", ("if-match", "other"), &modified),
@@ -120,13 +124,23 @@ fn failed_preconditions_are_unwrapped_412s() {
     }
     let etag = before["etag"].as_str().unwrap().to_owned();
     assert_eq!(
-        sim.call("PUT", &set("A", "api"), a(&["10.0.0.9"]), &[("if-match", &etag)])
-            .status,
+        sim.call(
+            "PUT",
+            &set("A", "api"),
+            a(&["10.0.0.9"]),
+            &[("if-match", &etag)]
+        )
+        .status,
         200
     );
     assert_eq!(
-        sim.call("PUT", &set("A", "new"), a(&["10.0.0.9"]), &[("if-none-match", "*")])
-            .status,
+        sim.call(
+            "PUT",
+            &set("A", "new"),
+            a(&["10.0.0.9"]),
+            &[("if-none-match", "*")]
+        )
+        .status,
         201
     );
     assert_eq!(
@@ -139,7 +153,10 @@ fn failed_preconditions_are_unwrapped_412s() {
 #[test]
 fn a_patch_changes_the_metadata_and_keeps_the_records() {
     let mut sim = with_zone();
-    assert_eq!(sim.call("PATCH", &set("A", "api"), json!({}), &[]).status, 404);
+    assert_eq!(
+        sim.call("PATCH", &set("A", "api"), json!({}), &[]).status,
+        404
+    );
     sim.put(&set("A", "api"), a(&["10.0.0.5"]));
     let patched = sim.call(
         "PATCH",
@@ -150,8 +167,16 @@ fn a_patch_changes_the_metadata_and_keeps_the_records() {
     assert_eq!(patched.status, 200);
     let properties = &patched.body["properties"];
     assert_eq!(
-        (&properties["metadata"], &properties["ttl"], &properties["aRecords"]),
-        (&json!({"k": "v"}), &json!(300), &json!([{"ipv4Address": "10.0.0.5"}]))
+        (
+            &properties["metadata"],
+            &properties["ttl"],
+            &properties["aRecords"]
+        ),
+        (
+            &json!({"k": "v"}),
+            &json!(300),
+            &json!([{"ipv4Address": "10.0.0.5"}])
+        )
     );
 }
 
@@ -167,11 +192,15 @@ fn every_type_keeps_its_records(#[case] kind: &str, #[case] records: Value) {
     let mut properties = records.clone();
     properties["ttl"] = json!(60);
     assert_eq!(
-        sim.put(&set(kind, "name"), json!({"properties": properties})).status,
+        sim.put(&set(kind, "name"), json!({"properties": properties}))
+            .status,
         201
     );
     let shown = sim.get(&set(kind, "name")).body;
-    assert_eq!(shown["type"], format!("Microsoft.Network/privateDnsZones/{kind}"));
+    assert_eq!(
+        shown["type"],
+        format!("Microsoft.Network/privateDnsZones/{kind}")
+    );
     for (name, value) in records.as_object().unwrap() {
         assert_eq!(&shown["properties"][name], value);
     }
@@ -194,10 +223,14 @@ fn the_soa_comes_and_goes_with_the_zone() {
     );
     assert_eq!(changed.status, 200);
     assert_eq!(changed.body["properties"]["soaRecord"]["minimumTtl"], 30);
-    assert_eq!(changed.body["properties"]["soaRecord"]["host"], "azureprivatedns.net");
+    assert_eq!(
+        changed.body["properties"]["soaRecord"]["host"],
+        "azureprivatedns.net"
+    );
     assert_eq!(sim.delete(&set("SOA", "@")).status, 400);
     assert_eq!(
-        sim.put(&set("SOA", "other"), json!({"properties": {"ttl": 60}})).status,
+        sim.put(&set("SOA", "other"), json!({"properties": {"ttl": 60}}))
+            .status,
         400
     );
 }
@@ -208,7 +241,10 @@ fn a_cname_stands_alone() {
     let cname = json!({"properties": {"ttl": 60, "cnameRecord": {"cname": "example.org"}}});
     sim.put(&set("A", "x"), a(&["10.0.0.5"]));
     let refused = sim.put(&set("CNAME", "X"), cname.clone());
-    assert_eq!((refused.status, refused.body["code"].as_str()), (409, Some("Conflict")));
+    assert_eq!(
+        (refused.status, refused.body["code"].as_str()),
+        (409, Some("Conflict"))
+    );
     assert_eq!(sim.put(&set("CNAME", "y"), cname.clone()).status, 201);
     assert_eq!(sim.put(&set("A", "y"), a(&["10.0.0.5"])).status, 409);
     assert_eq!(sim.put(&set("CNAME", "y"), cname).status, 200);
@@ -236,7 +272,10 @@ fn a_bad_record_set_is_an_unwrapped_400_and_changes_nothing(
         sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"],
         1
     );
-    assert_eq!(sim.world.journal(0).last().map(|entry| entry.changed), Some(false));
+    assert_eq!(
+        sim.world.journal(0).last().map(|entry| entry.changed),
+        Some(false)
+    );
 }
 
 #[test]
@@ -279,14 +318,19 @@ fn lists_by_type_over_all_types_and_by_suffix() {
         &set("TXT", "t"),
         json!({"properties": {"ttl": 1, "txtRecords": [{"value": ["v"]}]}}),
     );
-    let all = ["A *.apps", "A api", "A x.apps", "A y.apps", "SOA @", "TXT t"];
+    let all = [
+        "A *.apps", "A api", "A x.apps", "A y.apps", "SOA @", "TXT t",
+    ];
     for (path, expected) in [
         ("ALL", &all[..]),
         ("all?$top=2", &all[..]),
         ("A", &all[..4]),
         ("TXT", &all[5..]),
         ("MX", &[]),
-        ("A?$recordsetnamesuffix=apps", &["A *.apps", "A x.apps", "A y.apps"]),
+        (
+            "A?$recordsetnamesuffix=apps",
+            &["A *.apps", "A x.apps", "A y.apps"],
+        ),
         (
             "ALL?$top=1&$recordsetnamesuffix=apps",
             &["A *.apps", "A x.apps", "A y.apps"],
@@ -298,7 +342,10 @@ fn lists_by_type_over_all_types_and_by_suffix() {
             "{path}"
         );
     }
-    assert_eq!(sim.get(&format!("{}/A?$top=0", zone("example.com"))).status, 400);
+    assert_eq!(
+        sim.get(&format!("{}/A?$top=0", zone("example.com"))).status,
+        400
+    );
     assert_eq!(sim.get(&format!("{}/A", zone("missing.com"))).status, 404);
 }
 

@@ -8,20 +8,27 @@ use dns_support::{GROUP, NETWORK, Sim, link_to, seed, vnet, zone};
 use serde_json::{Value, json};
 
 #[test]
-fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
+fn a_new_zone_is_accepted_with_both_polling_urls() {
     let mut sim = Sim::new();
-    let accepted = sim.put(&zone("Example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    let accepted = sim.put(&zone("Example.com"), json!({"location": "global"}));
     assert_eq!((accepted.status, &accepted.body), (202, &json!({})));
     assert_eq!(accepted.header("retry-after"), Some("30"));
     assert_eq!(
         accepted.header("x-ms-ratelimit-remaining-subscription-resource-requests"),
         Some("11999")
     );
-    for (header, word) in [("azure-asyncoperation", "Statuses"), ("location", "Results")] {
+    for (header, word) in [
+        ("azure-asyncoperation", "Statuses"),
+        ("location", "Results"),
+    ] {
         let url = accepted.header(header).unwrap();
-        let path = format!("/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/");
+        let path = format!(
+            "/resourceGroups/rg-guest/providers/Microsoft.Network/privateDnsOperation{word}/"
+        );
         let token = url.split_once(&path).unwrap().1.split_once('?').unwrap().0;
-        let decoded = base64::engine::general_purpose::STANDARD.decode(token).unwrap();
+        let decoded = base64::engine::general_purpose::STANDARD
+            .decode(token)
+            .unwrap();
         let decoded = String::from_utf8(decoded).unwrap();
         assert!(
             decoded.starts_with("FrontEndAsyncOperation;UpsertPrivateDnsZone;"),
@@ -29,34 +36,56 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
         );
         assert!(url.len() > 3000, "as long as a signed URL");
     }
+}
+
+#[test]
+fn a_new_zone_appears_when_its_operation_has_ended() {
+    let mut sim = Sim::new();
+    let accepted = sim.put(&zone("example.com"), json!({"location": "global"}));
     let early = sim.get(&zone("example.com"));
     assert_eq!((early.status, early.code()), (404, "ResourceNotFound"));
     assert_eq!(early.header("x-ms-failure-cause"), Some("gateway"));
-
     let url = accepted.header("azure-asyncoperation").unwrap().to_owned();
     let poll = sim.get(&url);
-    assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
+    assert_eq!(
+        (poll.status, &poll.body),
+        (202, &json!({"status": "InProgress"}))
+    );
     assert_eq!(poll.header("retry-after"), Some("30"));
     assert!(poll.header("azure-asyncoperation").is_some() && poll.header("location").is_some());
-    let left = |got: &dns_support::Got| -> u32 {
-        got.header("x-ms-ratelimit-remaining-subscription-resource-requests")
-            .unwrap()
-            .parse()
-            .unwrap()
-    };
     sim.wait(30);
     let last = sim.get(&url);
-    assert_eq!((last.status, &last.body), (200, &json!({"status": "Succeeded"})));
+    assert_eq!(
+        (last.status, &last.body),
+        (200, &json!({"status": "Succeeded"}))
+    );
     assert!(last.header("azure-asyncoperation").is_none() && last.header("retry-after").is_none());
+    let left = |got: &dns_support::Got| -> u32 {
+        let header = got.header("x-ms-ratelimit-remaining-subscription-resource-requests");
+        header.unwrap().parse().unwrap()
+    };
     assert!(left(&poll) > left(&last), "polls count against the reads");
+    assert_eq!(sim.get(&zone("example.com")).status, 200);
+}
 
+#[test]
+fn a_zone_has_azures_fields() {
+    let mut sim = Sim::new();
+    sim.put_and_end(
+        &zone("Example.com"),
+        json!({"location": "Global", "tags": {"a": "b"}}),
+    );
     let shown = sim.get(&zone("EXAMPLE.com"));
-    assert_eq!(shown.status, 200);
     let etag = shown.body["etag"].as_str().unwrap().to_owned();
     assert_eq!(shown.header("etag"), Some(etag.as_str()));
     assert_eq!(etag.len(), 36, "a bare GUID");
     let internal = shown.body["properties"]["internalId"].clone();
-    assert!(internal.as_str().unwrap().starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O"));
+    assert!(
+        internal
+            .as_str()
+            .unwrap()
+            .starts_with("SW1tdXRhYmxlWm9uZUlkZW50aXR5O")
+    );
     assert_eq!(
         shown.body,
         json!({
@@ -83,7 +112,10 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
 #[test]
 fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let mut sim = Sim::new();
-    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    sim.put_and_end(
+        &zone("example.com"),
+        json!({"location": "global", "tags": {"a": "b"}}),
+    );
     let before = sim.get(&zone("example.com")).body;
     let accepted = sim.put(&zone("example.com"), json!({"location": "Global"}));
     let during = sim.get(&zone("example.com")).body;
@@ -93,7 +125,10 @@ fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let after = sim.get(&zone("example.com")).body;
     assert_eq!(after.get("tags"), None);
     assert_ne!(after["etag"], before["etag"]);
-    assert_eq!(after["properties"]["internalId"], before["properties"]["internalId"]);
+    assert_eq!(
+        after["properties"]["internalId"],
+        before["properties"]["internalId"]
+    );
     assert_eq!(after["properties"]["provisioningState"], "Succeeded");
 }
 
@@ -102,7 +137,10 @@ fn a_patch_replaces_the_tags_only() {
     let mut sim = Sim::new();
     let missing = sim.call("PATCH", &zone("example.com"), json!({"tags": {}}), &[]);
     assert_eq!((missing.status, missing.code()), (404, "ResourceNotFound"));
-    sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    sim.put_and_end(
+        &zone("example.com"),
+        json!({"location": "global", "tags": {"a": "b"}}),
+    );
     for (body, tags) in [
         (json!({}), json!({"a": "b"})),
         (json!({"tags": {"c": "d"}}), json!({"c": "d"})),
@@ -147,11 +185,19 @@ fn failed_preconditions_are_accepted_and_reported_by_the_operation() {
         };
         let accepted = sim.call(method, &zone("example.com"), body, &[header]);
         let error = json!({"code": "PreconditionFailed", "message": message});
-        assert_eq!(sim.end(&accepted), json!({"status": "Failed", "error": error}));
+        assert_eq!(
+            sim.end(&accepted),
+            json!({"status": "Failed", "error": error})
+        );
         assert_eq!(sim.get(&zone("example.com")).body, before);
     }
     let etag = before["etag"].as_str().unwrap().to_owned();
-    let accepted = sim.call("DELETE", &zone("example.com"), Value::Null, &[("if-match", &etag)]);
+    let accepted = sim.call(
+        "DELETE",
+        &zone("example.com"),
+        Value::Null,
+        &[("if-match", &etag)],
+    );
     assert_eq!(accepted.body, Value::Null);
     assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
     assert_eq!(sim.get(&zone("example.com")).status, 404);
@@ -163,7 +209,10 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
     sim.make_zone("example.com");
     sim.link("example.com", "Link-1", "vnet1");
     let refused = sim.delete(&zone("example.com"));
-    assert_eq!((refused.status, refused.code()), (409, "CannotDeleteResource"));
+    assert_eq!(
+        (refused.status, refused.code()),
+        (409, "CannotDeleteResource")
+    );
     assert_eq!(refused.header("x-ms-failure-cause"), Some("gateway"));
     assert_eq!(
         refused.body["error"]["message"],
@@ -171,7 +220,10 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
          'Microsoft.Network/privateDnsZones/example.com/virtualNetworkLinks/link-1'. Please delete all nested resources \
          before deleting this resource."
     );
-    let deleting = sim.delete(&format!("{}/virtualNetworkLinks/link-1", zone("example.com")));
+    let deleting = sim.delete(&format!(
+        "{}/virtualNetworkLinks/link-1",
+        zone("example.com")
+    ));
     assert_eq!(
         sim.delete(&zone("example.com")).status,
         409,
@@ -188,8 +240,11 @@ fn a_zone_goes_with_its_record_sets() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     assert_eq!(
-        sim.put(&format!("{}/A/api", zone("example.com")), dns_support::a(&["10.0.0.5"]))
-            .status,
+        sim.put(
+            &format!("{}/A/api", zone("example.com")),
+            dns_support::a(&["10.0.0.5"])
+        )
+        .status,
         201
     );
     assert_eq!(
@@ -231,6 +286,28 @@ fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
 }
 
 #[test]
+fn a_link_that_comes_before_the_end_of_its_zones_deletion_keeps_the_zone() {
+    let mut sim = Sim::new();
+    sim.make_zone("example.com");
+    let link = sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone("example.com")),
+        link_to(&vnet("vnet1")),
+    );
+    sim.wait(15);
+    let deleted = sim.delete(&zone("example.com"));
+    let (deleted, link) = (sim.end(&deleted), sim.end(&link));
+    assert_eq!(
+        (&deleted["status"], &deleted["error"]["code"]),
+        (&json!("Failed"), &json!("CannotDeleteResource"))
+    );
+    assert_eq!(link["status"], "Succeeded");
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
+}
+
+#[test]
 fn a_zone_accepted_before_its_group_went_does_not_come_back() {
     let mut sim = Sim::new();
     let accepted = sim.put(&zone("example.com"), json!({"location": "global"}));
@@ -264,12 +341,20 @@ fn lists_by_group_and_subscription_come_in_pages() {
             let left = 60_000 - rows.len();
             let header = "x-ms-ratelimit-remaining-subscription-resource-entities-read";
             assert_eq!(page.header(header), Some(left.to_string().as_str()));
-            names.extend(rows.iter().map(|zone| zone["name"].as_str().unwrap().to_owned()));
+            names.extend(
+                rows.iter()
+                    .map(|zone| zone["name"].as_str().unwrap().to_owned()),
+            );
             next = page.body["nextLink"].as_str().map(str::to_owned);
             pages += 1;
         }
         assert_eq!(pages, 3);
-        assert_eq!(names, (0..5).map(|n| format!("z{n}.example.com")).collect::<Vec<_>>());
+        assert_eq!(
+            names,
+            (0..5)
+                .map(|n| format!("z{n}.example.com"))
+                .collect::<Vec<_>>()
+        );
     }
 }
 
@@ -277,7 +362,8 @@ fn lists_by_group_and_subscription_come_in_pages() {
 fn wrong_names_locations_and_tags_are_refused_at_once() {
     let mut sim = Sim::new();
     let global = json!({"location": "global"});
-    let tags: serde_json::Map<String, Value> = (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
+    let tags: serde_json::Map<String, Value> =
+        (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
     for (name, body, code) in [
         ("local", global.clone(), "BadRequest"),
         ("a..com", global, "BadRequest"),
@@ -292,13 +378,25 @@ fn wrong_names_locations_and_tags_are_refused_at_once() {
             json!({"location": "global", "tags": {"a": 1}}),
             "InvalidRequestContent",
         ),
-        ("example.com", json!({"location": "global", "tags": tags}), "BadRequest"),
+        (
+            "example.com",
+            json!({"location": "global", "tags": tags}),
+            "BadRequest",
+        ),
     ] {
         let refused = sim.put(&zone(name), body);
-        assert_eq!((refused.status, refused.code()), (400, code), "{}", refused.body);
+        assert_eq!(
+            (refused.status, refused.code()),
+            (400, code),
+            "{}",
+            refused.body
+        );
     }
     sim.wait(60);
-    assert_eq!(sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"], json!([]));
+    assert_eq!(
+        sim.get(&format!("{NETWORK}/privateDnsZones")).body["value"],
+        json!([])
+    );
 }
 
 #[test]

@@ -20,25 +20,32 @@ fn rule(action: Value) -> Value {
 #[test]
 fn status_takes_the_place_of_the_call() {
     let mut sim = Sim::new();
-    sim.faults(rule(
-        json!({"status": 503, "code": "ServerBusy", "message": "later", "headers": {"Retry-After": 7}}),
-    ));
+    sim.faults(rule(json!({"status": 503, "code": "ServerBusy", "message": "later", "headers": {"Retry-After": 7}})));
     let got = sim.put(&service(), pls());
     assert_eq!(
         (got.refusal(), got.message(), got.header("retry-after")),
         ((503, "ServerBusy", "service"), "later", "7")
     );
     assert_eq!(sim.get(&service()).status, 404);
-    assert_eq!(sim.put(&service(), pls()).status, 201, "the rule was for one call");
+    assert_eq!(
+        sim.put(&service(), pls()).status,
+        201,
+        "the rule was for one call"
+    );
     assert_eq!(sim.world.journal(0)[0].code.as_deref(), Some("ServerBusy"));
 }
 
 #[test]
 fn gateway_timeout_may_hide_a_write() {
     let mut sim = Sim::new();
-    sim.faults(rule(json!({"status": 504, "code": "GatewayTimeout", "drop": "after"})));
+    sim.faults(rule(
+        json!({"status": 504, "code": "GatewayTimeout", "drop": "after"}),
+    ));
     let got = sim.put(&service(), pls());
-    assert_eq!((got.status, got.code(), got.wire.drop), (504, "GatewayTimeout", None));
+    assert_eq!(
+        (got.status, got.code(), got.wire.drop),
+        (504, "GatewayTimeout", None)
+    );
     assert_eq!(got.header("azure-asyncoperation"), "");
     assert_eq!(sim.get(&service()).state(), "Updating");
     assert!(sim.world.journal(0)[0].changed);
@@ -68,9 +75,15 @@ fn body_can_be_anything() {
         (got.status, got.header("content-type"), &got.body),
         (200, "text/html", &Value::Null)
     );
-    assert_eq!((got.wire.cut_body_at, got.wire.content_length), (Some(3), Some(99)));
+    assert_eq!(
+        (got.wire.cut_body_at, got.wire.content_length),
+        (Some(3), Some(99))
+    );
     sim.faults(json!([{"match": {}, "do": {"status": 409, "body": {"code": "X", "message": "unwrapped"}}}]));
-    assert_eq!(sim.get(&service()).body, json!({"code": "X", "message": "unwrapped"}));
+    assert_eq!(
+        sim.get(&service()).body,
+        json!({"code": "X", "message": "unwrapped"})
+    );
 }
 
 #[test]
@@ -82,7 +95,12 @@ fn operation_fails_with_the_given_error() {
     sim.wait(12.0);
     let poll = sim.poll(put.header("azure-asyncoperation"));
     assert_eq!(
-        (poll.status, &poll.body["status"], poll.code(), poll.detail()),
+        (
+            poll.status,
+            &poll.body["status"],
+            poll.code(),
+            poll.detail()
+        ),
         (200, &json!("Failed"), "SubnetIsFull", "D")
     );
     assert_eq!(sim.get(&service()).state(), "Failed");
@@ -101,7 +119,10 @@ fn operation_is_superseded_hangs_or_is_lost() {
     let poll = sim.poll(put.header("azure-asyncoperation"));
     assert_eq!(
         (&poll.body["status"], poll.detail()),
-        (&json!("Canceled"), "CanceledAndSupersededDueToAnotherOperation")
+        (
+            &json!("Canceled"),
+            "CanceledAndSupersededDueToAnotherOperation"
+        )
     );
 
     let mut sim = Sim::new();
@@ -159,19 +180,25 @@ fn too_many_reads_are_throttled_until_tokens_are_back() {
     let list = format!("{NET}/privateLinkServices");
     for left in ["4", "3", "2", "1", "0"] {
         let got = sim.get(&list);
-        assert_eq!(got.header("x-ms-ratelimit-remaining-subscription-reads"), left);
+        assert_eq!(
+            got.header("x-ms-ratelimit-remaining-subscription-reads"),
+            left
+        );
         assert!(
             !got.header("x-ms-ratelimit-remaining-subscription-global-reads")
                 .is_empty()
         );
     }
     let refused = sim.get(&list);
-    assert_eq!(refused.refusal(), (429, "SubscriptionRequestsThrottled", "gateway"));
+    assert_eq!(
+        refused.refusal(),
+        (429, "SubscriptionRequestsThrottled", "gateway")
+    );
     assert_eq!(refused.header("retry-after"), "1");
     assert!(
-        refused
-            .message()
-            .contains(&format!("Number of 'read' requests for subscription '{SUB}' actor")),
+        refused.message().contains(&format!(
+            "Number of 'read' requests for subscription '{SUB}' actor"
+        )),
         "{}",
         refused.message()
     );
@@ -211,7 +238,10 @@ fn network_budget_is_five_minutes_long() {
     json["throttle"] = json!({"network_writes_5min": 2});
     let mut sim = Sim::seeded(json, Preset::Recorded);
     assert_eq!(
-        (sim.put(&service(), pls()).status, sim.put(&service(), pls()).status),
+        (
+            sim.put(&service(), pls()).status,
+            sim.put(&service(), pls()).status
+        ),
         (201, 200)
     );
     sim.wait(100.0);
@@ -236,24 +266,34 @@ fn dns_budget_takes_the_place_of_arms_header() {
         got.header("x-ms-ratelimit-remaining-subscription-resource-requests"),
         "1"
     );
-    assert_eq!(got.header("x-ms-ratelimit-remaining-subscription-reads"), "");
+    assert_eq!(
+        got.header("x-ms-ratelimit-remaining-subscription-reads"),
+        ""
+    );
     assert_eq!(
         got.header("x-ms-ratelimit-remaining-subscription-resource-entities-read"),
         "60000"
     );
     sim.get(&list);
-    assert_eq!(sim.get(&list).refusal(), (429, "TooManyRequests", "service"));
+    assert_eq!(
+        sim.get(&list).refusal(),
+        (429, "TooManyRequests", "service")
+    );
 }
 
 #[test]
 fn disabled_throttling_still_counts() {
     let mut json = seed();
-    json["throttle"] = json!({"enabled": false, "reads": {"bucket": 1, "per_s": 0.001}, "network_reads_5min": 1});
+    json["throttle"] =
+        json!({"enabled": false, "reads": {"bucket": 1, "per_s": 0.001}, "network_reads_5min": 1});
     let mut sim = Sim::seeded(json, Preset::Recorded);
     for _ in 0..5 {
         let got = sim.get(&format!("{NET}/privateLinkServices"));
         assert_eq!(
-            (got.status, got.header("x-ms-ratelimit-remaining-subscription-reads")),
+            (
+                got.status,
+                got.header("x-ms-ratelimit-remaining-subscription-reads")
+            ),
             (200, "0")
         );
     }
@@ -270,7 +310,11 @@ fn fast_preset_differs_in_time_only() {
     let same = |sim: &mut Sim| sim.get(&service()).state().to_owned();
     assert_eq!(same(&mut sim), "Updating");
     sim.wait(0.1);
-    assert_eq!(sim.poll(put.header("azure-asyncoperation")).header("retry-after"), "1");
+    assert_eq!(
+        sim.poll(put.header("azure-asyncoperation"))
+            .header("retry-after"),
+        "1"
+    );
     sim.wait(0.9);
     assert_eq!(same(&mut sim), "Succeeded");
     let done = sim.poll(put.header("azure-asyncoperation"));

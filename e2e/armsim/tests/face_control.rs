@@ -1,5 +1,9 @@
 //! The control face: strict JSON, drift, the journal, the clock, and the state over a restart.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -38,7 +42,10 @@ async fn what_is_not_understood_is_refused_by_name(
     let before = face.control(Method::GET, "/resources", None).await;
     let (status, answer) = face.control(method, path, Some(body)).await;
     assert_eq!(status, 400, "{answer}");
-    assert!(answer["error"].as_str().unwrap().contains(named), "{answer}");
+    assert!(
+        answer["error"].as_str().unwrap().contains(named),
+        "{answer}"
+    );
     assert_eq!(face.control(Method::GET, "/resources", None).await, before);
 }
 
@@ -61,19 +68,38 @@ async fn resource_changed_behind_everybodys_back_is_seen_through_arm() {
     let seen = face.get_group(&token).await.json::<Value>().await.unwrap();
     assert_eq!(seen["tags"]["drift"], "yes");
     let (status, listed) = face
-        .control(Method::GET, &format!("/resources?prefix={}", VNET.to_uppercase()), None)
+        .control(
+            Method::GET,
+            &format!("/resources?prefix={}", VNET.to_uppercase()),
+            None,
+        )
         .await;
-    assert_eq!((status, listed.as_array().unwrap().len()), (200, 1), "{listed}");
     assert_eq!(
-        face.control(Method::DELETE, &format!("/resources{VNET}"), None).await.0,
+        (status, listed.as_array().unwrap().len()),
+        (200, 1),
+        "{listed}"
+    );
+    assert_eq!(
+        face.control(Method::DELETE, &format!("/resources{VNET}"), None)
+            .await
+            .0,
         200
     );
     assert_eq!(
-        face.control(Method::DELETE, &format!("/resources{VNET}"), None).await.0,
+        face.control(Method::DELETE, &format!("/resources{VNET}"), None)
+            .await
+            .0,
         404
     );
     let path = format!("{VNET}?api-version=2024-05-01");
-    assert_eq!(face.arm(Method::GET, &path, &token).send().await.unwrap().status(), 404);
+    assert_eq!(
+        face.arm(Method::GET, &path, &token)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        404
+    );
 }
 
 #[tokio::test]
@@ -87,7 +113,10 @@ async fn journal_is_read_from_a_number_on_and_cleared() {
     assert_eq!(all.len(), 3);
     let later = face.journal(&format!("?since={}", all[0]["seq"])).await;
     assert_eq!(later, all[1..], "since is exclusive");
-    assert_eq!(face.control(Method::DELETE, "/journal", None).await, (200, json!({})));
+    assert_eq!(
+        face.control(Method::DELETE, "/journal", None).await,
+        (200, json!({}))
+    );
     assert!(face.journal("").await.is_empty());
 }
 
@@ -99,12 +128,25 @@ async fn frozen_clock_stops_operations_and_advance_ends_them() {
         .control(Method::POST, "/clock", Some(json!({"freeze": true})))
         .await;
     assert_eq!((status, &reading["frozen"]), (200, &json!(true)));
-    let created = face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
+    let created = face
+        .put_subnet("one", "10.0.1.0/24", &token)
+        .send()
+        .await
+        .unwrap();
     assert_eq!(created.status(), 201);
-    let poll = created.headers()["azure-asyncoperation"].to_str().unwrap().to_owned();
+    let poll = created.headers()["azure-asyncoperation"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     assert!(poll.starts_with(&face.server.arm), "{poll}");
     let state = async || {
-        let poll = face.client.get(&poll).bearer_auth(&token).send().await.unwrap();
+        let poll = face
+            .client
+            .get(&poll)
+            .bearer_auth(&token)
+            .send()
+            .await
+            .unwrap();
         poll.json::<Value>().await.unwrap()["status"]
             .as_str()
             .unwrap()
@@ -115,7 +157,13 @@ async fn frozen_clock_stops_operations_and_advance_ends_them() {
         .await;
     assert_eq!(state().await, "Succeeded");
     let (_, later) = face.control(Method::POST, "/clock", Some(json!({}))).await;
-    let time = |reading: &Value| reading["now"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    let time = |reading: &Value| {
+        reading["now"]
+            .as_str()
+            .unwrap()
+            .parse::<Timestamp>()
+            .unwrap()
+    };
     assert_eq!(time(&later).duration_since(time(&reading)).as_secs(), 60);
 }
 
@@ -133,7 +181,11 @@ async fn seed_replaces_everything() {
     .await;
     face.control(Method::PUT, "/seed", Some(world())).await;
     assert!(face.journal("").await.is_empty());
-    assert_eq!(face.get_group(&token).await.status(), 200, "the fault rule is gone");
+    assert_eq!(
+        face.get_group(&token).await.status(),
+        200,
+        "the fault rule is gone"
+    );
     let (_, reading) = face.control(Method::POST, "/clock", Some(json!({}))).await;
     let now: Timestamp = reading["now"].as_str().unwrap().parse().unwrap();
     assert_eq!(reading["frozen"], false);
@@ -153,7 +205,9 @@ async fn page_shows_resources_and_calls() {
     );
     let page = response.text().await.unwrap();
     assert!(
-        page.contains(VNET) && page.contains("Last calls (1)") && page.contains("Operations in flight (0)"),
+        page.contains(VNET)
+            && page.contains("Last calls (1)")
+            && page.contains("Operations in flight (0)"),
         "{page}"
     );
 }
@@ -213,7 +267,8 @@ impl Process {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let ready: Value =
+            serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
         let ca = std::fs::read(ready["ca"].as_str().unwrap()).unwrap();
         let ca = reqwest::Certificate::from_pem(&ca).unwrap();
         let client = reqwest::Client::builder()
@@ -221,7 +276,11 @@ impl Process {
             .tls_certs_only([ca])
             .build()
             .unwrap();
-        Self { child, ready, client }
+        Self {
+            child,
+            ready,
+            client,
+        }
     }
 
     fn url(&self, address: &str, path: &str) -> String {
@@ -236,7 +295,8 @@ impl Process {
             ("scope", ARM_SCOPE),
         ];
         let url = self.url("authority", &format!("/{TENANT}/oauth2/v2.0/token"));
-        let (_, body) = status_and_json(self.client.post(url).form(&form).send().await.unwrap()).await;
+        let (_, body) =
+            status_and_json(self.client.post(url).form(&form).send().await.unwrap()).await;
         body["access_token"].as_str().unwrap().to_owned()
     }
 
@@ -266,7 +326,10 @@ async fn ready_line_and_env_file_name_all_addresses() {
         ("identity", "IDENTITY"),
         ("ca", "CA"),
     ] {
-        let line = format!("export ARMSIM_{variable}='{}'\n", process.ready[key].as_str().unwrap());
+        let line = format!(
+            "export ARMSIM_{variable}='{}'\n",
+            process.ready[key].as_str().unwrap()
+        );
         assert!(exports.contains(&line), "{line} {exports}");
     }
     process.terminate().await;
@@ -276,7 +339,10 @@ async fn ready_line_and_env_file_name_all_addresses() {
 async fn state_trust_and_tokens_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let first = Process::run(dir.path(), "127.0.0.1:0").await;
-    let seed = first.client.put(first.url("control", "/seed")).json(&world());
+    let seed = first
+        .client
+        .put(first.url("control", "/seed"))
+        .json(&world());
     assert_eq!(seed.send().await.unwrap().status(), 200);
     let token = first.token().await;
     let subnet = first.url("arm", &format!("{VNET}/subnets/one?api-version=2024-05-01"));
@@ -285,16 +351,34 @@ async fn state_trust_and_tokens_survive_a_restart() {
         .put(&subnet)
         .json(&json!({"properties": {"addressPrefix": "10.0.1.0/24"}}));
     assert_eq!(put.bearer_auth(&token).send().await.unwrap().status(), 201);
-    let (client, listen) = (first.client.clone(), first.url("arm", "").replace("https://", ""));
+    let (client, listen) = (
+        first.client.clone(),
+        first.url("arm", "").replace("https://", ""),
+    );
     first.terminate().await;
 
     let second = Process::run(dir.path(), &listen).await;
-    let (status, found) = status_and_json(client.get(&subnet).bearer_auth(&token).send().await.unwrap()).await;
+    let (status, found) = status_and_json(
+        client
+            .get(&subnet)
+            .bearer_auth(&token)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(
         (status, &found["properties"]["addressPrefix"]),
         (200, &json!("10.0.1.0/24"))
     );
-    let (_, journal) = status_and_json(client.get(second.url("control", "/journal")).send().await.unwrap()).await;
+    let (_, journal) = status_and_json(
+        client
+            .get(second.url("control", "/journal"))
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
     assert_eq!(
         journal.as_array().unwrap().len(),
         2,

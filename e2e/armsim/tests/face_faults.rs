@@ -1,5 +1,9 @@
 //! What a fault rule does to the connection, as a client sees it.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -14,9 +18,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 async fn dropped_before_nothing_is_applied() {
     let face = start().await;
     let token = face.token(ARM_SCOPE).await;
-    face.fault(json!({"method": "PUT", "path": "/subnets/"}), json!({"drop": "before"}))
-        .await;
-    assert!(face.put_subnet("one", "10.0.1.0/24", &token).send().await.is_err());
+    face.fault(
+        json!({"method": "PUT", "path": "/subnets/"}),
+        json!({"drop": "before"}),
+    )
+    .await;
+    assert!(
+        face.put_subnet("one", "10.0.1.0/24", &token)
+            .send()
+            .await
+            .is_err()
+    );
     assert!(!face.has_subnet("one").await);
     assert_eq!(
         face.put_subnet("one", "10.0.1.0/24", &token)
@@ -32,9 +44,17 @@ async fn dropped_before_nothing_is_applied() {
 async fn dropped_after_it_is_applied() {
     let face = start().await;
     let token = face.token(ARM_SCOPE).await;
-    face.fault(json!({"method": "PUT", "path": "/subnets/"}), json!({"drop": "after"}))
-        .await;
-    assert!(face.put_subnet("one", "10.0.1.0/24", &token).send().await.is_err());
+    face.fault(
+        json!({"method": "PUT", "path": "/subnets/"}),
+        json!({"drop": "after"}),
+    )
+    .await;
+    assert!(
+        face.put_subnet("one", "10.0.1.0/24", &token)
+            .send()
+            .await
+            .is_err()
+    );
     assert!(face.has_subnet("one").await);
 }
 
@@ -47,8 +67,17 @@ async fn status_with_drop_after_is_applied_and_answered_with_it() {
         json!({"status": 504, "code": "GatewayTimeout", "drop": "after"}),
     )
     .await;
-    let (status, body) = status_and_json(face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap()).await;
-    assert_eq!((status, &body["error"]["code"]), (504, &json!("GatewayTimeout")));
+    let (status, body) = status_and_json(
+        face.put_subnet("one", "10.0.1.0/24", &token)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (504, &json!("GatewayTimeout"))
+    );
     assert!(face.has_subnet("one").await);
 }
 
@@ -63,8 +92,15 @@ async fn cut_body_arrives_up_to_the_cut() {
     let promised: usize = header(head, "content-length").parse().unwrap();
     assert!(promised > 7, "{head}");
     face.fault(json!({}), json!({"cut_body_at": 7})).await;
-    assert!(face.get_group(&token).await.bytes().await.is_err(), "a client notices");
-    assert_eq!(face.get_group(&token).await.status(), 200, "the next call is as ever");
+    assert!(
+        face.get_group(&token).await.bytes().await.is_err(),
+        "a client notices"
+    );
+    assert_eq!(
+        face.get_group(&token).await.status(),
+        200,
+        "the next call is as ever"
+    );
 }
 
 #[tokio::test]
@@ -75,7 +111,10 @@ async fn wrong_content_length_is_sent_as_told() {
     face.fault(json!({}), json!({"content_length": 9999})).await;
     let raw = raw_get(&face, &token).await;
     let (head, body) = raw.split_once("\r\n\r\n").unwrap();
-    assert_eq!((header(head, "content-length"), body.len()), ("9999", whole.len()));
+    assert_eq!(
+        (header(head, "content-length"), body.len()),
+        ("9999", whole.len())
+    );
     face.fault(json!({}), json!({"content_length": 3})).await;
     let short = face.get_group(&token).await.bytes().await.unwrap();
     assert_eq!(short, whole.slice(..3));
@@ -85,8 +124,11 @@ async fn wrong_content_length_is_sent_as_told() {
 async fn delayed_answer_does_not_hold_up_others() {
     let face = start().await;
     let token = face.token(ARM_SCOPE).await;
-    face.fault(json!({"path": "resourceGroups/rg$"}), json!({"delay_ms": 1500}))
-        .await;
+    face.fault(
+        json!({"path": "resourceGroups/rg$"}),
+        json!({"delay_ms": 1500}),
+    )
+    .await;
     let start = Instant::now();
     let slow = async {
         assert_eq!(face.get_group(&token).await.status(), 200);
@@ -165,7 +207,10 @@ fn header<'h>(head: &'h str, name: &str) -> &'h str {
 /// Everything that comes back on a connection of its own, until it ends.
 async fn raw_get(face: &Face, token: &str) -> String {
     let mut stream = connect(face).await;
-    stream.write_all(request(token, "close").as_bytes()).await.unwrap();
+    stream
+        .write_all(request(token, "close").as_bytes())
+        .await
+        .unwrap();
     let mut raw = Vec::new();
     let mut buffer = [0; 4096];
     // An unclean end is what these tests are about.

@@ -1,5 +1,9 @@
 //! Federated assertions over real sockets: a workload's token in place of a secret.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -34,7 +38,10 @@ impl Issuer {
             BASE64.encode(json!({"alg": "ES256", "kid": "one"}).to_string()),
             BASE64.encode(claims.to_string())
         );
-        let signature = self.0.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        let signature = self
+            .0
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .unwrap();
         format!("{signed}.{}", BASE64.encode(signature))
     }
 }
@@ -48,10 +55,7 @@ async fn federated(issuer: &Issuer) -> Face {
     let mut seed = world();
     let principal = seed["tenants"][0]["principals"][0].as_object_mut().unwrap();
     principal.remove("secret");
-    principal.insert(
-        "federated".into(),
-        json!([{"issuer": ISSUER, "subject": SUBJECT, "audience": AUDIENCE, "jwks": issuer.jwks()}]),
-    );
+    principal.insert("federated".into(), json!([{"issuer": ISSUER, "subject": SUBJECT, "audience": AUDIENCE, "jwks": issuer.jwks()}]));
     start_with(Default::default(), Some(seed)).await
 }
 
@@ -76,7 +80,9 @@ async fn assertion_of_the_seeded_subject_is_a_credential() {
     let (status, body) = exchange(&face, &issuer.sign(&claims())).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(
-        face.get_group(body["access_token"].as_str().unwrap()).await.status(),
+        face.get_group(body["access_token"].as_str().unwrap())
+            .await
+            .status(),
         200
     );
     let mut one_audience = claims();
@@ -107,7 +113,11 @@ async fn assertion_that_claims_otherwise_is_refused(
     let mut changed = claims();
     changed[claim] = value;
     let (got, body) = exchange(&face, &issuer.sign(&changed)).await;
-    assert_eq!((got, &body["error_codes"]), (status, &json!([code])), "{body}");
+    assert_eq!(
+        (got, &body["error_codes"]),
+        (status, &json!([code])),
+        "{body}"
+    );
 }
 
 #[tokio::test]
@@ -115,7 +125,11 @@ async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
     let issuer = Issuer::new();
     let face = federated(&issuer).await;
     let (status, body) = exchange(&face, &Issuer::new().sign(&claims())).await;
-    assert_eq!((status, &body["error_codes"]), (401, &json!([700_027])), "{body}");
+    assert_eq!(
+        (status, &body["error_codes"]),
+        (401, &json!([700_027])),
+        "{body}"
+    );
     let mut other = claims();
     other["sub"] = json!("somebody");
     let (good, bad) = (issuer.sign(&claims()), issuer.sign(&other));
@@ -125,8 +139,14 @@ async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
         bad.split('.').nth(2).unwrap(),
     ]
     .join(".");
-    assert_eq!(exchange(&face, &grafted).await.1["error_codes"], json!([700_027]));
-    assert_eq!(exchange(&face, "garbage").await.1["error_codes"], json!([50027]));
+    assert_eq!(
+        exchange(&face, &grafted).await.1["error_codes"],
+        json!([700_027])
+    );
+    assert_eq!(
+        exchange(&face, "garbage").await.1["error_codes"],
+        json!([50027])
+    );
 }
 
 #[tokio::test]
@@ -134,7 +154,9 @@ async fn assertion_with_a_trailing_newline_is_refused() {
     let issuer = Issuer::new();
     let face = federated(&issuer).await;
     assert_eq!(
-        exchange(&face, &format!("{}\n", issuer.sign(&claims()))).await.1["error_codes"],
+        exchange(&face, &format!("{}\n", issuer.sign(&claims())))
+            .await
+            .1["error_codes"],
         json!([50027])
     );
 }

@@ -1,5 +1,9 @@
 //! What no decent client sends: the server answers or closes, and goes on.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -23,8 +27,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     "GET /subscriptions/%zz%ff HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     "401"
 )]
-#[case::asterisk("OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "401")]
-#[case::unfinished_body("PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc", "")]
+#[case::asterisk(
+    "OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    "401"
+)]
+#[case::unfinished_body(
+    "PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc",
+    ""
+)]
 #[tokio::test]
 async fn garbage_is_answered_or_cut_off(#[case] sent: &str, #[case] status: &str) {
     let face = start().await;
@@ -40,8 +50,15 @@ async fn garbage_is_answered_or_cut_off(#[case] sent: &str, #[case] status: &str
         .await
         .expect("the server closes");
     let answer = String::from_utf8_lossy(&answer);
-    assert_eq!(answer.split(' ').nth(1).unwrap_or_default(), status, "{answer}");
-    assert_eq!(face.get_group(&face.token(ARM_SCOPE).await).await.status(), 200);
+    assert_eq!(
+        answer.split(' ').nth(1).unwrap_or_default(),
+        status,
+        "{answer}"
+    );
+    assert_eq!(
+        face.get_group(&face.token(ARM_SCOPE).await).await.status(),
+        200
+    );
 }
 
 #[tokio::test]

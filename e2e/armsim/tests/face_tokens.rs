@@ -1,5 +1,9 @@
 //! Bearer tokens over real sockets: who gets one, and which ones ARM takes.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on fails"
+)]
 
 mod face_support;
 
@@ -19,10 +23,17 @@ async fn refused(face: &Face, authorization: Option<&str>) -> (u16, String, Stri
         request = request.header("authorization", value);
     }
     let response = request.send().await.unwrap();
-    let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    let challenge = response.headers()["www-authenticate"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     assert_eq!(response.headers()["x-ms-failure-cause"], "gateway");
     let (status, body) = status_and_json(response).await;
-    (status, body["error"]["code"].as_str().unwrap().to_owned(), challenge)
+    (
+        status,
+        body["error"]["code"].as_str().unwrap().to_owned(),
+        challenge,
+    )
 }
 
 #[tokio::test]
@@ -54,12 +65,21 @@ async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
         refused(&face, Some("Basic abc")).await.1,
         "AuthenticationFailedInvalidHeader"
     );
-    assert_eq!(refused(&face, Some("Bearer abc")).await.1, "InvalidAuthenticationToken");
+    assert_eq!(
+        refused(&face, Some("Bearer abc")).await.1,
+        "InvalidAuthenticationToken"
+    );
     let token = face.token(ARM_SCOPE).await;
     let parts: Vec<&str> = token.split('.').collect();
-    let mut claims: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
+    let mut claims: Value =
+        serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
     claims["appid"] = json!("somebody else");
-    let forged = [parts[0], &BASE64_URL_SAFE_NO_PAD.encode(claims.to_string()), parts[2]].join(".");
+    let forged = [
+        parts[0],
+        &BASE64_URL_SAFE_NO_PAD.encode(claims.to_string()),
+        parts[2],
+    ]
+    .join(".");
     assert_eq!(
         refused(&face, Some(&format!("Bearer {forged}"))).await.1,
         "InvalidAuthenticationToken"
@@ -70,7 +90,11 @@ async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
         .iter()
         .map(|call| call["status"].clone())
         .collect();
-    assert_eq!(statuses, [401, 401, 401, 401], "refused calls are in the journal");
+    assert_eq!(
+        statuses,
+        [401, 401, 401, 401],
+        "refused calls are in the journal"
+    );
 }
 
 #[tokio::test]
@@ -129,7 +153,10 @@ async fn token_of_another_tenant_is_refused() {
     let mut seed = world();
     let other = "99999999-9999-9999-9999-999999999999";
     seed["subscriptions"][0]["tenant"] = json!(other);
-    seed["tenants"].as_array_mut().unwrap().push(json!({"id": other}));
+    seed["tenants"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"id": other}));
     let face = start_with(Default::default(), Some(seed)).await;
     let (status, body) = status_and_json(face.get_group(&face.token(ARM_SCOPE).await).await).await;
     assert_eq!(
@@ -177,7 +204,10 @@ async fn token_request_is_refused(
             .starts_with(&format!("AADSTS{code}: ")),
         "{body}"
     );
-    assert!(face.journal("").await.is_empty(), "token calls are not in the journal");
+    assert!(
+        face.journal("").await.is_empty(),
+        "token calls are not in the journal"
+    );
 }
 
 #[tokio::test]
@@ -185,12 +215,24 @@ async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
     let face = start().await;
     let localhost = face.server.arm.replace("127.0.0.1", "localhost");
     for base in [&face.server.arm, &localhost] {
-        let get =
-            async |path: &str| status_and_json(face.client.get(format!("{base}{path}")).send().await.unwrap()).await;
-        let (status, config) = get(&format!("/{TENANT}/v2.0/.well-known/openid-configuration")).await;
+        let get = async |path: &str| {
+            status_and_json(
+                face.client
+                    .get(format!("{base}{path}"))
+                    .send()
+                    .await
+                    .unwrap(),
+            )
+            .await
+        };
+        let (status, config) =
+            get(&format!("/{TENANT}/v2.0/.well-known/openid-configuration")).await;
         assert_eq!(
             (status, config["token_endpoint"].as_str()),
-            (200, Some(format!("{base}/{TENANT}/oauth2/v2.0/token").as_str()))
+            (
+                200,
+                Some(format!("{base}/{TENANT}/oauth2/v2.0/token").as_str())
+            )
         );
         assert_eq!(config["issuer"], format!("{base}/{TENANT}/v2.0"));
         let (status, keys) = get(&format!("/{TENANT}/discovery/v2.0/keys")).await;
@@ -208,7 +250,10 @@ async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
                 .contains(&json!("https://management.core.windows.net/"))
         );
     }
-    let unknown = format!("{}/nobody/v2.0/.well-known/openid-configuration", face.server.authority);
+    let unknown = format!(
+        "{}/nobody/v2.0/.well-known/openid-configuration",
+        face.server.authority
+    );
     let (status, body) = status_and_json(face.client.get(unknown).send().await.unwrap()).await;
     assert_eq!((status, &body["error_codes"]), (400, &json!([90002])));
 }
@@ -235,9 +280,14 @@ async fn managed_identity_token_opens_arm() {
     )
     .await;
     assert_eq!(status, 200, "{body}");
-    assert!(body["expires_on"].as_str().unwrap().parse::<i64>().unwrap() > jiff::Timestamp::now().as_second() + 3000);
+    assert!(
+        body["expires_on"].as_str().unwrap().parse::<i64>().unwrap()
+            > jiff::Timestamp::now().as_second() + 3000
+    );
     assert_eq!(
-        face.get_group(body["access_token"].as_str().unwrap()).await.status(),
+        face.get_group(body["access_token"].as_str().unwrap())
+            .await
+            .status(),
         200
     );
     let (status, _) = status_and_json(face.client.get(&url).send().await.unwrap()).await;
@@ -259,8 +309,26 @@ async fn token_endpoint_obeys_fault_rules() {
         ("scope", ARM_SCOPE),
     ];
     let url = format!("{}/{TENANT}/oauth2/v2.0/token", face.server.authority);
-    assert_eq!(face.client.post(&url).form(&form).send().await.unwrap().status(), 503);
-    assert_eq!(face.client.post(&url).form(&form).send().await.unwrap().status(), 200);
+    assert_eq!(
+        face.client
+            .post(&url)
+            .form(&form)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        503
+    );
+    assert_eq!(
+        face.client
+            .post(&url)
+            .form(&form)
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
 }
 
 #[tokio::test]

@@ -27,8 +27,7 @@ const AUTOMATIC: &str = "privateLinkServiceConnections";
 fn by_id() -> Value {
     let mut body = pe("");
     body["properties"][MANUAL] = json!([]);
-    body["properties"][AUTOMATIC] =
-        json!([{"name": "c", "properties": {"privateLinkServiceId": format!("{NET}/privateLinkServices/svc")}}]);
+    body["properties"][AUTOMATIC] = json!([{"name": "c", "properties": {"privateLinkServiceId": format!("{NET}/privateLinkServices/svc")}}]);
     body
 }
 
@@ -56,7 +55,10 @@ fn request_by_alias_is_approved_within_the_operation() {
     assert_eq!(sim.poll(&url).body, json!({"status": "Succeeded"}));
     let got = sim.get(&path("pe"));
     assert_eq!(got.state(), "Succeeded");
-    assert_eq!(status(&got.body, MANUAL), ("Approved".into(), "Approved".into()));
+    assert_eq!(
+        status(&got.body, MANUAL),
+        ("Approved".into(), "Approved".into())
+    );
     let service = sim.get(&format!("{NET}/privateLinkServices/svc"));
     let connection = &service.body["properties"]["privateEndpointConnections"][0]["properties"];
     assert_eq!(
@@ -72,7 +74,10 @@ fn address_is_read_by_expansion_or_by_the_interface() {
     let expanded = sim.endpoint("pe", &alias);
     let nic = &expanded["properties"]["networkInterfaces"][0];
     let configuration = &nic["properties"]["ipConfigurations"][0];
-    assert_eq!(configuration["properties"]["privateIPAddress"], json!("10.1.0.4"));
+    assert_eq!(
+        configuration["properties"]["privateIPAddress"],
+        json!("10.1.0.4")
+    );
     assert!(
         configuration["name"]
             .as_str()
@@ -82,7 +87,11 @@ fn address_is_read_by_expansion_or_by_the_interface() {
     assert_eq!(nic["managedBy"], expanded["id"]);
     let plain = sim.get(&path("pe"));
     let slot = &plain.body["properties"]["networkInterfaces"][0];
-    assert_eq!(slot.as_object().unwrap().len(), 1, "only the id unless expanded");
+    assert_eq!(
+        slot.as_object().unwrap().len(),
+        1,
+        "only the id unless expanded"
+    );
     let nic = sim.get(slot["id"].as_str().unwrap());
     assert_eq!(
         nic.body["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"],
@@ -118,14 +127,23 @@ fn connection_by_id_needs_approval_rights_or_an_invitation() {
         json["roles"] = json!(roles);
         json
     };
-    let approval = "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
-    for (actions, invited, want) in [(vec![], false, 403), (vec![approval], false, 201), (vec![], true, 201)] {
+    let approval =
+        "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
+    for (actions, invited, want) in [
+        (vec![], false, 403),
+        (vec![approval], false, 201),
+        (vec![], true, 201),
+    ] {
         let mut sim = Sim::seeded(roles(&actions), Preset::Recorded);
         let mut service = pls();
         if !invited {
             service["properties"]["autoApproval"] = json!({"subscriptions": []});
         }
-        assert_eq!(sim.put(&format!("{NET}/privateLinkServices/svc"), service).status, 201);
+        assert_eq!(
+            sim.put(&format!("{NET}/privateLinkServices/svc"), service)
+                .status,
+            201
+        );
         sim.wait(60.0);
         sim.caller = caller(CONSUMER);
         let put = sim.put(&path("pe"), by_id());
@@ -142,7 +160,10 @@ fn alias_is_unusable_before_its_time() {
     let mut sim = Sim::with_switches(json!({"alias_lag_s": 20}));
     let put = sim.put(&format!("{NET}/privateLinkServices/svc"), pls());
     let alias = put.body["properties"]["alias"].as_str().unwrap().to_owned();
-    assert_eq!(sim.put(&path("pe"), pe(&alias)).code(), "InvalidPrivateLinkServiceId");
+    assert_eq!(
+        sim.put(&path("pe"), pe(&alias)).code(),
+        "InvalidPrivateLinkServiceId"
+    );
     sim.wait(13.0);
     let refused = sim.put(&path("pe"), pe(&alias));
     assert_eq!(
@@ -185,7 +206,9 @@ fn endpoint_of_a_gone_connection_is_disconnected_for_good() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
     sim.endpoint("pe", &alias);
-    let list = sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"));
+    let list = sim.get(&format!(
+        "{NET}/privateLinkServices/svc/privateEndpointConnections"
+    ));
     let connection = list.body["value"][0]["id"].as_str().unwrap().to_owned();
     let gone = sim.delete(&connection);
     assert_eq!(gone.status, 202);
@@ -197,9 +220,18 @@ fn endpoint_of_a_gone_connection_is_disconnected_for_good() {
         (got.state(), status(&got.body, MANUAL).0.as_str()),
         ("Succeeded", "Disconnected")
     );
-    assert_eq!(got.body["properties"]["networkInterfaces"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        got.body["properties"]["networkInterfaces"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     // Neither a new service of the same name nor a PUT brings it back.
-    assert_eq!(sim.delete(&format!("{NET}/privateLinkServices/svc")).status, 202);
+    assert_eq!(
+        sim.delete(&format!("{NET}/privateLinkServices/svc")).status,
+        202
+    );
     sim.wait(11.0);
     let new = sim.link_service("svc");
     assert_ne!(new, alias);
@@ -223,7 +255,9 @@ fn service_removed_behind_everybodys_back_disconnects() {
     );
     assert_eq!(status(&sim.get(&path("pe")).body, MANUAL).0, "Disconnected");
     assert_eq!(
-        sim.world.resources(sim.now, &format!("{NET}/networkInterfaces")).len(),
+        sim.world
+            .resources(sim.now, &format!("{NET}/networkInterfaces"))
+            .len(),
         0
     );
 }
@@ -240,8 +274,10 @@ fn deletion_takes_interface_address_and_connection_along() {
         gone.header("x-ms-request-id")
     );
     assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"]
+        sim.get(&format!(
+            "{NET}/privateLinkServices/svc/privateEndpointConnections"
+        ))
+        .body["value"]
             .as_array()
             .unwrap()
             .len(),
@@ -250,8 +286,10 @@ fn deletion_takes_interface_address_and_connection_along() {
     sim.wait(10.0);
     assert_eq!(sim.get(&path("pe")).status, 404);
     assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"],
+        sim.get(&format!(
+            "{NET}/privateLinkServices/svc/privateEndpointConnections"
+        ))
+        .body["value"],
         json!([])
     );
     assert_eq!(
@@ -261,8 +299,8 @@ fn deletion_takes_interface_address_and_connection_along() {
         0
     );
     assert_eq!(
-        sim.endpoint("again", &alias)["properties"]["networkInterfaces"][0]["properties"]["ipConfigurations"][0]["properties"]
-            ["privateIPAddress"],
+        sim.endpoint("again", &alias)["properties"]["networkInterfaces"][0]["properties"]["ipConfigurations"]
+            [0]["properties"]["privateIPAddress"],
         json!("10.1.0.4")
     );
 }
@@ -273,7 +311,11 @@ fn full_subnet_is_refused() {
     let alias = sim.link_service("svc");
     // A /28 has sixteen addresses, five of which are Azure's.
     for at in 0..11 {
-        assert_eq!(sim.put(&path(&format!("pe{at}")), pe(&alias)).status, 201, "{at}");
+        assert_eq!(
+            sim.put(&path(&format!("pe{at}")), pe(&alias)).status,
+            201,
+            "{at}"
+        );
     }
     assert_eq!(
         sim.put(&path("pe11"), pe(&alias)).refusal(),
@@ -292,7 +334,8 @@ fn static_address(#[case] address: &str, #[case] want: u16, #[case] code: &str) 
     let alias = sim.link_service("svc");
     sim.endpoint("first", &alias);
     let mut body = pe(&alias);
-    body["properties"]["ipConfigurations"] = json!([{"name": "ip", "properties": {"privateIPAddress": address}}]);
+    body["properties"]["ipConfigurations"] =
+        json!([{"name": "ip", "properties": {"privateIPAddress": address}}]);
     let put = sim.put(&path("pe"), body);
     assert_eq!((put.status, put.code()), (want, code));
 }
@@ -344,7 +387,10 @@ fn subnet_that_takes_no_endpoints(#[case] properties: Value, #[case] code: &str)
     }
     let mut sim = Sim::seeded(json, Preset::Recorded);
     let alias = sim.link_service("svc");
-    assert_eq!(sim.put(&path("pe"), pe(&alias)).refusal(), (400, code, "service"));
+    assert_eq!(
+        sim.put(&path("pe"), pe(&alias)).refusal(),
+        (400, code, "service")
+    );
 }
 
 #[test]
@@ -353,30 +399,77 @@ fn one_connection_is_needed() {
     let alias = sim.link_service("svc");
     let mut none = pe(&alias);
     none["properties"][MANUAL] = json!([]);
-    assert_eq!(sim.put(&path("pe"), none).code(), "PrivateEndpointConnectionRequired");
+    assert_eq!(
+        sim.put(&path("pe"), none).code(),
+        "PrivateEndpointConnectionRequired"
+    );
     let mut missing = by_id();
     missing["properties"][AUTOMATIC][0]["properties"]["privateLinkServiceId"] =
         json!(format!("{NET}/privateLinkServices/none"));
-    assert_eq!(sim.put(&path("pe"), missing).code(), "InvalidResourceReference");
+    assert_eq!(
+        sim.put(&path("pe"), missing).code(),
+        "InvalidResourceReference"
+    );
 }
 
 #[test]
 fn seeded_endpoint_is_whole() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
-    let shown = sim.world.put_resource(sim.now, &path("seeded"), pe(&alias)).unwrap();
+    let shown = sim
+        .world
+        .put_resource(sim.now, &path("seeded"), pe(&alias))
+        .unwrap();
     assert_eq!(shown["properties"]["provisioningState"], json!("Succeeded"));
     let got = sim.get(&format!("{}?$expand=networkInterfaces", path("seeded")));
     assert_eq!(
-        got.body["properties"]["networkInterfaces"][0]["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"],
+        got.body["properties"]["networkInterfaces"][0]["properties"]["ipConfigurations"][0]["properties"]
+            ["privateIPAddress"],
         json!("10.1.0.4")
     );
     assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"]
+        sim.get(&format!(
+            "{NET}/privateLinkServices/svc/privateEndpointConnections"
+        ))
+        .body["value"]
             .as_array()
             .unwrap()
             .len(),
         1
     );
+}
+
+#[test]
+fn read_only_fields_are_ignored() {
+    let mut sim = Sim::new();
+    let alias = sim.link_service("svc");
+    let mut body = pe(&alias);
+    body["properties"]["resourceGuid"] = json!("mine");
+    body["properties"]["provisioningState"] = json!("Failed");
+    body["properties"]["networkInterfaces"] = json!([{"id": "mine"}]);
+    body["properties"][MANUAL][0]["properties"]["privateLinkServiceConnectionState"] =
+        json!({"status": "Approved"});
+    let put = sim.put(&path("pe"), body);
+    assert_eq!((put.status, put.state()), (201, "Updating"), "{}", put.body);
+    assert_ne!(put.body["properties"]["resourceGuid"], json!("mine"));
+    assert_ne!(
+        put.body["properties"]["networkInterfaces"][0]["id"],
+        json!("mine")
+    );
+    assert_eq!(status(&put.body, MANUAL).0, "Pending");
+}
+
+#[test]
+fn seed_may_say_what_the_server_makes() {
+    let mut service = pls();
+    service["id"] = json!(format!("{NET}/privateLinkServices/svc"));
+    service["properties"]["alias"] = json!("svc.known.westus2.azure.privatelinkservice");
+    let mut json = seed();
+    json["resources"].as_array_mut().unwrap().push(service);
+    let mut sim = Sim::seeded(json, Preset::Recorded);
+    let put = sim.put(
+        &path("pe"),
+        pe("svc.known.westus2.azure.privatelinkservice"),
+    );
+    assert_eq!(put.status, 201, "{}", put.body);
 }

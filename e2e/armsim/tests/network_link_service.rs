@@ -32,21 +32,32 @@ fn creation_is_asynchronous_and_shows_the_alias_at_once() {
         alias.starts_with("svc.") && alias.ends_with(".westus2.azure.privatelinkservice"),
         "{alias}"
     );
-    assert_eq!(properties["ipConfigurations"][0]["properties"]["primary"], json!(true));
+    assert_eq!(
+        properties["ipConfigurations"][0]["properties"]["primary"],
+        json!(true)
+    );
     assert!(properties["ipConfigurations"][0]["properties"]["privateIPAddress"].is_null());
     assert_eq!(properties["fqdns"], json!([]));
     assert_eq!(
         properties["loadBalancerFrontendIpConfigurations"][0]["id"],
-        json!(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"))
+        json!(format!(
+            "{NET}/loadBalancers/lb/frontendIPConfigurations/router"
+        ))
     );
 
     sim.wait(5.0);
     let poll = sim.poll(&status_url);
-    assert_eq!((poll.status, &poll.body), (200, &json!({"status": "InProgress"})));
+    assert_eq!(
+        (poll.status, &poll.body),
+        (200, &json!({"status": "InProgress"}))
+    );
     assert_eq!(poll.header("retry-after"), "10");
     sim.wait(8.0);
     let poll = sim.poll(&status_url);
-    assert_eq!((poll.status, &poll.body), (200, &json!({"status": "Succeeded"})));
+    assert_eq!(
+        (poll.status, &poll.body),
+        (200, &json!({"status": "Succeeded"}))
+    );
     assert_eq!(poll.header("retry-after"), "");
     let got = sim.get(&path("svc"));
     assert_eq!((got.status, got.state()), (200, "Succeeded"));
@@ -72,7 +83,10 @@ fn nat_address_is_on_the_interface_only() {
     );
     let subnet = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets/nat"));
     assert_eq!(
-        subnet.body["properties"]["ipConfigurations"].as_array().unwrap().len(),
+        subnet.body["properties"]["ipConfigurations"]
+            .as_array()
+            .unwrap()
+            .len(),
         1
     );
 }
@@ -110,8 +124,14 @@ fn real_update_takes_its_time_and_drops_what_it_omits() {
     sim.link_service("svc");
     let mut body = pls();
     body["properties"]["enableProxyProtocol"] = json!(true);
-    body["properties"].as_object_mut().unwrap().remove("visibility");
-    body["properties"].as_object_mut().unwrap().remove("autoApproval");
+    body["properties"]
+        .as_object_mut()
+        .unwrap()
+        .remove("visibility");
+    body["properties"]
+        .as_object_mut()
+        .unwrap()
+        .remove("autoApproval");
     body["properties"]["alias"] = json!("mine");
     let put = sim.put(&path("svc"), body);
     assert_eq!((put.status, put.state()), (200, "Updating"));
@@ -156,12 +176,18 @@ fn deletion_goes_through_both_urls() {
     assert!(result.contains("/operationResults/"));
     assert_eq!(sim.get(&path("svc")).state(), "Deleting");
     let put = sim.put(&path("svc"), pls());
-    assert_eq!(put.refusal(), (409, "AnotherOperationInProgress", "service"));
+    assert_eq!(
+        put.refusal(),
+        (409, "AnotherOperationInProgress", "service")
+    );
     assert_eq!(sim.poll(&result).status, 202);
     sim.wait(10.0);
     assert_eq!(sim.poll(&status).body, json!({"status": "Succeeded"}));
     assert_eq!(sim.poll(&result).status, 204);
-    assert_eq!(sim.get(&path("svc")).refusal(), (404, "ResourceNotFound", "gateway"));
+    assert_eq!(
+        sim.get(&path("svc")).refusal(),
+        (404, "ResourceNotFound", "gateway")
+    );
     assert_eq!(sim.delete(&path("svc")).status, 204);
     let subnet = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets/nat"));
     assert!(subnet.body["properties"]["ipConfigurations"].is_null());
@@ -186,8 +212,7 @@ fn service_with_connections_is_not_deleted() {
     );
     let list = sim.get(&format!("{}/privateEndpointConnections", path("svc")));
     let connection = list.body["value"][0]["id"].as_str().unwrap().to_owned();
-    let reject =
-        json!({"properties": {"privateLinkServiceConnectionState": {"status": "Rejected", "description": "no"}}});
+    let reject = json!({"properties": {"privateLinkServiceConnectionState": {"status": "Rejected", "description": "no"}}});
     assert_eq!(sim.put(&connection, reject).status, 200);
     sim.wait(11.0);
     assert_eq!(sim.delete(&path("svc")).status, 400);
@@ -214,7 +239,8 @@ fn rejected_connections_do_not_block_where_the_switch_says_so() {
     assert_eq!(sim.delete(&path("svc")).status, 202);
     sim.wait(11.0);
     let endpoint = sim.get(&format!("{GUEST_NET}/privateEndpoints/pe"));
-    let state = &endpoint.body["properties"]["manualPrivateLinkServiceConnections"][0]["properties"];
+    let state =
+        &endpoint.body["properties"]["manualPrivateLinkServiceConnections"][0]["properties"];
     assert_eq!(
         state["privateLinkServiceConnectionState"]["status"],
         json!("Disconnected")
@@ -231,12 +257,22 @@ fn rejected_connections_do_not_block_where_the_switch_says_so() {
 #[case::approval_without_visibility("/properties/visibility/subscriptions", json!([SUB]), 400, "PrivateLinkServiceAutoApprovalWithoutVisibilityNotSupported")]
 #[case::no_location("/location", json!(null), 400, "LocationRequired")]
 #[case::elsewhere("/location", json!("eastus"), 400, "InvalidResourceReference")]
-fn bad_service_is_refused(#[case] pointer: &str, #[case] value: Value, #[case] status: u16, #[case] code: &str) {
+fn bad_service_is_refused(
+    #[case] pointer: &str,
+    #[case] value: Value,
+    #[case] status: u16,
+    #[case] code: &str,
+) {
     let mut sim = Sim::new();
     let mut body = pls();
     *body.pointer_mut(pointer).unwrap() = value;
     let refused = sim.put(&path("svc"), body);
-    assert_eq!((refused.status, refused.code()), (status, code), "{}", refused.body);
+    assert_eq!(
+        (refused.status, refused.code()),
+        (status, code),
+        "{}",
+        refused.body
+    );
     assert_eq!(sim.get(&path("svc")).status, 404);
     let subnet = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets/nat"));
     assert!(
@@ -258,9 +294,7 @@ fn fixed_field_is_not_changed(#[case] pointer: &str, #[case] value: Value, #[cas
     let frontends = json
         .pointer_mut("/resources/4/properties/frontendIPConfigurations")
         .unwrap();
-    frontends.as_array_mut().unwrap().push(
-        json!({"name": "second", "properties": {"subnet": {"id": format!("{NET}/virtualNetworks/vnet/subnets/lb")}}}),
-    );
+    frontends.as_array_mut().unwrap().push(json!({"name": "second", "properties": {"subnet": {"id": format!("{NET}/virtualNetworks/vnet/subnets/lb")}}}));
     let subnets = json.pointer_mut("/resources/2/properties/subnets").unwrap();
     subnets.as_array_mut().unwrap().push(json!({"name": "nat2", "properties": {"addressPrefix": "10.0.2.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}}));
     let mut sim = Sim::seeded(json, Preset::Recorded);
@@ -303,7 +337,10 @@ fn seeded_quotas_hold() {
     json["subscriptions"][0]["quotas"] = json!({"pls": 1, "endpoints_per_pls": 1});
     let mut sim = Sim::seeded(json, Preset::Recorded);
     let alias = sim.link_service("svc");
-    assert_eq!(sim.put(&path("svc2"), pls()).code(), "PrivateLinkServiceLimitReached");
+    assert_eq!(
+        sim.put(&path("svc2"), pls()).code(),
+        "PrivateLinkServiceLimitReached"
+    );
     sim.endpoint("pe", &alias);
     let refused = sim.put(&format!("{GUEST_NET}/privateEndpoints/pe2"), pe(&alias));
     assert_eq!(refused.code(), "PrivateEndpointLimitReached");
@@ -342,7 +379,11 @@ fn load_balancer_and_frontend_in_use_stay() {
     let balancer = format!("{NET}/loadBalancers/lb");
     assert_eq!(
         sim.delete(&balancer).refusal(),
-        (400, "CannotDeleteLoadBalancerWithPrivateLinkService", "service")
+        (
+            400,
+            "CannotDeleteLoadBalancerWithPrivateLinkService",
+            "service"
+        )
     );
     let mut body = sim.get(&balancer).body;
     body["properties"]["frontendIPConfigurations"] = json!([]);
@@ -360,26 +401,31 @@ fn etag_of_another_version_is_refused() {
     let mut body = pls();
     body["tags"] = json!({"a": "b"});
     assert_eq!(
-        sim.call("PUT", &path("svc"), &[("if-match", &etag)], Some(body)).status,
+        sim.call("PUT", &path("svc"), &[("if-match", &etag)], Some(body))
+            .status,
         200
     );
     let stale = sim.call("PUT", &path("svc"), &[("if-match", &etag)], Some(pls()));
     assert_eq!(stale.refusal(), (412, "PreconditionFailed", "service"));
     assert_eq!(stale.detail(), "PreconditionFailedEtagMismatch");
     assert_eq!(
-        sim.call("DELETE", &path("svc"), &[("if-match", &etag)], None).status,
+        sim.call("DELETE", &path("svc"), &[("if-match", &etag)], None)
+            .status,
         412
     );
     assert_eq!(
-        sim.call("PUT", &path("svc"), &[("if-match", "*")], Some(pls())).status,
+        sim.call("PUT", &path("svc"), &[("if-match", "*")], Some(pls()))
+            .status,
         200
     );
     assert_eq!(
-        sim.call("PUT", &path("svc"), &[("if-match", "")], Some(pls())).status,
+        sim.call("PUT", &path("svc"), &[("if-match", "")], Some(pls()))
+            .status,
         200
     );
     assert_eq!(
-        sim.call("PUT", &path("new"), &[("if-match", "*")], Some(pls())).status,
+        sim.call("PUT", &path("new"), &[("if-match", "*")], Some(pls()))
+            .status,
         412
     );
 }
@@ -399,7 +445,10 @@ fn connections_are_decided_asynchronously() {
         endpoint["properties"]["manualPrivateLinkServiceConnections"][0]["properties"]["privateLinkServiceConnectionState"]["status"].clone()
     };
     assert_eq!(
-        (&endpoint["properties"]["provisioningState"], connection_of(&endpoint)),
+        (
+            &endpoint["properties"]["provisioningState"],
+            connection_of(&endpoint)
+        ),
         (&json!("Succeeded"), json!("Pending"))
     );
     let shown = sim.get(&path("svc")).body["properties"]["privateEndpointConnections"][0].clone();

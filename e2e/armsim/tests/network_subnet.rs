@@ -24,8 +24,14 @@ fn creation_fills_in_the_policies() {
         (201, "Updating", "3")
     );
     let properties = &put.body["properties"];
-    assert_eq!(properties["privateEndpointNetworkPolicies"], json!("Disabled"));
-    assert_eq!(properties["privateLinkServiceNetworkPolicies"], json!("Enabled"));
+    assert_eq!(
+        properties["privateEndpointNetworkPolicies"],
+        json!("Disabled")
+    );
+    assert_eq!(
+        properties["privateLinkServiceNetworkPolicies"],
+        json!("Enabled")
+    );
     assert_eq!(properties["delegations"], json!([]));
     sim.wait(3.0);
     assert_eq!(sim.get(&subnet("new")).state(), "Succeeded");
@@ -48,12 +54,20 @@ fn creation_fills_in_the_policies() {
 fn vnet_and_subnets_share_one_etag() {
     let mut sim = Sim::new();
     let before = sim.get(&subnet("lb")).header("etag").to_owned();
-    assert_eq!(sim.get(&format!("{NET}/virtualNetworks/vnet")).header("etag"), before);
+    assert_eq!(
+        sim.get(&format!("{NET}/virtualNetworks/vnet"))
+            .header("etag"),
+        before
+    );
     sim.put(&subnet("new"), prefix("10.0.9.0/24"));
     sim.wait(3.0);
     let after = sim.get(&subnet("lb")).header("etag").to_owned();
     assert_ne!(after, before);
-    assert_eq!(sim.get(&format!("{NET}/virtualNetworks/vnet")).header("etag"), after);
+    assert_eq!(
+        sim.get(&format!("{NET}/virtualNetworks/vnet"))
+            .header("etag"),
+        after
+    );
     let stale = sim.call(
         "PUT",
         &subnet("lb"),
@@ -66,12 +80,20 @@ fn vnet_and_subnets_share_one_etag() {
 #[rstest]
 #[case::conflict("409", 409, "AnotherOperationInProgress", "")]
 #[case::retryable("429", 429, "RetryableError", "RetryableErrorDueToAnotherOperation")]
-fn second_write_to_a_vnet_waits(#[case] switch: &str, #[case] status: u16, #[case] code: &str, #[case] detail: &str) {
+fn second_write_to_a_vnet_waits(
+    #[case] switch: &str,
+    #[case] status: u16,
+    #[case] code: &str,
+    #[case] detail: &str,
+) {
     let mut sim = Sim::with_switches(json!({"vnet_busy": switch}));
     let first = sim.put(&subnet("a"), prefix("10.0.8.0/24"));
     let refused = sim.put(&subnet("b"), prefix("10.0.9.0/24"));
     assert_eq!(refused.refusal(), (status, code, "service"));
-    assert_eq!((refused.detail(), refused.header("retry-after")), (detail, ""));
+    assert_eq!(
+        (refused.detail(), refused.header("retry-after")),
+        (detail, "")
+    );
     if status == 409 {
         assert!(
             refused.message().contains(first.header("x-ms-request-id")),
@@ -95,8 +117,14 @@ fn second_write_to_a_vnet_waits(#[case] switch: &str, #[case] status: u16, #[cas
 #[case::host_bits("10.0.9.1/24", "InvalidCIDRNotation")]
 fn bad_prefix_is_refused(#[case] given: &str, #[case] code: &str) {
     let mut sim = Sim::new();
-    assert_eq!(sim.put(&subnet("new"), prefix(given)).refusal(), (400, code, "service"));
-    assert_eq!(sim.get(&subnet("new")).refusal(), (404, "NotFound", "service"));
+    assert_eq!(
+        sim.put(&subnet("new"), prefix(given)).refusal(),
+        (400, code, "service")
+    );
+    assert_eq!(
+        sim.get(&subnet("new")).refusal(),
+        (404, "NotFound", "service")
+    );
 }
 
 #[test]
@@ -116,7 +144,10 @@ fn subnet_in_use_is_not_deleted() {
     let mut sim = Sim::new();
     sim.link_service("svc");
     let refused = sim.delete(&subnet("nat"));
-    assert_eq!(refused.refusal(), (400, "InUseSubnetCannotBeDeleted", "service"));
+    assert_eq!(
+        refused.refusal(),
+        (400, "InUseSubnetCannotBeDeleted", "service")
+    );
     assert!(
         refused
             .message()
@@ -126,7 +157,10 @@ fn subnet_in_use_is_not_deleted() {
     );
     let mut smaller = prefix("10.0.1.128/25");
     smaller["properties"]["privateLinkServiceNetworkPolicies"] = json!("Disabled");
-    assert_eq!(sim.put(&subnet("nat"), smaller).code(), "InUsePrefixCannotBeDeleted");
+    assert_eq!(
+        sim.put(&subnet("nat"), smaller).code(),
+        "InUsePrefixCannotBeDeleted"
+    );
     assert_eq!(
         sim.put(&subnet("nat"), prefix("10.0.1.0/24")).code(),
         "PrivateLinkServiceNetworkPoliciesCannotBeEnabledOnPrivateLinkServiceSubnet"
@@ -142,7 +176,10 @@ fn policies_stay_off_where_endpoints_live() {
     sim.endpoint("pe", &alias);
     let mut body = prefix("10.1.0.0/28");
     body["properties"]["privateEndpointNetworkPolicies"] = json!("Enabled");
-    let refused = sim.put(&format!("{GUEST_NET}/virtualNetworks/workers/subnets/pe"), body);
+    let refused = sim.put(
+        &format!("{GUEST_NET}/virtualNetworks/workers/subnets/pe"),
+        body,
+    );
     assert_eq!(
         refused.code(),
         "PrivateEndpointNetworkPoliciesCannotBeEnabledOnPrivateEndpointSubnet"
@@ -154,13 +191,19 @@ fn endpoint_on_its_way_stops_subnet_writes() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
     let path = format!("{GUEST_NET}/virtualNetworks/workers/subnets/pe");
-    sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), network_support::pe(&alias));
+    sim.put(
+        &format!("{GUEST_NET}/privateEndpoints/pe"),
+        network_support::pe(&alias),
+    );
     let mut body = prefix("10.1.0.0/28");
     body["properties"]["defaultOutboundAccess"] = json!(false);
     let refused = sim.put(&path, body.clone());
     assert_eq!(
         (refused.refusal(), refused.detail()),
-        ((429, "RetryableError", "service"), "ReferencedResourceNotProvisioned")
+        (
+            (429, "RetryableError", "service"),
+            "ReferencedResourceNotProvisioned"
+        )
     );
     sim.wait(700.0);
     assert_eq!(sim.put(&path, body).status, 200);
@@ -175,7 +218,8 @@ fn deletion_names_what_is_missing() {
     for got in [sim.delete(&orphan), sim.get(&orphan)] {
         assert_eq!(got.refusal(), (404, "ResourceNotFound", "gateway"));
         assert!(
-            got.message().contains("'Microsoft.Network/virtualNetworks/none'"),
+            got.message()
+                .contains("'Microsoft.Network/virtualNetworks/none'"),
             "{}",
             got.message()
         );
@@ -197,7 +241,10 @@ fn put_replaces_the_whole_subnet() {
     let nsg = format!("{NET}/networkSecurityGroups/nsg");
     let mut body = prefix("10.0.0.0/24");
     body["properties"]["networkSecurityGroup"] = json!({"id": nsg});
-    assert_eq!(sim.put(&subnet("lb"), body.clone()).code(), "InvalidResourceReference");
+    assert_eq!(
+        sim.put(&subnet("lb"), body.clone()).code(),
+        "InvalidResourceReference"
+    );
     assert_eq!(sim.put(&nsg, json!({"location": "westus2"})).status, 201);
     assert_eq!(sim.put(&subnet("lb"), body).status, 200);
     sim.wait(3.0);

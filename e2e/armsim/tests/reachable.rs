@@ -64,15 +64,16 @@ impl Sim {
     /// An endpoint in the VNet, asking for the service by its alias; its address.
     fn add_endpoint(&mut self, name: &str, vnet_name: &str) -> String {
         let alias = self.get(&link_service()).body["properties"]["alias"].clone();
-        let connection =
-            json!({"name": name, "properties": {"privateLinkServiceId": alias, "requestMessage": "please"}});
+        let connection = json!({"name": name, "properties": {"privateLinkServiceId": alias, "requestMessage": "please"}});
         let body = json!({"location": "westus2", "properties": {
             "subnet": {"id": subnet(vnet_name)}, "manualPrivateLinkServiceConnections": [connection],
         }});
         let created = self.put(&endpoint(name), body);
         assert_eq!(created.status, 201, "{}", created.body);
         self.wait(700);
-        let shown = self.get(&format!("{}?$expand=networkInterfaces", endpoint(name))).body;
+        let shown = self
+            .get(&format!("{}?$expand=networkInterfaces", endpoint(name)))
+            .body;
         assert_eq!(shown["properties"]["provisioningState"], "Succeeded");
         let nic = &shown["properties"]["networkInterfaces"][0]["properties"];
         nic["ipConfigurations"][0]["properties"]["privateIPAddress"]
@@ -84,7 +85,9 @@ impl Sim {
     /// The id of the endpoint's connection on the service.
     fn connection(&mut self, name: &str) -> String {
         let shown = self.get(&link_service()).body;
-        let all = shown["properties"]["privateEndpointConnections"].as_array().unwrap();
+        let all = shown["properties"]["privateEndpointConnections"]
+            .as_array()
+            .unwrap();
         let made = all
             .iter()
             .find(|made| made["properties"]["privateEndpoint"]["id"] == endpoint(name))
@@ -117,7 +120,8 @@ fn in_place() -> Sim {
     let mut seed = seed();
     let mut resources = seed["resources"].as_array().unwrap().clone();
     for (name, prefix) in [("vnet1", "10.0.0.0/24"), ("vnet2", "10.1.0.0/24")] {
-        let policies = json!({"addressPrefix": prefix, "privateLinkServiceNetworkPolicies": "Disabled"});
+        let policies =
+            json!({"addressPrefix": prefix, "privateLinkServiceNetworkPolicies": "Disabled"});
         resources.push(json!({"id": subnet(name), "properties": policies}));
     }
     resources.push(json!({
@@ -143,7 +147,11 @@ fn in_place() -> Sim {
 #[test]
 fn a_worker_reaches_the_service_by_every_name() {
     let mut sim = in_place();
-    for name in [NAME, "API.Mine.hypershift.local.", "x.apps.mine.hypershift.local"] {
+    for name in [
+        NAME,
+        "API.Mine.hypershift.local.",
+        "x.apps.mine.hypershift.local",
+    ] {
         let walk = sim.walk(name);
         assert_eq!((walk.ok, walk.why.as_deref()), (true, None));
         assert_eq!(walk.address.as_deref(), Some(ADDRESS));
@@ -284,7 +292,10 @@ fn a_broken_hop_is_named(#[case] why: &str, #[case] breaking: Break) {
     let got = walk.why.unwrap();
     assert!(got.starts_with(why), "{got}");
     // A hop that fails is not on the path; only aliases are records that hold and lead nowhere.
-    let last = walk.path.last().map(|hop| serde_json::to_value(hop.hop).unwrap());
+    let last = walk
+        .path
+        .last()
+        .map(|hop| serde_json::to_value(hop.hop).unwrap());
     assert!(
         last != why.split(':').next().map(Value::from) || got.contains("CNAMEs"),
         "{last:?}"
@@ -334,7 +345,10 @@ fn several_values_must_lead_to_one_service() {
     sim.point(&[ADDRESS, &second]);
     let walk = sim.walk(NAME);
     assert!(walk.ok, "{:?}", walk.why);
-    assert_eq!((walk.address.as_deref(), walk.path.len()), (Some(ADDRESS), 13));
+    assert_eq!(
+        (walk.address.as_deref(), walk.path.len()),
+        (Some(ADDRESS), 13)
+    );
 }
 
 #[test]

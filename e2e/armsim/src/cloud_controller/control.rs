@@ -81,10 +81,17 @@ impl Control {
             return self.call(Method::DELETE, &path, None).await.map(drop);
         };
         let body = json!({"load_balancer": load_balancer, "frontend": frontend, "name": name});
-        self.call(Method::PUT, "/services", Some(&body)).await.map(drop)
+        self.call(Method::PUT, "/services", Some(&body))
+            .await
+            .map(drop)
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ControlError> {
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, ControlError> {
         let unreachable = |error: String| ControlError::Unreachable(error);
         let bytes = body.map(Value::to_string).unwrap_or_default();
         let request = Request::builder()
@@ -148,7 +155,10 @@ mod tests {
                 {"id": format!("{NETWORK}/loadBalancers/ilb"), "location": "westus2", "sku": {"name": "Standard"}, "properties": {}},
             ],
         });
-        control.call(Method::PUT, "/seed", Some(&seed)).await.unwrap();
+        control
+            .call(Method::PUT, "/seed", Some(&seed))
+            .await
+            .unwrap();
         (server, control)
     }
 
@@ -186,8 +196,14 @@ mod tests {
                     .collect::<Vec<_>>()
             })
         };
-        control.stand_behind("/lb", "aone", Some("ns/one")).await.unwrap();
-        control.stand_behind("/LB", "AONE", Some("ns/two")).await.unwrap();
+        control
+            .stand_behind("/lb", "aone", Some("ns/one"))
+            .await
+            .unwrap();
+        control
+            .stand_behind("/LB", "AONE", Some("ns/two"))
+            .await
+            .unwrap();
         assert_eq!(behind(), ["ns/two"]);
         control.stand_behind("/lb", "aone", None).await.unwrap();
         assert!(behind().is_empty());

@@ -19,7 +19,8 @@ fn is_named(frontend: &Value, name: &str) -> bool {
 /// The address of a frontend, once it has one.
 pub(crate) fn address<'v>(load_balancer: &'v Value, name: &str) -> Option<&'v str> {
     let frontends = load_balancer["properties"]["frontendIPConfigurations"].as_array()?;
-    frontends.iter().find(|frontend| is_named(frontend, name))?["properties"]["privateIPAddress"].as_str()
+    frontends.iter().find(|frontend| is_named(frontend, name))?["properties"]["privateIPAddress"]
+        .as_str()
 }
 
 /// Adds an internal frontend with a dynamic address; `false` when one of that name is there, or this is not a load balancer.
@@ -30,8 +31,7 @@ pub(crate) fn add(load_balancer: &mut Value, name: &str, subnet: &str) -> bool {
     if frontends.iter().any(|frontend| is_named(frontend, name)) {
         return false;
     }
-    frontends
-        .push(json!({"name": name, "properties": {"privateIPAllocationMethod": "Dynamic", "subnet": {"id": subnet}}}));
+    frontends.push(json!({"name": name, "properties": {"privateIPAllocationMethod": "Dynamic", "subnet": {"id": subnet}}}));
     true
 }
 
@@ -46,7 +46,11 @@ pub(crate) fn remove(load_balancer: &mut Value, name: &str) -> bool {
 }
 
 /// The Private Link Service that a frontend carries, if any: Azure does not let such a frontend go.
-pub(crate) fn link_service<'v>(resources: &'v [Value], load_balancer: &str, name: &str) -> Option<&'v str> {
+pub(crate) fn link_service<'v>(
+    resources: &'v [Value],
+    load_balancer: &str,
+    name: &str,
+) -> Option<&'v str> {
     let frontend = format!("{load_balancer}/frontendIPConfigurations/{name}");
     let carries = |resource: &&Value| {
         let frontends = resource["properties"]["loadBalancerFrontendIpConfigurations"].as_array();

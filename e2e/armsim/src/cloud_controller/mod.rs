@@ -13,7 +13,9 @@ use kube::{
     Api, Client, Config, ResourceExt as _,
     api::{Patch, PatchParams},
     config::{KubeConfigOptions, Kubeconfig},
-    runtime::{Controller, WatchStreamExt as _, controller, controller::Action, reflector, watcher},
+    runtime::{
+        Controller, WatchStreamExt as _, controller, controller::Action, reflector, watcher,
+    },
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -114,7 +116,11 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
     let passes = Controller::for_stream(watch, reader)
         .with_config(controller::Config::default().concurrency(1))
         .graceful_shutdown_on(async move { stop.cancelled().await })
-        .run(reconcile, |service, error, _| failed(&service, error), context)
+        .run(
+            reconcile,
+            |service, error, _| failed(&service, error),
+            context,
+        )
         .for_each(|_| async {});
     tokio::pin!(passes);
     tokio::select! {
@@ -130,7 +136,10 @@ fn failed(service: &Service, error: &CloudControllerError) -> Action {
     Action::requeue(RETRY)
 }
 
-async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Action, CloudControllerError> {
+async fn reconcile(
+    service: Arc<Service>,
+    context: Arc<Context>,
+) -> Result<Action, CloudControllerError> {
     match service::want(&service) {
         Want::Ignore => Ok(Action::await_change()),
         Want::Nothing => context.take_away(&service).await,
@@ -142,13 +151,19 @@ impl Context {
     async fn give(&self, service: &Service) -> Result<Action, CloudControllerError> {
         if let Some(patch) = service::finalizer_patch(service, true) {
             self.services(service)
-                .patch(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+                .patch(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
                 .await?;
         }
         let name = service::frontend_name(&service.uid().unwrap_or_default());
         let mut balancer = self.load_balancer().await?;
         if frontend::add(&mut balancer, &name, &self.options.subnet) {
-            self.control.put(&self.options.load_balancer, &balancer).await?;
+            self.control
+                .put(&self.options.load_balancer, &balancer)
+                .await?;
             balancer = self.load_balancer().await?;
             tracing::info!(
                 service = service.name_any(),
@@ -157,15 +172,23 @@ impl Context {
                 "frontend made"
             );
         }
-        let address =
-            frontend::address(&balancer, &name).ok_or_else(|| CloudControllerError::NoAddress(name.clone()))?;
-        let behind = format!("{}/{}", service.namespace().unwrap_or_default(), service.name_any());
+        let address = frontend::address(&balancer, &name)
+            .ok_or_else(|| CloudControllerError::NoAddress(name.clone()))?;
+        let behind = format!(
+            "{}/{}",
+            service.namespace().unwrap_or_default(),
+            service.name_any()
+        );
         self.control
             .stand_behind(&self.options.load_balancer, &name, Some(&behind))
             .await?;
         if let Some(patch) = service::status_patch(service, Some(address)) {
             self.services(service)
-                .patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+                .patch_status(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
                 .await?;
         }
         Ok(Action::requeue(LOOK_AGAIN))
@@ -181,14 +204,22 @@ impl Context {
             && let Some(patch) = service::status_patch(service, None)
         {
             self.services(service)
-                .patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+                .patch_status(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
                 .await?;
             // The write gave the Service a new version; its event brings us back for the finalizer.
             return Ok(Action::requeue(RETRY));
         }
         if let Some(patch) = service::finalizer_patch(service, false) {
             self.services(service)
-                .patch(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
+                .patch(
+                    &service.name_any(),
+                    &PatchParams::default(),
+                    &Patch::Merge(patch),
+                )
                 .await?;
         }
         Ok(Action::await_change())
@@ -225,6 +256,9 @@ impl Context {
     }
 
     fn services(&self, service: &Service) -> Api<Service> {
-        Api::namespaced(self.client.clone(), &service.namespace().unwrap_or_default())
+        Api::namespaced(
+            self.client.clone(),
+            &service.namespace().unwrap_or_default(),
+        )
     }
 }

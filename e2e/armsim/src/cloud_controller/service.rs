@@ -36,8 +36,9 @@ pub(crate) fn want(service: &Service) -> Want {
 
 fn asks(service: &Service) -> bool {
     let spec = service.spec.as_ref();
-    let balanced =
-        spec.is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none());
+    let balanced = spec.is_some_and(|spec| {
+        spec.type_.as_deref() == Some("LoadBalancer") && spec.load_balancer_class.is_none()
+    });
     let annotation = service
         .metadata
         .annotations
@@ -51,7 +52,12 @@ fn has_finalizer(service: &Service) -> bool {
 }
 
 fn finalizers(service: &Service) -> impl Iterator<Item = &str> {
-    service.metadata.finalizers.iter().flatten().map(String::as_str)
+    service
+        .metadata
+        .finalizers
+        .iter()
+        .flatten()
+        .map(String::as_str)
 }
 
 /// The frontend's name as Azure's cloud provider gives it: `a` and the Service's UID without dashes, cut at 32.
@@ -68,11 +74,15 @@ pub(crate) fn finalizer_patch(service: &Service, present: bool) -> Option<Value>
     if has_finalizer(service) == present {
         return None;
     }
-    let mut names: Vec<&str> = finalizers(service).filter(|name| *name != FINALIZER).collect();
+    let mut names: Vec<&str> = finalizers(service)
+        .filter(|name| *name != FINALIZER)
+        .collect();
     if present {
         names.push(FINALIZER);
     }
-    Some(json!({"metadata": {"resourceVersion": service.metadata.resource_version, "finalizers": names}}))
+    Some(
+        json!({"metadata": {"resourceVersion": service.metadata.resource_version, "finalizers": names}}),
+    )
 }
 
 /// A merge patch of the status that shows this address alone (or none); `None` when it is so already.
@@ -105,23 +115,31 @@ mod tests {
     fn internal_load_balancer_service_gets_a_frontend() {
         assert_eq!(want(&service(|_| {})), Want::Frontend);
         assert_eq!(
-            want(&service(|s| s["metadata"]["annotations"][INTERNAL] = json!("false"))),
+            want(&service(
+                |s| s["metadata"]["annotations"][INTERNAL] = json!("false")
+            )),
             Want::Ignore
         );
         assert_eq!(
             want(&service(|s| s["metadata"]["annotations"] = json!(null))),
             Want::Ignore
         );
-        assert_eq!(want(&service(|s| s["spec"]["type"] = json!("ClusterIP"))), Want::Ignore);
         assert_eq!(
-            want(&service(|s| s["spec"]["loadBalancerClass"] = json!("example.com/other"))),
+            want(&service(|s| s["spec"]["type"] = json!("ClusterIP"))),
+            Want::Ignore
+        );
+        assert_eq!(
+            want(&service(
+                |s| s["spec"]["loadBalancerClass"] = json!("example.com/other")
+            )),
             Want::Ignore
         );
     }
 
     #[test]
     fn service_that_leaves_or_stops_matching_loses_its_frontend_only_if_it_had_one() {
-        let leaving = |s: &mut Value| s["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        let leaving =
+            |s: &mut Value| s["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(want(&service(leaving)), Want::Ignore);
         let ours = |s: &mut Value| s["metadata"]["finalizers"] = json!([FINALIZER]);
         assert_eq!(
@@ -172,7 +190,8 @@ mod tests {
             status_patch(&empty, Some("10.0.0.4")),
             Some(json!({"status": {"loadBalancer": {"ingress": [{"ip": "10.0.0.4"}]}}}))
         );
-        let shown = service(|s| s["status"] = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.4"}]}}));
+        let shown =
+            service(|s| s["status"] = json!({"loadBalancer": {"ingress": [{"ip": "10.0.0.4"}]}}));
         assert_eq!(status_patch(&shown, Some("10.0.0.4")), None);
         assert!(status_patch(&shown, Some("10.0.0.5")).is_some());
         assert_eq!(

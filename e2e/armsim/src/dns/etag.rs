@@ -82,7 +82,10 @@ mod tests {
         #[case] current: Option<&str>,
         #[case] expected: Result<(), Unmet>,
     ) {
-        assert_eq!(Condition::new(if_match, if_none_match).check(current), expected);
+        assert_eq!(
+            Condition::new(if_match, if_none_match).check(current),
+            expected
+        );
     }
 
     #[test]

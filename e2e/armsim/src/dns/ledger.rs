@@ -29,7 +29,10 @@ impl Ledger {
 
     /// Whether an operation accepted later has taken effect already.
     pub(crate) fn overtaken(&self, operation: &Operation) -> bool {
-        let newest = self.0.get(&operation.target.key()).and_then(|entry| entry.newest);
+        let newest = self
+            .0
+            .get(&operation.target.key())
+            .and_then(|entry| entry.newest);
         newest.is_some_and(|newest| newest > operation.seq)
     }
 

@@ -42,7 +42,9 @@ pub(crate) fn link(name: &str) -> Result<String, String> {
     if well_formed {
         Ok(name.to_ascii_lowercase())
     } else {
-        Err(format!("The virtual network link name '{name}' is invalid."))
+        Err(format!(
+            "The virtual network link name '{name}' is invalid."
+        ))
     }
 }
 

@@ -79,7 +79,9 @@ impl RecordType {
 /// The writable properties that a PUT stores, or the service's message.
 pub(crate) fn put(kind: RecordType, sent: &Value) -> Result<Map<String, Value>, String> {
     let mut stored = Map::new();
-    let ttl = sent.get("ttl").ok_or("The TTL of the record set is missing.")?;
+    let ttl = sent
+        .get("ttl")
+        .ok_or("The TTL of the record set is missing.")?;
     stored.insert("ttl".to_owned(), checked_ttl(ttl)?);
     if let Some(metadata) = sent.get("metadata").filter(|value| !value.is_null()) {
         stored.insert("metadata".to_owned(), checked_metadata(metadata)?);
@@ -92,7 +94,11 @@ pub(crate) fn put(kind: RecordType, sent: &Value) -> Result<Map<String, Value>, 
 }
 
 /// What is stored after a PATCH over `current`, or the service's message.
-pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<Map<String, Value>, String> {
+pub(crate) fn patch(
+    kind: RecordType,
+    current: &Value,
+    sent: &Value,
+) -> Result<Map<String, Value>, String> {
     let mut laid = json!({});
     for property in ["ttl", "metadata", kind.property()] {
         for source in [current, sent] {
@@ -105,7 +111,11 @@ pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<M
 }
 
 /// The properties as the service answers them: what is stored with the read-only ones.
-pub(crate) fn properties(stored: &Map<String, Value>, relative: &str, zone: &str) -> Map<String, Value> {
+pub(crate) fn properties(
+    stored: &Map<String, Value>,
+    relative: &str,
+    zone: &str,
+) -> Map<String, Value> {
     let mut shown = stored.clone();
     shown.insert("fqdn".to_owned(), json!(names::fqdn(relative, zone)));
     shown.insert("isAutoRegistered".to_owned(), json!(false));
@@ -123,7 +133,10 @@ pub(crate) fn first_soa() -> Map<String, Value> {
         "retryTime": 300,
         "serialNumber": 1,
     });
-    Map::from_iter([("ttl".to_owned(), json!(3600)), ("soaRecord".to_owned(), soa)])
+    Map::from_iter([
+        ("ttl".to_owned(), json!(3600)),
+        ("soaRecord".to_owned(), soa),
+    ])
 }
 
 fn checked_ttl(ttl: &Value) -> Result<Value, String> {
@@ -164,7 +177,9 @@ fn checked_records(kind: RecordType, sent: &Value) -> Result<Value, String> {
     for record in records {
         let record = checked_record(kind, record)?;
         if checked.contains(&record) {
-            return Err(format!("The record {record} occurs twice in the record set."));
+            return Err(format!(
+                "The record {record} occurs twice in the record set."
+            ));
         }
         checked.push(record);
     }
@@ -201,7 +216,9 @@ fn checked_record(kind: RecordType, record: &Value) -> Result<Value, String> {
 }
 
 fn checked_txt(record: &Value) -> Result<Value, String> {
-    let refused = || "The value of a TXT record is not a list of strings of at most 1024 characters.".to_owned();
+    let refused = || {
+        "The value of a TXT record is not a list of strings of at most 1024 characters.".to_owned()
+    };
     let parts = record["value"].as_array().ok_or_else(refused)?;
     let short = |part: &Value| part.as_str().is_some_and(|text| text.len() <= 1024);
     if parts.is_empty() || !parts.iter().all(short) {
@@ -216,7 +233,13 @@ fn checked_soa(record: &Value) -> Result<Value, String> {
     if record.get("email").is_some() {
         soa["email"] = json!(text_of(record, "email")?);
     }
-    for field in ["serialNumber", "refreshTime", "retryTime", "expireTime", "minimumTtl"] {
+    for field in [
+        "serialNumber",
+        "refreshTime",
+        "retryTime",
+        "expireTime",
+        "minimumTtl",
+    ] {
         if record.get(field).is_some() {
             soa[field] = json!(number_of(record, field, u64::from(u32::MAX))?);
         }
@@ -241,7 +264,9 @@ fn domain_of<'a>(record: &'a Value, field: &str) -> Result<&'a str, String> {
 
 fn number_of(record: &Value, field: &str, most: u64) -> Result<u64, String> {
     let number = record[field].as_u64().filter(|number| *number <= most);
-    number.ok_or_else(|| format!("The property '{field}' of the record is not a number from 0 to {most}."))
+    number.ok_or_else(|| {
+        format!("The property '{field}' of the record is not a number from 0 to {most}.")
+    })
 }
 
 fn not_an_address(text: &str, family: &str) -> String {
@@ -267,7 +292,10 @@ mod tests {
 
     #[test]
     fn a_set_without_records_is_an_empty_list() {
-        assert_eq!(put(RecordType::A, &json!({"ttl": 1})).unwrap()["aRecords"], json!([]));
+        assert_eq!(
+            put(RecordType::A, &json!({"ttl": 1})).unwrap()["aRecords"],
+            json!([])
+        );
     }
 
     #[rstest]
@@ -303,9 +331,11 @@ mod tests {
 
     #[test]
     fn a_patch_keeps_what_it_does_not_name() {
-        let current = json!({"ttl": 30, "metadata": {"a": "b"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
+        let current =
+            json!({"ttl": 30, "metadata": {"a": "b"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         let stored = patch(RecordType::A, &current, &json!({"metadata": {"c": "d"}})).unwrap();
-        let expected = json!({"ttl": 30, "metadata": {"c": "d"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
+        let expected =
+            json!({"ttl": 30, "metadata": {"c": "d"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         assert_eq!(Value::Object(stored), expected);
     }
 

@@ -20,11 +20,18 @@ pub(crate) struct AllRecordSets;
 
 /// The zone's record sets of all types, the order that of their ids.
 pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item = &'a Resource> {
-    store.below(zone).filter(|nested| nested.resource_type != links::TYPE)
+    store
+        .below(zone)
+        .filter(|nested| nested.resource_type != links::TYPE)
 }
 
 /// Puts a record set under a new etag.
-pub(super) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
+pub(super) fn store(
+    cx: &mut Context<'_>,
+    kind: RecordType,
+    id: &ResourceId,
+    properties: Map<String, Value>,
+) {
     let etag = cx.guid();
     cx.store_with_etag(
         RecordSets(kind).resource_type(),
@@ -58,7 +65,9 @@ impl Kind for RecordSets {
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = known(cx, &call.id)?.ok_or_else(|| missing(&call.id))?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&found.etag))
+        Ok(Reply::new(200)
+            .body(self.render(cx, found))
+            .etag(&found.etag))
     }
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -82,7 +91,8 @@ impl Kind for RecordSets {
         let found = known(cx, &call.id)?.ok_or_else(|| missing(&call.id))?;
         check_condition(call, Some(found))?;
         let current = &found.body["properties"];
-        let properties = record::patch(self.0, current, &call.body["properties"]).map_err(bad_request)?;
+        let properties =
+            record::patch(self.0, current, &call.body["properties"]).map_err(bad_request)?;
         self.write(cx, call, properties, 200)
     }
 
@@ -102,8 +112,15 @@ impl Kind for RecordSets {
 
     fn render(&self, _cx: &Context<'_>, set: &Resource) -> Value {
         let zone = set.id.parent();
-        let stored = set.body["properties"].as_object().cloned().unwrap_or_default();
-        let properties = record::properties(&stored, set.id.name(), zone.as_ref().map_or("", |zone| zone.name()));
+        let stored = set.body["properties"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let properties = record::properties(
+            &stored,
+            set.id.name(),
+            zone.as_ref().map_or("", |zone| zone.name()),
+        );
         json!({
             "id": set.id,
             "name": set.id.name(),
@@ -119,7 +136,12 @@ impl Kind for RecordSets {
             sent["ttl"] = json!(3600);
         }
         let properties = record::put(self.0, &sent).map_err(bad_request)?;
-        store(cx, self.0, &write::stored(id, self.resource_type()), properties);
+        store(
+            cx,
+            self.0,
+            &write::stored(id, self.resource_type()),
+            properties,
+        );
         Ok(())
     }
 }
@@ -132,7 +154,12 @@ impl RecordSets {
         properties: Map<String, Value>,
         status: u16,
     ) -> Result<Reply, ArmError> {
-        store(cx, self.0, &write::stored(&call.id, self.resource_type()), properties);
+        store(
+            cx,
+            self.0,
+            &write::stored(&call.id, self.resource_type()),
+            properties,
+        );
         let written = cx.find(&call.id)?;
         Ok(Reply::new(status)
             .body(self.render(cx, written))
@@ -189,13 +216,21 @@ impl Kind for AllRecordSets {
     }
 }
 
-fn list(cx: &Context<'_>, call: &Call<'_>, wanted: impl Fn(&Resource) -> bool) -> Result<Reply, ArmError> {
+fn list(
+    cx: &Context<'_>,
+    call: &Call<'_>,
+    wanted: impl Fn(&Resource) -> bool,
+) -> Result<Reply, ArmError> {
     let suffix = call
         .parameter("$recordsetnamesuffix")
         .filter(|suffix| !suffix.is_empty());
     let suffix = suffix.map(|suffix| format!(".{}", suffix.to_ascii_lowercase()));
-    let found = of(&cx.state.store, &call.id)
-        .filter(|set| wanted(set) && suffix.as_deref().is_none_or(|suffix| set.id.name().ends_with(suffix)));
+    let found = of(&cx.state.store, &call.id).filter(|set| {
+        wanted(set)
+            && suffix
+                .as_deref()
+                .is_none_or(|suffix| set.id.name().ends_with(suffix))
+    });
     let shown = found.filter_map(|set| {
         let kind = RecordType::parse(set.resource_type.rsplit('/').next()?)?;
         Some((set.id.key(), RecordSets(kind).render(cx, set)))

@@ -50,9 +50,12 @@ pub(crate) fn answering<'a>(names: &[&'a str], relative: &str) -> Option<&'a str
 
 /// Whether the zone knows `relative`: as a record set's name or as the ancestor of one.
 fn exists(names: &[&str], relative: &str) -> bool {
-    names
-        .iter()
-        .any(|name| *name == relative || name.strip_suffix(relative).is_some_and(|rest| rest.ends_with('.')))
+    names.iter().any(|name| {
+        *name == relative
+            || name
+                .strip_suffix(relative)
+                .is_some_and(|rest| rest.ends_with('.'))
+    })
 }
 
 /// Lower case, without the trailing dot.
@@ -73,7 +76,11 @@ mod tests {
     #[case(&["example.com"], "badexample.com", None)]
     #[case(&["example.com"], "com", None)]
     #[case(&[], "example.com", None)]
-    fn the_most_specific_zone_answers(#[case] zones: &[&str], #[case] name: &str, #[case] expected: Option<usize>) {
+    fn the_most_specific_zone_answers(
+        #[case] zones: &[&str],
+        #[case] name: &str,
+        #[case] expected: Option<usize>,
+    ) {
         assert_eq!(most_specific(zones.iter().copied(), name), expected);
     }
 

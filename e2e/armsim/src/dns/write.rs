@@ -71,8 +71,13 @@ pub(super) struct Write<'a> {
 }
 
 /// Accepts a write: 202, `{}` for all but a DELETE.
-pub(super) fn accept(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Result<Reply, ArmError> {
-    let unreadable = |_| ArmError::service(500, "InternalServerError", "The request could not be kept.");
+pub(super) fn accept(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    write: Write<'_>,
+) -> Result<Reply, ArmError> {
+    let unreadable =
+        |_| ArmError::service(500, "InternalServerError", "The request could not be kept.");
     let operation = cx.begin(Begin {
         name: write.name,
         stack: Stack::PrivateDns,
@@ -130,7 +135,10 @@ pub(super) fn stored(id: &ResourceId, resource_type: &str) -> ResourceId {
 
 /// The checks of ARM and of the service that every zone and link passes at once.
 pub(super) fn check_envelope(body: &Value, resource_type: &str) -> Result<(), ArmError> {
-    let Some(location) = body["location"].as_str().filter(|location| !location.is_empty()) else {
+    let Some(location) = body["location"]
+        .as_str()
+        .filter(|location| !location.is_empty())
+    else {
         let message = "The location property is required for this definition.";
         return Err(ArmError::gateway(400, "LocationRequired", message));
     };
@@ -139,7 +147,11 @@ pub(super) fn check_envelope(body: &Value, resource_type: &str) -> Result<(), Ar
             "The provided location '{location}' is not available for resource type '{resource_type}'. List of available \
              regions for the resource type is 'global'."
         );
-        return Err(ArmError::gateway(400, "LocationNotAvailableForResourceType", message));
+        return Err(ArmError::gateway(
+            400,
+            "LocationNotAvailableForResourceType",
+            message,
+        ));
     }
     check_tags(&body["tags"])
 }
@@ -152,8 +164,13 @@ pub(super) fn check_tags(tags: &Value) -> Result<(), ArmError> {
     if tags.is_null() {
         return Ok(());
     }
-    let Some(pairs) = tags.as_object().filter(|pairs| pairs.values().all(Value::is_string)) else {
-        return Err(ArmError::invalid_content("The tags are not an object of strings."));
+    let Some(pairs) = tags
+        .as_object()
+        .filter(|pairs| pairs.values().all(Value::is_string))
+    else {
+        return Err(ArmError::invalid_content(
+            "The tags are not an object of strings.",
+        ));
     };
     if pairs.len() > MOST_TAGS {
         let message = format!(

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::etag::Unmet;
 use super::write::{self, Wanted, Write, refused};
-use super::{links, names, record, record_sets};
+use super::{link_rules, links, names, record, record_sets};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
@@ -27,7 +27,6 @@ pub(super) const PAGE: usize = 100;
 
 const UPSERT: Pace = Pace::new(15.0, 30);
 const DELETE: Pace = Pace::new(15.0, 30);
-const MOST_LINKS_WITH_REGISTRATION: usize = 100;
 
 impl Kind for Zones {
     fn resource_type(&self) -> &'static str {
@@ -46,13 +45,16 @@ impl Kind for Zones {
         let found = cx.state.store.of_type(&call.id, TYPE);
         page(
             call,
-            found.map(|zone| (zone.id.key(), self.render(cx, zone))).collect(),
+            found
+                .map(|zone| (zone.id.key(), self.render(cx, zone)))
+                .collect(),
             PAGE,
         )
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        names::zone(call.id.name()).map_err(|message| ArmError::service(400, "BadRequest", message))?;
+        names::zone(call.id.name())
+            .map_err(|message| ArmError::service(400, "BadRequest", message))?;
         write::check_envelope(&call.body, TYPE)?;
         upsert(cx, call, false)
     }
@@ -99,9 +101,12 @@ impl Kind for Zones {
         let properties = &mut shown["properties"];
         properties["maxNumberOfRecordSets"] = json!(quotas.record_sets_per_zone);
         properties["maxNumberOfVirtualNetworkLinks"] = json!(quotas.links_per_zone);
-        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] = json!(MOST_LINKS_WITH_REGISTRATION);
-        properties["numberOfRecordSets"] = json!(record_sets::of(&cx.state.store, &zone.id).count());
-        properties["numberOfVirtualNetworkLinks"] = json!(links::of(&cx.state.store, &zone.id).count());
+        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] =
+            json!(link_rules::MOST_REGISTERING_PER_ZONE);
+        properties["numberOfRecordSets"] =
+            json!(record_sets::of(&cx.state.store, &zone.id).count());
+        properties["numberOfVirtualNetworkLinks"] =
+            json!(links::of(&cx.state.store, &zone.id).count());
         properties["numberOfVirtualNetworkLinksWithRegistration"] = json!(registering);
         properties["provisioningState"] = json!(zone.state.as_str());
         shown
@@ -144,7 +149,10 @@ fn upsert(cx: &mut Context<'_>, call: &Call<'_>, partial: bool) -> Result<Reply,
 
 fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDetail> {
     let (id, wanted) = (&operation.target, Wanted::read(operation));
-    if id.group_id().is_none_or(|group| cx.state.store.get(&group).is_none()) {
+    if id
+        .group_id()
+        .is_none_or(|group| cx.state.store.get(&group).is_none())
+    {
         return Err(ArmError::group_not_found(id.resource_group().unwrap_or_default()).error);
     }
     let known = cx.state.store.get(id);
@@ -155,7 +163,11 @@ fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDe
         }
         let most = cx.state.quotas(id.subscription()).zones;
         let in_subscription = cx.state.store.all().filter(|zone| {
-            zone.resource_type == TYPE && zone.id.subscription().eq_ignore_ascii_case(id.subscription())
+            zone.resource_type == TYPE
+                && zone
+                    .id
+                    .subscription()
+                    .eq_ignore_ascii_case(id.subscription())
         });
         if in_subscription.count() >= most {
             return refused(
@@ -181,9 +193,16 @@ fn delete_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), Erro
     Ok(())
 }
 
-fn check_condition(wanted: &Wanted, id: &ResourceId, known: Option<&Resource>) -> Result<(), ErrorDetail> {
+fn check_condition(
+    wanted: &Wanted,
+    id: &ResourceId,
+    known: Option<&Resource>,
+) -> Result<(), ErrorDetail> {
     let name = id.name();
-    let message = match wanted.condition.check(known.map(|known| known.etag.as_str())) {
+    let message = match wanted
+        .condition
+        .check(known.map(|known| known.etag.as_str()))
+    {
         Ok(()) => return Ok(()),
         Err(Unmet::Exists) => {
             format!("The Zone {name} exists already and hence cannot be created again.")
@@ -204,7 +223,12 @@ fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
     let etag = cx.guid();
     cx.store_with_etag(TYPE, id, body, etag);
     if known.is_none() {
-        record_sets::store(cx, record::RecordType::Soa, &id.child("SOA", "@"), record::first_soa());
+        record_sets::store(
+            cx,
+            record::RecordType::Soa,
+            &id.child("SOA", "@"),
+            record::first_soa(),
+        );
     }
 }
 

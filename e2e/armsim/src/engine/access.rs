@@ -45,7 +45,12 @@ fn wildcard(pattern: &str, text: &str) -> bool {
 }
 
 /// ARM's 403 unless the caller may.
-pub(crate) fn authorize(state: &State, caller: &Caller, action: &str, scope: &str) -> Result<(), ArmError> {
+pub(crate) fn authorize(
+    state: &State,
+    caller: &Caller,
+    action: &str,
+    scope: &str,
+) -> Result<(), ArmError> {
     if allowed(&state.roles, &caller.object_id, action, scope) {
         return Ok(());
     }
@@ -105,7 +110,11 @@ mod tests {
             ("*", "Microsoft.Network/privateEndpoints/read", true),
             ("*/read", "Microsoft.Network/privateEndpoints/read", true),
             ("*/read", "Microsoft.Network/privateEndpoints/write", false),
-            ("microsoft.network/*", "Microsoft.Network/privateDnsZones/A/write", true),
+            (
+                "microsoft.network/*",
+                "Microsoft.Network/privateDnsZones/A/write",
+                true,
+            ),
             (
                 "Microsoft.Network/privateDnsZones/*/write",
                 "Microsoft.Network/privateDnsZones/A/write",
@@ -134,7 +143,10 @@ mod tests {
     #[test]
     fn scopes_inherit_by_whole_segments() {
         assert!(covers("/", "/subscriptions/s"));
-        assert!(covers("/subscriptions/S", "/subscriptions/s/resourceGroups/g"));
+        assert!(covers(
+            "/subscriptions/S",
+            "/subscriptions/s/resourceGroups/g"
+        ));
         assert!(covers(
             "/subscriptions/s/resourceGroups/g",
             "/subscriptions/s/resourcegroups/G"
@@ -143,6 +155,9 @@ mod tests {
             "/subscriptions/s/resourceGroups/g",
             "/subscriptions/s/resourceGroups/g2"
         ));
-        assert!(!covers("/subscriptions/s/resourceGroups/g", "/subscriptions/s"));
+        assert!(!covers(
+            "/subscriptions/s/resourceGroups/g",
+            "/subscriptions/s"
+        ));
     }
 }

@@ -54,7 +54,10 @@ impl<'a> Context<'a> {
 
     /// The resource, or ARM's 404.
     pub(crate) fn find(&self, id: &ResourceId) -> Result<&Resource, ArmError> {
-        self.state.store.get(id).ok_or_else(|| ArmError::resource_not_found(id))
+        self.state
+            .store
+            .get(id)
+            .ok_or_else(|| ArmError::resource_not_found(id))
     }
 
     /// A new GUID.
@@ -74,7 +77,13 @@ impl<'a> Context<'a> {
     }
 
     /// The same under a given etag.
-    pub(crate) fn store_with_etag(&mut self, resource_type: &str, id: &ResourceId, mut body: Value, etag: String) {
+    pub(crate) fn store_with_etag(
+        &mut self,
+        resource_type: &str,
+        id: &ResourceId,
+        mut body: Value,
+        etag: String,
+    ) {
         strip(&mut body);
         let known = self.state.store.get(id);
         let id = known.map_or_else(|| id.spelled(resource_type), |known| known.id.clone());
@@ -95,7 +104,10 @@ impl<'a> Context<'a> {
     /// to finish it.
     pub(crate) fn begin(&mut self, begin: Begin<'_>) -> String {
         let id = self.guid();
-        let duration = self.state.preset.duration(begin.pace, &mut self.state.random);
+        let duration = self
+            .state
+            .preset
+            .duration(begin.pace, &mut self.state.random);
         let at_once = duration.is_zero();
         let fault = if at_once { None } else { self.fault.take() };
         let mut ends = Some(self.now + duration);
@@ -170,7 +182,12 @@ impl<'a> Context<'a> {
 
     /// Takes a resource and everything below it out of the store; their types do the rest.
     pub(crate) fn remove(&mut self, id: &ResourceId) {
-        let mut gone: Vec<ResourceId> = self.state.store.below(id).map(|resource| resource.id.clone()).collect();
+        let mut gone: Vec<ResourceId> = self
+            .state
+            .store
+            .below(id)
+            .map(|resource| resource.id.clone())
+            .collect();
         gone.reverse();
         gone.push(id.clone());
         for id in gone {

@@ -91,7 +91,11 @@ impl ArmError {
     /// The body as sent.
     pub(crate) fn body(&self) -> Value {
         let error = json!(self.error);
-        if self.wrapped { json!({ "error": error }) } else { error }
+        if self.wrapped {
+            json!({ "error": error })
+        } else {
+            error
+        }
     }
 
     /// ARM has no such resource.

@@ -52,7 +52,10 @@ impl TryFrom<String> for PathPattern {
     type Error = regex::Error;
 
     fn try_from(text: String) -> Result<Self, regex::Error> {
-        RegexBuilder::new(&text).case_insensitive(true).build().map(Self)
+        RegexBuilder::new(&text)
+            .case_insensitive(true)
+            .build()
+            .map(Self)
     }
 }
 
@@ -171,7 +174,8 @@ pub struct FaultError(String);
 
 /// Reads a list of rules. The error names an unknown key.
 pub fn parse_faults(json: &[u8]) -> Result<Vec<FaultRule>, FaultError> {
-    let rules: Vec<FaultRule> = serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
+    let rules: Vec<FaultRule> =
+        serde_json::from_slice(json).map_err(|error| FaultError(error.to_string()))?;
     for (at, rule) in rules.iter().enumerate() {
         let fail = |why: &str| Err(FaultError(format!("rule {at}: {why}")));
         if rule.matches.from == 0 {
@@ -181,10 +185,16 @@ pub fn parse_faults(json: &[u8]) -> Result<Vec<FaultRule>, FaultError> {
         if answer && rule.action.status.is_none() {
             return fail("`code` and `message` need a `status`");
         }
-        if rule.action.status.is_some_and(|status| !(100..=599).contains(&status)) {
+        if rule
+            .action
+            .status
+            .is_some_and(|status| !(100..=599).contains(&status))
+        {
             return fail("`status` is no HTTP status");
         }
-        if rule.action.operation_error.is_some() && rule.action.operation != Some(OperationFaultKind::Fail) {
+        if rule.action.operation_error.is_some()
+            && rule.action.operation != Some(OperationFaultKind::Fail)
+        {
             return fail("`operation_error` needs `operation` to be `fail`");
         }
     }
@@ -210,7 +220,10 @@ impl Faults {
                 .method
                 .as_ref()
                 .is_none_or(|wanted| wanted.eq_ignore_ascii_case(method))
-                && want.path.as_ref().is_none_or(|pattern| pattern.0.is_match(path))
+                && want
+                    .path
+                    .as_ref()
+                    .is_none_or(|pattern| pattern.0.is_match(path))
                 && want
                     .principal
                     .as_ref()
@@ -239,8 +252,9 @@ mod tests {
 
     #[test]
     fn second_and_third_match_are_hit() {
-        let mut faults =
-            rules(r#"[{"match":{"method":"put","path":"/PRIVATEENDPOINTS/","from":2,"times":2},"do":{"status":500}}]"#);
+        let mut faults = rules(
+            r#"[{"match":{"method":"put","path":"/PRIVATEENDPOINTS/","from":2,"times":2},"do":{"status":500}}]"#,
+        );
         let mut hit = |method: &str| faults.hit(method, "/x/privateEndpoints/e", "p").is_some();
         assert_eq!(
             [hit("PUT"), hit("GET"), hit("PUT"), hit("PUT"), hit("PUT")],

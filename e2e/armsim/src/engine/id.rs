@@ -15,7 +15,9 @@ pub(crate) struct ResourceId(String);
 
 /// Why a text is no ARM id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not an ARM id: expected /subscriptions/S[/resourceGroups/G][/providers/NAMESPACE/TYPE/NAME...]")]
+#[error(
+    "'{0}' is not an ARM id: expected /subscriptions/S[/resourceGroups/G][/providers/NAMESPACE/TYPE/NAME...]"
+)]
 pub struct BadId(String);
 
 impl ResourceId {
@@ -23,8 +25,16 @@ impl ResourceId {
     pub(crate) fn parse(text: &str) -> Result<Self, BadId> {
         let bad = || BadId(text.to_owned());
         let trimmed = text.strip_suffix('/').unwrap_or(text);
-        let parts: Vec<&str> = trimmed.strip_prefix('/').ok_or_else(bad)?.split('/').collect();
-        let is = |at: usize, word: &str| parts.get(at).is_some_and(|part| part.eq_ignore_ascii_case(word));
+        let parts: Vec<&str> = trimmed
+            .strip_prefix('/')
+            .ok_or_else(bad)?
+            .split('/')
+            .collect();
+        let is = |at: usize, word: &str| {
+            parts
+                .get(at)
+                .is_some_and(|part| part.eq_ignore_ascii_case(word))
+        };
         if parts.iter().any(|part| part.is_empty()) || !is(0, "subscriptions") {
             return Err(bad());
         }
@@ -34,7 +44,7 @@ impl ResourceId {
             return Err(bad());
         }
         // Every level is a pair of a word and a name.
-        if parts.len() % 2 != 0 {
+        if !parts.len().is_multiple_of(2) {
             return Err(bad());
         }
         Ok(Self(trimmed.to_owned()))
@@ -52,7 +62,8 @@ impl ResourceId {
 
     /// Whether `text` is the same id.
     pub(crate) fn is(&self, text: &str) -> bool {
-        self.0.eq_ignore_ascii_case(text.strip_suffix('/').unwrap_or(text))
+        self.0
+            .eq_ignore_ascii_case(text.strip_suffix('/').unwrap_or(text))
     }
 
     fn part(&self, at: usize) -> Option<&str> {
@@ -103,7 +114,11 @@ impl ResourceId {
     }
 
     fn provider_part(&self) -> Option<usize> {
-        let at = if self.resource_group().is_some() { 4 } else { 2 };
+        let at = if self.resource_group().is_some() {
+            4
+        } else {
+            2
+        };
         self.part(at).map(|_| at)
     }
 
@@ -191,7 +206,10 @@ mod tests {
         let id = ResourceId::parse(SUBNET).unwrap();
         assert_eq!(id.subscription(), "s");
         assert_eq!(id.resource_group(), Some("RG"));
-        assert_eq!(id.resource_type(), "microsoft.network/virtualnetworks/subnets");
+        assert_eq!(
+            id.resource_type(),
+            "microsoft.network/virtualnetworks/subnets"
+        );
         assert_eq!(id.name(), "N");
         let parent = id.parent().unwrap();
         assert_eq!(parent.name(), "V");

@@ -13,13 +13,14 @@ use super::operation::{Operation, OperationStatus, Verb};
 use super::resource::{ProvisioningState, Resource};
 
 /// The server stack behind a type: decides headers, budgets and polling URLs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stack {
     /// Microsoft.Network without private DNS.
     Network,
     /// Microsoft.Network/privateDnsZones.
     PrivateDns,
     /// Microsoft.Resources: ARM itself.
+    #[default]
     Resources,
 }
 
@@ -134,7 +135,9 @@ pub(crate) trait Kind: Sync {
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = cx.find(&call.id)?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
+        Ok(Reply::new(200)
+            .body(self.render(cx, found))
+            .etag(&self.etag(cx, found)))
     }
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -158,7 +161,12 @@ pub(crate) trait Kind: Sync {
     }
 
     /// A POST to `RESOURCE/action`.
-    fn post(&self, _cx: &mut Context<'_>, call: &Call<'_>, _action: &str) -> Result<Reply, ArmError> {
+    fn post(
+        &self,
+        _cx: &mut Context<'_>,
+        call: &Call<'_>,
+        _action: &str,
+    ) -> Result<Reply, ArmError> {
         Err(ArmError::method_not_allowed(call.method))
     }
 
@@ -201,7 +209,9 @@ pub(crate) trait Kind: Sync {
 pub(crate) fn finish(cx: &mut Context<'_>, operation: &Operation) {
     match (operation.status, operation.verb) {
         (OperationStatus::Succeeded, Verb::Delete) => cx.remove(&operation.target),
-        (OperationStatus::Succeeded, Verb::Put) => cx.settle(operation, ProvisioningState::Succeeded),
+        (OperationStatus::Succeeded, Verb::Put) => {
+            cx.settle(operation, ProvisioningState::Succeeded)
+        }
         (OperationStatus::Canceled, _) => cx.settle(operation, ProvisioningState::Canceled),
         _ => cx.settle(operation, ProvisioningState::Failed),
     }

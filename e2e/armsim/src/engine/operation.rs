@@ -107,7 +107,11 @@ impl Operations {
 
     /// Takes the first that is over at `now`, with its final status and error already set.
     pub(crate) fn end_one(&mut self, now: Timestamp) -> Option<Operation> {
-        let first = self.due.first().filter(|(ends, _, _)| *ends <= now)?.clone();
+        let first = self
+            .due
+            .first()
+            .filter(|(ends, _, _)| *ends <= now)?
+            .clone();
         self.due.remove(&first);
         let operation = self.all.get_mut(&first.2)?;
         (operation.status, operation.error) = match operation.outcome.clone() {
@@ -135,7 +139,8 @@ impl Operations {
             return;
         };
         if let Some(ends) = operation.ends {
-            self.due.remove(&(ends, operation.seq, operation.id.clone()));
+            self.due
+                .remove(&(ends, operation.seq, operation.id.clone()));
         }
         operation.ends = Some(now);
         operation.status = OperationStatus::Canceled;
@@ -144,7 +149,11 @@ impl Operations {
 
     /// Those that still run, oldest first.
     pub(crate) fn running(&self) -> Vec<&Operation> {
-        let mut running: Vec<&Operation> = self.all.values().filter(|operation| operation.running()).collect();
+        let mut running: Vec<&Operation> = self
+            .all
+            .values()
+            .filter(|operation| operation.running())
+            .collect();
         running.sort_by_key(|operation| operation.seq);
         running
     }
@@ -152,7 +161,11 @@ impl Operations {
 
 fn superseded(name: &str, id: &str, by: Option<(&str, &str)>) -> ErrorDetail {
     let (by_name, by_id) = by.unwrap_or((name, "00000000-0000-0000-0000-000000000000"));
-    let detail = format!("Operation {name} ({id}) was canceled and superseded by operation {by_name} ({by_id}).");
-    ErrorDetail::new("Canceled", "Operation was canceled.")
-        .because(ErrorDetail::new("CanceledAndSupersededDueToAnotherOperation", detail))
+    let detail = format!(
+        "Operation {name} ({id}) was canceled and superseded by operation {by_name} ({by_id})."
+    );
+    ErrorDetail::new("Canceled", "Operation was canceled.").because(ErrorDetail::new(
+        "CanceledAndSupersededDueToAnotherOperation",
+        detail,
+    ))
 }

@@ -10,7 +10,11 @@ use super::kind::{Call, Reply};
 /// One page of `items` = (key, shown), which are in the order of keys. `size` is the usual page, `$top` may lower it.
 ///
 /// The token holds the last key shown, so that a page is right even if the list has changed meanwhile.
-pub(crate) fn page(call: &Call<'_>, items: Vec<(String, Value)>, size: usize) -> Result<Reply, ArmError> {
+pub(crate) fn page(
+    call: &Call<'_>,
+    items: Vec<(String, Value)>,
+    size: usize,
+) -> Result<Reply, ArmError> {
     let wrong = |name: &str| {
         ArmError::gateway(
             400,
@@ -19,12 +23,18 @@ pub(crate) fn page(call: &Call<'_>, items: Vec<(String, Value)>, size: usize) ->
         )
     };
     let size = match call.parameter("$top") {
-        Some(top) => top.parse().ok().filter(|top| *top > 0).ok_or_else(|| wrong("$top"))?,
+        Some(top) => top
+            .parse()
+            .ok()
+            .filter(|top| *top > 0)
+            .ok_or_else(|| wrong("$top"))?,
         None => size,
     };
     let after = match call.parameter("$skipToken") {
         Some(token) => {
-            let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| wrong("$skipToken"))?;
+            let bytes = URL_SAFE_NO_PAD
+                .decode(token)
+                .map_err(|_| wrong("$skipToken"))?;
             Some(String::from_utf8(bytes).map_err(|_| wrong("$skipToken"))?)
         }
         None => None,
@@ -49,7 +59,8 @@ pub(crate) fn page(call: &Call<'_>, items: Vec<(String, Value)>, size: usize) ->
         // Whatever else was asked for, such as $top, holds for the next page too.
         for (name, value) in &call.query {
             if !["api-version", "$skiptoken"].contains(&name.to_ascii_lowercase().as_str()) {
-                let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
+                let value: String =
+                    url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
                 link.push_str(&format!("&{name}={value}"));
             }
         }

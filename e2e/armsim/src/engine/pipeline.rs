@@ -20,7 +20,8 @@ const LAST_VERSION: &str = "2026-12-31";
 /// ARM's limit of a request body.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// A call on its way, and what is learned of it.
+/// What is learned of a call on its way.
+#[derive(Default)]
 pub(crate) struct Passage {
     pub(crate) api_version: String,
     pub(crate) resource_type: String,
@@ -37,33 +38,8 @@ pub(crate) fn carry_out(
     passage: &mut Passage,
 ) -> Result<Reply, ArmError> {
     let query = query(request);
-    let versions: Vec<&String> = query
-        .iter()
-        .filter(|(key, _)| key.eq_ignore_ascii_case("api-version"))
-        .map(|(_, value)| value)
-        .collect();
-    passage.api_version = versions.first().map(|version| version.to_string()).unwrap_or_default();
-    cx.api_version.clone_from(&passage.api_version);
-    let target = route(request.method(), request.uri().path())?;
-    let kind = registry::kind(target.resource_type());
-    let known = kind.map_or(target.resource_type(), |kind| kind.resource_type());
-    passage.resource_type = known.to_owned();
-    passage.stack = stack(&target, kind);
-    if versions.len() != 1 || passage.api_version.is_empty() {
-        let message = "The api-version query parameter (?api-version=) is required for all requests.";
-        return Err(ArmError::gateway(400, "MissingApiVersionParameter", message));
-    }
-    subscription(cx, caller, &target)?;
-    let counting = Counting {
-        now: cx.now,
-        preset: cx.state.preset,
-        caller,
-        subscription: target.scope().subscription(),
-        method: request.method(),
-        stack: passage.stack,
-    };
-    let seed = cx.state.throttle_seed.clone();
-    passage.remaining = cx.state.throttle.count(&seed, &counting)?;
+    let target = enter(cx, caller, request, &query, passage)?;
+    let version = &passage.api_version;
     if let Target::Operation {
         scope,
         id,
@@ -71,12 +47,13 @@ pub(crate) fn carry_out(
         resource_type,
     } = &target
     {
-        check_version(&passage.api_version, "2014-01-01", resource_type)?;
+        check_version(version, "2014-01-01", resource_type)?;
         may_poll(cx, caller, &target)?;
         return poll::poll(cx, scope, id, *url);
     }
-    let kind = kind.ok_or_else(|| unknown_type(&target, &passage.api_version))?;
-    check_version(&passage.api_version, kind.first_version(), kind.resource_type())?;
+    let kind =
+        registry::kind(target.resource_type()).ok_or_else(|| unknown_type(&target, version))?;
+    check_version(version, kind.first_version(), kind.resource_type())?;
     let action = action(request.method(), &target, kind)?;
     let scope = scope_text(&target, kind);
     access::authorize(cx.state, caller, &action, &scope)?;
@@ -87,7 +64,7 @@ pub(crate) fn carry_out(
         query,
         headers: request.headers(),
         body: body(request)?,
-        api_version: passage.api_version.clone(),
+        api_version: version.clone(),
         url,
     };
     if matches!(*call.method, Method::PUT | Method::PATCH) {
@@ -97,10 +74,64 @@ pub(crate) fn carry_out(
     dispatch(cx, kind, &target, &call)
 }
 
-fn dispatch(cx: &mut Context<'_>, kind: &dyn Kind, target: &Target, call: &Call<'_>) -> Result<Reply, ArmError> {
+/// What is looked at before the type: path, api-version given, subscription, budgets.
+fn enter(
+    cx: &mut Context<'_>,
+    caller: &Caller,
+    request: &Request<Bytes>,
+    query: &[(String, String)],
+    passage: &mut Passage,
+) -> Result<Target, ArmError> {
+    let versions = query
+        .iter()
+        .filter(|(key, _)| key.eq_ignore_ascii_case("api-version"));
+    let versions: Vec<&String> = versions.map(|(_, value)| value).collect();
+    passage.api_version = versions
+        .first()
+        .map(|version| version.to_string())
+        .unwrap_or_default();
+    cx.api_version.clone_from(&passage.api_version);
+    let target = route(request.method(), request.uri().path())?;
+    let kind = registry::kind(target.resource_type());
+    let known = kind.map_or(target.resource_type(), |kind| kind.resource_type());
+    passage.resource_type = known.to_owned();
+    passage.stack = stack(&target, kind);
+    if versions.len() != 1 || passage.api_version.is_empty() {
+        let message =
+            "The api-version query parameter (?api-version=) is required for all requests.";
+        return Err(ArmError::gateway(
+            400,
+            "MissingApiVersionParameter",
+            message,
+        ));
+    }
+    subscription(cx, caller, &target)?;
+    let counting = Counting {
+        now: cx.now,
+        preset: cx.state.preset,
+        caller,
+        subscription: target.scope().subscription(),
+        method: request.method(),
+        stack: passage.stack,
+    };
+    passage.remaining = cx
+        .state
+        .throttle
+        .count(&cx.state.throttle_seed, &counting)?;
+    Ok(target)
+}
+
+fn dispatch(
+    cx: &mut Context<'_>,
+    kind: &dyn Kind,
+    target: &Target,
+    call: &Call<'_>,
+) -> Result<Reply, ArmError> {
     match (target, call.method) {
         (Target::List { .. }, &Method::GET) => {
-            if call.id.resource_type().contains('/') && !call.id.resource_type().starts_with("Microsoft.Resources/") {
+            if call.id.resource_type().contains('/')
+                && !call.id.resource_type().starts_with("Microsoft.Resources/")
+            {
                 cx.find(&call.id)?;
             }
             kind.list(cx, call)
@@ -125,9 +156,11 @@ fn query(request: &Request<Bytes>) -> Vec<(String, String)> {
 fn stack(target: &Target, kind: Option<&dyn Kind>) -> Stack {
     match (kind, target.resource_type()) {
         (Some(kind), _) => kind.stack(),
-        (None, "Microsoft.Network/privateDnsOperationStatuses" | "Microsoft.Network/privateDnsOperationResults") => {
-            Stack::PrivateDns
-        }
+        (
+            None,
+            "Microsoft.Network/privateDnsOperationStatuses"
+            | "Microsoft.Network/privateDnsOperationResults",
+        ) => Stack::PrivateDns,
         (None, "Microsoft.Network/locations/operations") => Stack::Network,
         (None, _) => Stack::Resources,
     }
@@ -157,14 +190,22 @@ fn check_version(version: &str, first: &str, resource_type: &str) -> Result<(), 
     let date = version
         .get(..10)
         .filter(|date| date.parse::<jiff::civil::Date>().is_ok());
-    let well_formed = version.len() == 10 || version.get(10..).is_some_and(|rest| rest.starts_with('-'));
+    let well_formed =
+        version.len() == 10 || version.get(10..).is_some_and(|rest| rest.starts_with('-'));
     let Some(date) = date.filter(|_| well_formed) else {
-        let message =
-            format!("The api-version '{version}' is invalid. The supported versions are dates of the form YYYY-MM-DD.");
-        return Err(ArmError::gateway(400, "InvalidApiVersionParameter", message));
+        let message = format!(
+            "The api-version '{version}' is invalid. The supported versions are dates of the form YYYY-MM-DD."
+        );
+        return Err(ArmError::gateway(
+            400,
+            "InvalidApiVersionParameter",
+            message,
+        ));
     };
     if date < first || date > LAST_VERSION {
-        let name = resource_type.split_once('/').map_or(resource_type, |(_, name)| name);
+        let name = resource_type
+            .split_once('/')
+            .map_or(resource_type, |(_, name)| name);
         let message = format!(
             "No registered resource provider found for API version '{version}' for type '{name}'. The supported \
              api-versions are '{first}' to '{LAST_VERSION}'."
@@ -191,7 +232,11 @@ fn subscription(cx: &Context<'_>, caller: &Caller, target: &Target) -> Result<()
          Please use a token of that tenant.",
         known.tenant
     );
-    Err(ArmError::gateway(401, "InvalidAuthenticationTokenTenant", message))
+    Err(ArmError::gateway(
+        401,
+        "InvalidAuthenticationTokenTenant",
+        message,
+    ))
 }
 
 fn may_poll(cx: &Context<'_>, caller: &Caller, target: &Target) -> Result<(), ArmError> {
@@ -250,8 +295,9 @@ fn group_exists(cx: &Context<'_>, method: &Method, target: &Target) -> Result<()
     match cx.state.store.get(&group) {
         None => Err(ArmError::group_not_found(name)),
         Some(found) if found.state == ProvisioningState::Deleting && *method == Method::PUT => {
-            let message =
-                format!("The resource group '{name}' is in deprovisioning state and cannot perform this operation.");
+            let message = format!(
+                "The resource group '{name}' is in deprovisioning state and cannot perform this operation."
+            );
             Err(ArmError::gateway(409, "ResourceGroupBeingDeleted", message))
         }
         Some(_) => Ok(()),
@@ -273,23 +319,28 @@ fn spelled(cx: &Context<'_>, target: &Target, kind: &dyn Kind) -> super::id::Res
 /// The JSON body of a write; null where there is none.
 fn body(request: &Request<Bytes>) -> Result<Value, ArmError> {
     let bytes = request.body();
-    if !matches!(*request.method(), Method::PUT | Method::PATCH | Method::POST)
-        || (bytes.is_empty() && *request.method() == Method::POST)
+    if !matches!(
+        *request.method(),
+        Method::PUT | Method::PATCH | Method::POST
+    ) || (bytes.is_empty() && *request.method() == Method::POST)
     {
         return Ok(Value::Null);
     }
     if bytes.len() > MOST_BYTES {
-        let message = format!("The request content size exceeds the maximum size of {MOST_BYTES} bytes.");
+        let message =
+            format!("The request content size exceeds the maximum size of {MOST_BYTES} bytes.");
         return Err(ArmError::gateway(413, "RequestContentTooLarge", message));
     }
     let content_type = request
         .headers()
         .get(http::header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    if !content_type.is_some_and(|value| value.to_ascii_lowercase().starts_with("application/json")) {
+    if !content_type.is_some_and(|value| value.to_ascii_lowercase().starts_with("application/json"))
+    {
         let given = content_type.unwrap_or_default();
-        let message =
-            format!("The content media type '{given}' is not supported. Only 'application/json' is supported.");
+        let message = format!(
+            "The content media type '{given}' is not supported. Only 'application/json' is supported."
+        );
         return Err(ArmError::gateway(415, "UnsupportedMediaType", message));
     }
     let parsed: Value = serde_json::from_slice(bytes).map_err(|error| {

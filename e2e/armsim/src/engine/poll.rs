@@ -42,8 +42,18 @@ pub(crate) fn poll(
     url: OperationUrl,
 ) -> Result<Reply, ArmError> {
     let id = operation_id(token);
-    let gone = || ArmError::service(404, "NotFound", format!("The operation '{id}' could not be found."));
-    let known = cx.state.operations.get(&id).filter(|operation| !operation.lost);
+    let gone = || {
+        ArmError::service(
+            404,
+            "NotFound",
+            format!("The operation '{id}' could not be found."),
+        )
+    };
+    let known = cx
+        .state
+        .operations
+        .get(&id)
+        .filter(|operation| !operation.lost);
     let operation = known
         .filter(|operation| operation.target.key().starts_with(&scope.key()))
         .ok_or_else(gone)?
@@ -72,7 +82,9 @@ fn status(cx: &Context<'_>, operation: &Operation) -> Reply {
 
 fn dns_status(operation: &Operation) -> Reply {
     if operation.running() {
-        return Reply::new(202).body(words(operation)).operation(&operation.id);
+        return Reply::new(202)
+            .body(words(operation))
+            .operation(&operation.id);
     }
     Reply::new(200).body(words(operation))
 }
@@ -89,7 +101,9 @@ fn words(operation: &Operation) -> serde_json::Value {
 fn result(cx: &mut Context<'_>, operation: &Operation) -> Result<Reply, ArmError> {
     match (operation.status, operation.verb) {
         (OperationStatus::InProgress, _) => Ok(Reply::new(202).operation(&operation.id)),
-        (OperationStatus::Succeeded, Verb::Delete) if operation.stack == Stack::Network => Ok(Reply::new(204)),
+        (OperationStatus::Succeeded, Verb::Delete) if operation.stack == Stack::Network => {
+            Ok(Reply::new(204))
+        }
         (OperationStatus::Succeeded, Verb::Delete) => Ok(Reply::new(200)),
         (OperationStatus::Succeeded, Verb::Put) => {
             let found = cx.find(&operation.target)?;

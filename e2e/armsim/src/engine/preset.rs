@@ -116,7 +116,15 @@ mod tests {
                 .as_millis();
             assert!((200..=1000).contains(&ms), "{typical_s}: {ms}");
         }
-        assert_eq!(Preset::Fast.duration(&Pace::AT_ONCE, &mut random).as_millis(), 0);
-        assert_eq!((Preset::Fast.retry_after(30), Preset::Fast.retry_after(0)), (1, 0));
+        assert_eq!(
+            Preset::Fast
+                .duration(&Pace::AT_ONCE, &mut random)
+                .as_millis(),
+            0
+        );
+        assert_eq!(
+            (Preset::Fast.retry_after(30), Preset::Fast.retry_after(0)),
+            (1, 0)
+        );
     }
 }

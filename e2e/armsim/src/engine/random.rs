@@ -30,6 +30,8 @@ impl Random {
         let mut bytes = [0u8; 16];
         bytes[..8].copy_from_slice(&self.bits().to_be_bytes());
         bytes[8..].copy_from_slice(&self.bits().to_be_bytes());
-        uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
+        uuid::Builder::from_random_bytes(bytes)
+            .into_uuid()
+            .to_string()
     }
 }

@@ -63,7 +63,10 @@ impl Resource {
 
     /// Whether no operation is changing it.
     pub(crate) fn is_settled(&self) -> bool {
-        !matches!(self.state, ProvisioningState::Updating | ProvisioningState::Deleting)
+        !matches!(
+            self.state,
+            ProvisioningState::Updating | ProvisioningState::Deleting
+        )
     }
 }
 
@@ -103,7 +106,11 @@ impl Store {
     }
 
     /// The resources of one type below `scope`.
-    pub(crate) fn of_type(&self, scope: &ResourceId, resource_type: &str) -> impl Iterator<Item = &Resource> {
+    pub(crate) fn of_type(
+        &self,
+        scope: &ResourceId,
+        resource_type: &str,
+    ) -> impl Iterator<Item = &Resource> {
         self.below(scope)
             .filter(move |found| found.resource_type.eq_ignore_ascii_case(resource_type))
     }

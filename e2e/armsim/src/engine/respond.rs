@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -67,6 +67,9 @@ pub(crate) fn respond(
         }
     }
     if asked.stack == Stack::PrivateDns && !by_gateway {
+        set(&mut headers, "cache-control", "private");
+        headers.remove("pragma");
+        headers.remove("expires");
         set(&mut headers, "x-aspnet-version", "4.0.30319");
         set(&mut headers, "x-powered-by", "ASP.NET");
     }
@@ -87,13 +90,29 @@ pub(crate) fn respond(
     finish(headers, status, body, asked)
 }
 
-fn finish(mut headers: HeaderMap, status: u16, body: Option<Value>, asked: &Asked<'_>) -> Response<Bytes> {
-    let body = body.map(|body| text(&body, asked.stack)).unwrap_or_default();
+fn finish(
+    mut headers: HeaderMap,
+    status: u16,
+    body: Option<Value>,
+    asked: &Asked<'_>,
+) -> Response<Bytes> {
+    let body = body
+        .map(|body| text(&body, asked.stack))
+        .unwrap_or_default();
     if !body.is_empty() {
-        set(&mut headers, "content-type", "application/json; charset=utf-8");
+        set(
+            &mut headers,
+            "content-type",
+            "application/json; charset=utf-8",
+        );
     }
-    let mut response = Response::new(if asked.head { Bytes::new() } else { Bytes::from(body) });
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Response::new(if asked.head {
+        Bytes::new()
+    } else {
+        Bytes::from(body)
+    });
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     *response.headers_mut() = headers;
     response
 }
@@ -113,7 +132,10 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
         ("cache-control", "no-cache"),
         ("pragma", "no-cache"),
         ("expires", "-1"),
-        ("strict-transport-security", "max-age=31536000; includeSubDomains"),
+        (
+            "strict-transport-security",
+            "max-age=31536000; includeSubDomains",
+        ),
         ("x-content-type-options", "nosniff"),
         ("x-cache", "CONFIG_NOCACHE"),
     ] {
@@ -135,7 +157,12 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
     }
 }
 
-fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation: Option<&Operation>) {
+fn success(
+    headers: &mut HeaderMap,
+    asked: &Asked<'_>,
+    reply: &Reply,
+    operation: Option<&Operation>,
+) {
     if let Some(etag) = &reply.etag {
         set(headers, "etag", etag);
     }
@@ -148,7 +175,11 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     }
     let Some(operation) = operation else { return };
     if operation.stack != Stack::Resources {
-        set(headers, "azure-asyncoperation", &url(asked, operation, true));
+        set(
+            headers,
+            "azure-asyncoperation",
+            &url(asked, operation, true),
+        );
     }
     if operation.stack == Stack::Network {
         set(headers, "azure-asyncnotification", "Enabled");
@@ -156,7 +187,7 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     if operation.stack != Stack::Network || operation.verb == Verb::Delete {
         set(headers, "location", &url(asked, operation, false));
     }
-    if operation.running() && operation.retry_after_s > 0 {
+    if operation.retry_after_s > 0 {
         set(headers, "retry-after", &operation.retry_after_s.to_string());
     }
 }
@@ -167,7 +198,11 @@ fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
     let group = operation.target.resource_group().unwrap_or_default();
     let path = match (operation.stack, status) {
         (Stack::Network, _) => {
-            let word = if status { "operations" } else { "operationResults" };
+            let word = if status {
+                "operations"
+            } else {
+                "operationResults"
+            };
             let region = &operation.region;
             format!(
                 "/subscriptions/{subscription}/providers/Microsoft.Network/locations/{region}/{word}/{}",
@@ -181,7 +216,9 @@ fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
                 "privateDnsOperationResults"
             };
             let token = dns_token(operation);
-            format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/{word}/{token}")
+            format!(
+                "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/{word}/{token}"
+            )
         }
         (Stack::Resources, _) => format!(
             "/subscriptions/{subscription}/operationresults/{}",
@@ -223,4 +260,19 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 /// A body for a refusal that no type made.
 pub(crate) fn error_body(code: &str, message: &str) -> Value {
     json!({ "error": { "code": code, "message": message } })
+}
+
+/// Where the caller reached ARM: `https://host`.
+pub(crate) fn base(request: &Request<Bytes>) -> String {
+    let uri = request.uri();
+    let host = uri.authority().map(|host| host.as_str().to_owned());
+    let host = host.or_else(|| {
+        request
+            .headers()
+            .get(http::header::HOST)
+            .and_then(|host| host.to_str().ok())
+            .map(str::to_owned)
+    });
+    let host = host.unwrap_or_else(|| "management.azure.com".to_owned());
+    format!("{}://{host}", uri.scheme_str().unwrap_or("https"))
 }

@@ -18,9 +18,15 @@ pub(crate) enum OperationUrl {
 #[derive(Debug)]
 pub(crate) enum Target {
     /// One resource.
-    Resource { id: ResourceId, resource_type: String },
+    Resource {
+        id: ResourceId,
+        resource_type: String,
+    },
     /// All resources of a type below a scope.
-    List { scope: ResourceId, resource_type: String },
+    List {
+        scope: ResourceId,
+        resource_type: String,
+    },
     /// A POST to a resource's or scope's action.
     Action {
         id: ResourceId,
@@ -132,7 +138,9 @@ fn operation(parts: &[String]) -> Option<Target> {
             "microsoft.network",
             word,
             _,
-        ] if *word == "privatednsoperationstatuses" => (4, *word, "Microsoft.Network/privateDnsOperationStatuses"),
+        ] if *word == "privatednsoperationstatuses" => {
+            (4, *word, "Microsoft.Network/privateDnsOperationStatuses")
+        }
         [
             "subscriptions",
             _,
@@ -142,8 +150,14 @@ fn operation(parts: &[String]) -> Option<Target> {
             "microsoft.network",
             word,
             _,
-        ] if *word == "privatednsoperationresults" => (4, *word, "Microsoft.Network/privateDnsOperationResults"),
-        ["subscriptions", _, "operationresults", _] => (2, "operationresults", "Microsoft.Resources/operationResults"),
+        ] if *word == "privatednsoperationresults" => {
+            (4, *word, "Microsoft.Network/privateDnsOperationResults")
+        }
+        ["subscriptions", _, "operationresults", _] => (
+            2,
+            "operationresults",
+            "Microsoft.Resources/operationResults",
+        ),
         _ => return None,
     };
     let url = if word.ends_with("results") {
@@ -184,7 +198,10 @@ mod tests {
     fn of(method: &str, path: &str) -> String {
         match route(&method.parse().unwrap(), path) {
             Ok(Target::Resource { id, resource_type }) => format!("{resource_type} {id}"),
-            Ok(Target::List { scope, resource_type }) => format!("list {resource_type} {scope}"),
+            Ok(Target::List {
+                scope,
+                resource_type,
+            }) => format!("list {resource_type} {scope}"),
             Ok(Target::Action { id, action, .. }) => format!("{action} {id}"),
             Ok(Target::Operation { id, url, .. }) => format!("{url:?} {id}"),
             Err(error) => error.error.code,
@@ -228,11 +245,18 @@ mod tests {
                 "Status 1".into(),
             ),
             (
-                "/subscriptions/s/providers/Microsoft.Network/locations/w/operationResults/1".into(),
+                "/subscriptions/s/providers/Microsoft.Network/locations/w/operationResults/1"
+                    .into(),
                 "Result 1".into(),
             ),
-            (format!("{net}/privateDnsOperationStatuses/QQ=="), "Status QQ==".into()),
-            (format!("{net}/privateEndpoints/a%2fb"), "InvalidResourcePath".into()),
+            (
+                format!("{net}/privateDnsOperationStatuses/QQ=="),
+                "Status QQ==".into(),
+            ),
+            (
+                format!("{net}/privateEndpoints/a%2fb"),
+                "InvalidResourcePath".into(),
+            ),
             ("/".into(), "InvalidResourcePath".into()),
             ("/favicon.ico".into(), "InvalidResourcePath".into()),
         ] {

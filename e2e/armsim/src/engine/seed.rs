@@ -294,13 +294,14 @@ mod tests {
                 r#"{"subscriptions":[{"id":"s","tenant":"t","quotas":{"plss":1}}]}"#,
                 "`plss`",
             ),
-            (r#"{"throttle":{"reads":{"bucket":1,"per_s":1,"x":2}}}"#, "`x`"),
+            (
+                r#"{"throttle":{"reads":{"bucket":1,"per_s":1,"x":2}}}"#,
+                "`x`",
+            ),
         ] {
             let error = Seed::parse(json.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(key), "{error}");
         }
-        assert!(
-            Seed::parse(br#"{"resources":[{"id":"x","anything":{"goes":1}}],"switches":{"vnet_busy":"429"}}"#).is_ok()
-        );
+        assert!(Seed::parse(br#"{"resources":[{"id":"x","anything":{"goes":1}}],"switches":{"vnet_busy":"429"}}"#).is_ok());
     }
 }

@@ -103,14 +103,23 @@ pub(crate) struct Counting<'a> {
 
 impl Throttle {
     /// Counts one call; says what is left, or refuses.
-    pub(crate) fn count(&mut self, seed: &ThrottleSeed, call: &Counting<'_>) -> Result<Remaining, ArmError> {
+    pub(crate) fn count(
+        &mut self,
+        seed: &ThrottleSeed,
+        call: &Counting<'_>,
+    ) -> Result<Remaining, ArmError> {
         let kind = Counted::of(call.method);
         let arm = self.arm(seed, call, kind)?;
         let provider = self.provider(seed, call, kind)?;
         Ok(provider.map_or(arm, |left| vec![left]))
     }
 
-    fn arm(&mut self, seed: &ThrottleSeed, call: &Counting<'_>, kind: Counted) -> Result<Remaining, ArmError> {
+    fn arm(
+        &mut self,
+        seed: &ThrottleSeed,
+        call: &Counting<'_>,
+        kind: Counted,
+    ) -> Result<Remaining, ArmError> {
         let bucket = kind.bucket(seed);
         let actor = &call.caller.object_id;
         let word = kind.word();
@@ -150,7 +159,8 @@ impl Throttle {
         level.at = level.at.max(now);
         let blocked = level.blocked_until.is_some_and(|until| now < until);
         if enabled && (blocked || level.left < 1.0) {
-            level.blocked_until = Some(now + jiff::SignedDuration::from_secs(i64::from(wait_s(bucket))));
+            level.blocked_until =
+                Some(now + jiff::SignedDuration::from_secs(i64::from(wait_s(bucket))));
             return None;
         }
         level.blocked_until = None;
@@ -173,7 +183,12 @@ impl Throttle {
             (Stack::PrivateDns, _) => (seed.dns_writes_hour, HOUR_S),
         };
         let read = matches!(kind, Counted::Read);
-        let key = format!("{}|{:?}|{}", call.subscription.to_ascii_lowercase(), call.stack, read);
+        let key = format!(
+            "{}|{:?}|{}",
+            call.subscription.to_ascii_lowercase(),
+            call.stack,
+            read
+        );
         let window = self.windows.entry(key).or_insert(Window {
             start: call.now,
             used: 0,
@@ -194,7 +209,10 @@ impl Throttle {
         window.used = window.used.saturating_add(1);
         let left = limit.saturating_sub(window.used);
         let shown = call.stack == Stack::PrivateDns;
-        Ok(shown.then_some(("x-ms-ratelimit-remaining-subscription-resource-requests", left)))
+        Ok(shown.then_some((
+            "x-ms-ratelimit-remaining-subscription-resource-requests",
+            left,
+        )))
     }
 }
 

@@ -32,7 +32,12 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Serves connections until told to stop.
-pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -51,10 +56,18 @@ pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, shared: Arc<S
         }
     }
     drop(listener);
-    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
+    let _ = timeout(GRACE, async {
+        while connections.join_next().await.is_some() {}
+    })
+    .await;
 }
 
-async fn connection(socket: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
+async fn connection(
+    socket: TcpStream,
+    tls: TlsAcceptor,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) {
     let _ = socket.set_nodelay(true);
     let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(socket)).await else {
         return;
@@ -74,7 +87,10 @@ async fn connection(socket: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>, st
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<WireBody>, Dropped> {
     let (mut parts, body) = request.into_parts();
     let body = match Limited::new(body, MAX_BODY).collect().await {
         Ok(body) => body.to_bytes(),
@@ -109,7 +125,10 @@ fn absolute(parts: &Parts, arm: &str) -> Option<Uri> {
         .ok()
 }
 
-async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<WireBody>, Dropped> {
+async fn perform(
+    response: Response<Bytes>,
+    wire: WireFault,
+) -> Result<Response<WireBody>, Dropped> {
     if let Some(delay) = wire.delay {
         tokio::time::sleep(delay).await;
     }
@@ -120,12 +139,18 @@ async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<
     let promised = wire.content_length.unwrap_or(body.len() as u64);
     let kept = wire.cut_body_at.map_or(body.len(), |at| at.min(body.len()));
     if kept as u64 == promised {
-        return Ok(Response::from_parts(parts, WireBody::whole(body.slice(..kept))));
+        return Ok(Response::from_parts(
+            parts,
+            WireBody::whole(body.slice(..kept)),
+        ));
     }
     parts
         .headers
         .insert(header::CONTENT_LENGTH, HeaderValue::from(promised));
-    Ok(Response::from_parts(parts, WireBody::broken(body.slice(..kept))))
+    Ok(Response::from_parts(
+        parts,
+        WireBody::broken(body.slice(..kept)),
+    ))
 }
 
 fn whole(response: Response<Bytes>) -> Response<WireBody> {
@@ -147,7 +172,10 @@ fn too_large() -> Response<WireBody> {
 
 /// An error of ARM's front door.
 fn arm_error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
-    let mut response = http_json(status, &json!({"error": {"code": code, "message": message}}));
+    let mut response = http_json(
+        status,
+        &json!({"error": {"code": code, "message": message}}),
+    );
     response
         .headers_mut()
         .insert("x-ms-failure-cause", HeaderValue::from_static("gateway"));
@@ -176,14 +204,20 @@ impl Unauthorized {
             "Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\""
         );
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }
 }
 
 /// Who the bearer token says the caller is.
-pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp) -> Result<Subject, Unauthorized> {
+pub(super) fn authenticate(
+    shared: &Shared,
+    headers: &HeaderMap,
+    real: Timestamp,
+) -> Result<Subject, Unauthorized> {
     let refuse = |code, message: &str| Err(Unauthorized::new(code, message));
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return refuse(
@@ -192,7 +226,8 @@ pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp
         );
     };
     let Some(token) = value.to_str().ok().and_then(bearer) else {
-        let message = "Authentication failed. The 'Authorization' header is provided in an invalid format.";
+        let message =
+            "Authentication failed. The 'Authorization' header is provided in an invalid format.";
         return refuse("AuthenticationFailedInvalidHeader", message);
     };
     shared.issuer.judge(token, &shared.audiences, real).map_err(|refusal| match refusal {

@@ -70,16 +70,22 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/", get(index))
         .route("/seed", put(seed))
         .route("/resources", get(list_resources))
-        .route("/resources/{*id}", put(put_resource).delete(delete_resource))
+        .route(
+            "/resources/{*id}",
+            put(put_resource).delete(delete_resource),
+        )
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
         .route("/msi/token", get(identity_token))
-        .fallback(
-            |uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) },
-        )
+        .fallback(|uri: Uri| async move {
+            Refused(
+                StatusCode::NOT_FOUND,
+                format!("no such control call: {}", uri.path()),
+            )
+        })
         .method_not_allowed_fallback(|uri: Uri| async move {
             Refused(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -123,14 +129,17 @@ async fn list_resources(State(shared): Face, uri: Uri) -> Answered<impl IntoResp
     let asked: ResourcesQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
-    Ok(axum::Json(
-        simulation
-            .world
-            .resources(now, asked.prefix.as_deref().unwrap_or_default()),
-    ))
+    Ok(axum::Json(simulation.world.resources(
+        now,
+        asked.prefix.as_deref().unwrap_or_default(),
+    )))
 }
 
-async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
+async fn put_resource(
+    State(shared): Face,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Answered<impl IntoResponse> {
     let resource: Value = parse(&body)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -141,7 +150,10 @@ async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) 
     Ok(axum::Json(stored))
 }
 
-async fn delete_resource(State(shared): Face, Path(id): Path<String>) -> Answered<impl IntoResponse> {
+async fn delete_resource(
+    State(shared): Face,
+    Path(id): Path<String>,
+) -> Answered<impl IntoResponse> {
     let id = format!("/{id}");
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -169,7 +181,10 @@ async fn delete_service(State(shared): Face, uri: Uri) -> Answered<impl IntoResp
         load_balancer,
         frontend,
     } = query(&uri)?;
-    shared.lock().world.delete_service(&load_balancer, &frontend);
+    shared
+        .lock()
+        .world
+        .delete_service(&load_balancer, &frontend);
     Ok(done())
 }
 
@@ -182,7 +197,9 @@ struct JournalQuery {
 async fn read_journal(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: JournalQuery = query(&uri)?;
     let simulation = shared.lock();
-    Ok(axum::Json(json!(simulation.world.journal(asked.since.unwrap_or(0)))))
+    Ok(axum::Json(json!(
+        simulation.world.journal(asked.since.unwrap_or(0))
+    )))
 }
 
 async fn clear_journal(State(shared): Face) -> impl IntoResponse {
@@ -212,7 +229,11 @@ async fn reachable(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse>
     let asked: ReachableQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
-    Ok(axum::Json(simulation.world.reachable(now, &asked.vnet, &asked.name)))
+    Ok(axum::Json(simulation.world.reachable(
+        now,
+        &asked.vnet,
+        &asked.name,
+    )))
 }
 
 async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
@@ -226,7 +247,9 @@ async fn identity_token(State(shared): Face, uri: Uri, headers: HeaderMap) -> Re
     let query = axum::extract::Query::<IdentityQuery>::try_from_uri(&uri)
         .map(|query| query.0)
         .unwrap_or_default();
-    let secret = headers.get("x-identity-header").and_then(|value| value.to_str().ok());
+    let secret = headers
+        .get("x-identity-header")
+        .and_then(|value| value.to_str().ok());
     let simulation = shared.lock();
     let world = &simulation.world;
     let refuse = |status: u16, message: &str| {
@@ -237,13 +260,15 @@ async fn identity_token(State(shared): Face, uri: Uri, headers: HeaderMap) -> Re
         )
             .into_response()
     };
-    let (subject, resource) = match identity::decide(&query, secret, world.tenants(), &shared.audiences) {
-        Ok(decided) => decided,
-        Err(error) => return refuse(error.status, &error.message),
-    };
-    let Some(token) = shared
-        .issuer
-        .issue(&subject, &resource, token_times(world), Timestamp::now())
+    let (subject, resource) =
+        match identity::decide(&query, secret, world.tenants(), &shared.audiences) {
+            Ok(decided) => decided,
+            Err(error) => return refuse(error.status, &error.message),
+        };
+    let Some(token) =
+        shared
+            .issuer
+            .issue(&subject, &resource, token_times(world), Timestamp::now())
     else {
         return refuse(500, "The service could not sign a token.");
     };
@@ -272,7 +297,15 @@ async fn index(State(shared): Face) -> impl IntoResponse {
         ),
         table(
             "Last calls",
-            &["seq", "time", "method", "path", "principal", "status", "code"],
+            &[
+                "seq",
+                "time",
+                "method",
+                "path",
+                "principal",
+                "status",
+                "code",
+            ],
             journal.iter().rev(),
             journal.len(),
         ),

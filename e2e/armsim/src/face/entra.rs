@@ -80,7 +80,12 @@ impl EntraError {
 
 /// The credentials of an `Authorization: Basic` header, which Entra takes in place of the form's.
 pub(crate) fn basic(header: &str) -> Option<(String, String)> {
-    let text = String::from_utf8(BASE64_STANDARD.decode(header.strip_prefix("Basic ")?).ok()?).ok()?;
+    let text = String::from_utf8(
+        BASE64_STANDARD
+            .decode(header.strip_prefix("Basic ")?)
+            .ok()?,
+    )
+    .ok()?;
     let (id, secret) = text.split_once(':')?;
     Some((id.to_owned(), secret.to_owned()))
 }
@@ -167,13 +172,15 @@ fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Resu
     }
     match (&request.client_secret, &principal.secret) {
         (None, _) => {
-            let message =
-                "'client_assertion', 'client_secret' or 'request' is required for the 'client_credentials' grant type.";
+            let message = "'client_assertion', 'client_secret' or 'request' is required for the 'client_credentials' grant type.";
             Err(EntraError::client(7_000_216, message))
         }
         (Some(given), Some(secret)) if given == secret => Ok(()),
         _ => {
-            let message = format!("Invalid client secret provided for app '{}'.", principal.client_id);
+            let message = format!(
+                "Invalid client secret provided for app '{}'.",
+                principal.client_id
+            );
             Err(EntraError::client(7_000_215, message))
         }
     }
@@ -206,13 +213,16 @@ impl OneOrMany {
 
 /// Issuer, subject and audience compare case-sensitively, in this order; then the times, then the signature.
 fn federated(assertion: &str, identities: &[Federated], real: Timestamp) -> Result<(), EntraError> {
-    let malformed = |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
+    let malformed =
+        |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
     let jwt = Jwt::parse(assertion).map_err(malformed)?;
     let claims: AssertionClaims = jwt.claims().map_err(malformed)?;
     let no_match = |code, what: &str, value: &str| {
         Err(EntraError::client(
             code,
-            format!("No matching federated identity record found for presented assertion {what} '{value}'."),
+            format!(
+                "No matching federated identity record found for presented assertion {what} '{value}'."
+            ),
         ))
     };
     let by_issuer: Vec<_> = identities
@@ -245,7 +255,8 @@ fn federated(assertion: &str, identities: &[Federated], real: Timestamp) -> Resu
     )]
     let now = real.as_second() as f64;
     if claims.exp <= now || claims.nbf.is_some_and(|nbf| nbf > now + 300.0) {
-        let message = format!("Client assertion is not within its valid time range. Current time: {real}.");
+        let message =
+            format!("Client assertion is not within its valid time range. Current time: {real}.");
         return Err(EntraError::client(700_024, message));
     }
     jwt.verify(&identity.jwks).map_err(|error| {
@@ -270,7 +281,9 @@ fn audience(scope: &str, arm_audiences: &[String], tenant: &str) -> Result<Strin
         });
     };
     known_resource(resource, arm_audiences).ok_or_else(|| {
-        let message = format!("The resource principal named {resource} was not found in the tenant named {tenant}.");
+        let message = format!(
+            "The resource principal named {resource} was not found in the tenant named {tenant}."
+        );
         EntraError {
             status: 400,
             error: "invalid_resource",

@@ -9,7 +9,10 @@ use super::http_json;
 use crate::{Answer, FaultAction, WireFault};
 
 /// Lets a rule have its way with an answer. `answer` is not even made where the rule says that nothing is applied.
-pub(super) fn disturb(fault: Option<FaultAction>, answer: impl FnOnce() -> Response<Bytes>) -> Answer {
+pub(super) fn disturb(
+    fault: Option<FaultAction>,
+    answer: impl FnOnce() -> Response<Bytes>,
+) -> Answer {
     let Some(fault) = fault else {
         return Answer {
             response: answer(),
@@ -32,7 +35,9 @@ pub(super) fn disturb(fault: Option<FaultAction>, answer: impl FnOnce() -> Respo
         None => {}
     }
     for (name, value) in &fault.headers {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(text)) {
             response.headers_mut().insert(name, value);
         }

@@ -53,7 +53,9 @@ pub(crate) fn decide(
     let Some(audience) = known_resource(resource, arm_audiences) else {
         return refuse(
             400,
-            format!("AADSTS500011: The resource principal named {resource} was not found in the tenant."),
+            format!(
+                "AADSTS500011: The resource principal named {resource} was not found in the tenant."
+            ),
         );
     };
     let wanted = |principal: &Principal| match &query.client_id {
@@ -100,7 +102,10 @@ mod tests {
     #[test]
     fn system_assigned_identity_is_the_principal_without_credentials() {
         assert_eq!(
-            ask(json!({"resource": ARM, "api-version": "2019-08-01"}), Some("x")),
+            ask(
+                json!({"resource": ARM, "api-version": "2019-08-01"}),
+                Some("x")
+            ),
             Ok("system".into())
         );
     }
@@ -130,10 +135,16 @@ mod tests {
             Err(403)
         );
         assert_eq!(
-            ask(json!({"resource": ARM, "api-version": "2017-09-01"}), Some("x")),
+            ask(
+                json!({"resource": ARM, "api-version": "2017-09-01"}),
+                Some("x")
+            ),
             Err(400)
         );
-        assert_eq!(ask(json!({"api-version": "2019-08-01"}), Some("x")), Err(400));
+        assert_eq!(
+            ask(json!({"api-version": "2019-08-01"}), Some("x")),
+            Err(400)
+        );
         assert_eq!(
             ask(
                 json!({"resource": "https://unknown.example", "api-version": "2019-08-01"}),

@@ -75,7 +75,11 @@ impl<'a> Jwt<'a> {
             },
             _ => false,
         };
-        if verified { Ok(()) } else { Err(JwtError::Signature) }
+        if verified {
+            Ok(())
+        } else {
+            Err(JwtError::Signature)
+        }
     }
 
     fn verify_jwk(&self, key: &Value) -> bool {
@@ -84,7 +88,8 @@ impl<'a> Jwt<'a> {
         {
             return false;
         }
-        let part = |name| text(key, name).and_then(|value| decode(value.trim_end_matches('=')).ok());
+        let part =
+            |name| text(key, name).and_then(|value| decode(value.trim_end_matches('=')).ok());
         match (self.header.alg.as_str(), text(key, "kty")) {
             ("RS256", Some("RSA")) => {
                 let (Some(n), Some(e)) = (part("n"), part("e")) else {
@@ -154,7 +159,8 @@ impl SigningKey {
     }
 
     fn kid(&self) -> String {
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
+        let digest =
+            aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
         BASE64_URL_SAFE_NO_PAD.encode(&digest.as_ref()[..12])
     }
 
@@ -166,13 +172,21 @@ impl SigningKey {
             BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
             BASE64_URL_SAFE_NO_PAD.encode(claims.to_string())
         );
-        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).ok()?;
-        Some(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .ok()?;
+        Some(format!(
+            "{signed}.{}",
+            BASE64_URL_SAFE_NO_PAD.encode(signature)
+        ))
     }
 }
 
 fn decode(part: &str) -> Result<Vec<u8>, JwtError> {
-    BASE64_URL_SAFE_NO_PAD.decode(part).map_err(|_| JwtError::Malformed)
+    BASE64_URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| JwtError::Malformed)
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
@@ -261,7 +275,12 @@ mod tests {
         let kept = SigningKey::from_pkcs8(&key.to_pkcs8().unwrap()).unwrap();
         assert_eq!(Jwt::parse(&token).unwrap().verify(&kept.jwks()), Ok(()));
         let parts: Vec<&str> = token.split('.').collect();
-        let forged = [parts[0], &BASE64_URL_SAFE_NO_PAD.encode(r#"{"sub":"two"}"#), parts[2]].join(".");
+        let forged = [
+            parts[0],
+            &BASE64_URL_SAFE_NO_PAD.encode(r#"{"sub":"two"}"#),
+            parts[2],
+        ]
+        .join(".");
         assert_eq!(
             Jwt::parse(&forged).unwrap().verify(&key.jwks()),
             Err(JwtError::Signature)

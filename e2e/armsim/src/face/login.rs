@@ -35,12 +35,17 @@ pub(super) struct Login<'s> {
 impl<'p> Route<'p> {
     /// `None`: the path is ARM's.
     pub(super) fn of(path: &'p str) -> Option<Self> {
-        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        let segments: Vec<&str> = path
+            .split('/')
+            .filter(|segment| !segment.is_empty())
+            .collect();
         match segments.as_slice() {
             ["metadata", "endpoints"] => Some(Self::Metadata),
             [_, "discovery", "instance"] => Some(Self::InstanceDiscovery),
             [tenant, "oauth2", "v2.0", "token"] => Some(Self::Token { tenant }),
-            [tenant, "v2.0", ".well-known", "openid-configuration"] => Some(Self::OpenIdConfiguration { tenant }),
+            [tenant, "v2.0", ".well-known", "openid-configuration"] => {
+                Some(Self::OpenIdConfiguration { tenant })
+            }
             [tenant, "discovery", "v2.0", "keys"] => Some(Self::Keys { tenant }),
             _ => None,
         }
@@ -50,10 +55,15 @@ impl<'p> Route<'p> {
 impl Login<'_> {
     /// The answer; `request` carries the absolute URI that the client used.
     pub(super) fn answer(&self, route: &Route<'_>, request: &Request<Bytes>) -> Response<Bytes> {
-        let host = request.uri().authority().map_or("", |authority| authority.as_str());
+        let host = request
+            .uri()
+            .authority()
+            .map_or("", |authority| authority.as_str());
         let authority = format!("https://{host}");
         let answered = match route {
-            Route::Token { tenant } if request.method() == Method::POST => self.token(tenant, request),
+            Route::Token { tenant } if request.method() == Method::POST => {
+                self.token(tenant, request)
+            }
             Route::Token { .. } => {
                 let message = format!(
                     "The endpoint only accepts POST requests. Received a {} request.",
@@ -81,7 +91,10 @@ impl Login<'_> {
             }
         };
         let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-cache"));
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-store, no-cache"),
+        );
         if let Ok(id) = HeaderValue::from_str(&Uuid::new_v4().to_string()) {
             headers.insert("x-ms-request-id", id);
         }
@@ -101,8 +114,12 @@ impl Login<'_> {
 
     fn token(&self, tenant: &str, request: &Request<Bytes>) -> Result<Value, EntraError> {
         let form = token_request(request.headers(), request.body());
-        let (subject, audience) = entra::decide(&form, self.tenants, tenant, self.audiences, self.real)?;
-        let Some(token) = self.issuer.issue(&subject, &audience, self.times, self.real) else {
+        let (subject, audience) =
+            entra::decide(&form, self.tenants, tenant, self.audiences, self.real)?;
+        let Some(token) = self
+            .issuer
+            .issue(&subject, &audience, self.times, self.real)
+        else {
             let message = "The service could not sign a token.".to_owned();
             return Err(EntraError {
                 status: 503,
@@ -136,7 +153,9 @@ fn token_request(headers: &HeaderMap, body: &[u8]) -> TokenRequest {
         };
         *field = Some(value.into_owned());
     }
-    let header = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let header = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
     if let Some((id, secret)) = header.and_then(entra::basic) {
         form.client_id.get_or_insert(id);
         form.client_secret.get_or_insert(secret);
@@ -150,12 +169,18 @@ mod tests {
 
     #[test]
     fn paths_of_entra_and_of_arm_are_told_apart() {
-        assert_eq!(Route::of("//t/oauth2/v2.0/token"), Some(Route::Token { tenant: "t" }));
+        assert_eq!(
+            Route::of("//t/oauth2/v2.0/token"),
+            Some(Route::Token { tenant: "t" })
+        );
         assert_eq!(
             Route::of("/t/v2.0/.well-known/openid-configuration"),
             Some(Route::OpenIdConfiguration { tenant: "t" })
         );
-        assert_eq!(Route::of("/common/discovery/instance"), Some(Route::InstanceDiscovery));
+        assert_eq!(
+            Route::of("/common/discovery/instance"),
+            Some(Route::InstanceDiscovery)
+        );
         assert_eq!(Route::of("/metadata/endpoints"), Some(Route::Metadata));
         assert_eq!(Route::of("/subscriptions"), None);
         assert_eq!(Route::of("/subscriptions/s/resourceGroups/token"), None);
@@ -164,8 +189,14 @@ mod tests {
     #[test]
     fn credentials_may_come_in_a_basic_header() {
         let mut headers = HeaderMap::new();
-        headers.insert(header::AUTHORIZATION, HeaderValue::from_static("Basic YzpzOnM="));
-        let form = token_request(&headers, b"grant_type=client_credentials&scope=a%2F.default");
+        headers.insert(
+            header::AUTHORIZATION,
+            HeaderValue::from_static("Basic YzpzOnM="),
+        );
+        let form = token_request(
+            &headers,
+            b"grant_type=client_credentials&scope=a%2F.default",
+        );
         assert_eq!(
             (form.client_id.as_deref(), form.client_secret.as_deref()),
             (Some("c"), Some("s:s"))

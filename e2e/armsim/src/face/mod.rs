@@ -44,7 +44,9 @@ struct Simulation {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Simulation> {
-        self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
+        self.simulation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Answers one request on the HTTPS address.
@@ -54,9 +56,11 @@ impl Shared {
         let now = simulation.clock.now();
         if let Some(route) = Route::of(request.uri().path()) {
             let client_id = login::client_id(request);
-            let fault = simulation
-                .world
-                .fault(request.method().as_str(), request.uri().path(), client_id.as_deref());
+            let fault = simulation.world.fault(
+                request.method().as_str(),
+                request.uri().path(),
+                client_id.as_deref(),
+            );
             let world = &simulation.world;
             let login = Login {
                 tenants: world.tenants(),

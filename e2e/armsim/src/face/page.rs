@@ -24,7 +24,11 @@ pub(crate) fn render(subtitle: &str, tables: &[Table]) -> String {
     );
     let _ = write!(html, "<p>{}</p>", escape(subtitle));
     for table in tables {
-        let _ = write!(html, "<h2>{} ({})</h2><table><tr>", table.title, table.total);
+        let _ = write!(
+            html,
+            "<h2>{} ({})</h2><table><tr>",
+            table.title, table.total
+        );
         for column in table.columns {
             let _ = write!(html, "<th>{column}</th>");
         }
@@ -71,6 +75,9 @@ mod tests {
             rows: vec![vec!["/<script>\"&".into()]],
         };
         let html = render("now", &[table]);
-        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"), "{html}");
+        assert!(
+            html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"),
+            "{html}"
+        );
     }
 }

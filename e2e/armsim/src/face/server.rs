@@ -72,7 +72,9 @@ pub enum StartError {
     #[error("cannot make a key to sign tokens with")]
     TokenKey,
     /// The control face is for tests on this machine only.
-    #[error("--control {0}: must be a loopback address, because whoever reaches it may do anything")]
+    #[error(
+        "--control {0}: must be a loopback address, because whoever reaches it may do anything"
+    )]
     NotLoopback(SocketAddr),
     /// The state file cannot be used; remove it to start with an empty world.
     #[error("state file {path}: {reason}")]
@@ -140,8 +142,17 @@ impl Server {
         let stop = CancellationToken::new();
         let acceptor = TlsAcceptor::from(tls.server);
         let tasks = vec![
-            tokio::spawn(arm::serve(listener, acceptor, Arc::clone(&shared), stop.clone())),
-            tokio::spawn(control::serve(control_listener, Arc::clone(&shared), stop.clone())),
+            tokio::spawn(arm::serve(
+                listener,
+                acceptor,
+                Arc::clone(&shared),
+                stop.clone(),
+            )),
+            tokio::spawn(control::serve(
+                control_listener,
+                Arc::clone(&shared),
+                stop.clone(),
+            )),
         ];
         let server = Self {
             authority: arm.clone(),
@@ -168,7 +179,11 @@ impl Server {
     }
 
     fn exports(&self, dir: &Path) -> String {
-        let ca = dir.join("ca.pem").display().to_string().replace('\'', r"'\''");
+        let ca = dir
+            .join("ca.pem")
+            .display()
+            .to_string()
+            .replace('\'', r"'\''");
         format!(
             "export ARMSIM_ARM='{}'\nexport ARMSIM_AUTHORITY='{}'\nexport ARMSIM_CONTROL='{}'\nexport ARMSIM_IDENTITY='{}'\nexport ARMSIM_CA='{ca}'\n",
             self.arm, self.authority, self.control, self.identity
@@ -199,7 +214,12 @@ impl Server {
 
     fn save(&self, path: &Path) -> Result<(), StartError> {
         let simulation = self.shared.lock();
-        let key = self.shared.issuer.key().to_pkcs8().ok_or(StartError::TokenKey)?;
+        let key = self
+            .shared
+            .issuer
+            .key()
+            .to_pkcs8()
+            .ok_or(StartError::TokenKey)?;
         let saved = Saved {
             clock: simulation.clock.read(),
             token_key: BASE64_STANDARD.encode(key),
@@ -235,7 +255,8 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
             SigningKey::generate().ok_or(StartError::TokenKey)?,
         ));
     };
-    let saved: Saved = serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
+    let saved: Saved =
+        serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
     let key = BASE64_STANDARD
         .decode(&saved.token_key)
         .ok()
@@ -249,7 +270,11 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
 /// The public cloud's audiences for ARM, and this server's own addresses as one; each with and without a slash at the end.
 fn audiences(arm: &str, port: u16) -> Vec<String> {
     let own = [arm.to_owned(), format!("https://localhost:{port}")];
-    let public = ["https://management.core.windows.net", "https://management.azure.com"].map(str::to_owned);
+    let public = [
+        "https://management.core.windows.net",
+        "https://management.azure.com",
+    ]
+    .map(str::to_owned);
     public
         .into_iter()
         .chain(own)

@@ -106,7 +106,12 @@ impl TokenIssuer {
 
     /// Accepts a token that this key signed, that is valid now (five minutes of clock skew towards the future are forgiven) and
     /// that is for one of the audiences.
-    pub(crate) fn judge(&self, token: &str, audiences: &[String], real: Timestamp) -> Result<Subject, Refusal> {
+    pub(crate) fn judge(
+        &self,
+        token: &str,
+        audiences: &[String],
+        real: Timestamp,
+    ) -> Result<Subject, Refusal> {
         let claims = self.verified_claims(token)?;
         let now = real.as_second();
         if claims.nbf > now + 300 {
@@ -126,7 +131,12 @@ impl TokenIssuer {
     }
 
     fn verified_claims(&self, token: &str) -> Result<Claims, Refusal> {
-        if let Some(claims) = self.verified.lock().unwrap_or_else(PoisonError::into_inner).get(token) {
+        if let Some(claims) = self
+            .verified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(token)
+        {
             return Ok(claims.clone());
         }
         let jwt = Jwt::parse(token).map_err(|_| Refusal::Invalid)?;
@@ -158,7 +168,10 @@ mod tests {
     fn judged(audience: &str, times: TokenTimes, later_s: i64) -> Result<Subject, Refusal> {
         let issuer = TokenIssuer::new(SigningKey::generate().unwrap());
         let real = Timestamp::from_second(1_800_000_000).unwrap();
-        let token = issuer.issue(&subject(), audience, times, real).unwrap().token;
+        let token = issuer
+            .issue(&subject(), audience, times, real)
+            .unwrap()
+            .token;
         issuer.judge(
             &token,
             &[ARM.to_owned()],
@@ -168,9 +181,15 @@ mod tests {
 
     #[test]
     fn token_is_good_until_its_last_second() {
-        let times = TokenTimes { life_s: 60, skew_s: 0 };
+        let times = TokenTimes {
+            life_s: 60,
+            skew_s: 0,
+        };
         assert_eq!(judged(ARM, times, 59), Ok(subject()));
-        assert_eq!(judged(ARM, times, 60), Err(Refusal::Expired { at: 1_800_000_060 }));
+        assert_eq!(
+            judged(ARM, times, 60),
+            Err(Refusal::Expired { at: 1_800_000_060 })
+        );
     }
 
     #[test]
@@ -201,7 +220,10 @@ mod tests {
 
     #[test]
     fn token_for_another_audience_or_of_another_key_is_refused() {
-        let times = TokenTimes { life_s: 60, skew_s: 0 };
+        let times = TokenTimes {
+            life_s: 60,
+            skew_s: 0,
+        };
         assert_eq!(
             judged("https://vault.azure.net", times, 0),
             Err(Refusal::Audience {

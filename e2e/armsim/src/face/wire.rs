@@ -49,7 +49,10 @@ impl Body for WireBody {
     type Data = Bytes;
     type Error = Dropped;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Dropped>>> {
         if !self.bytes.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.bytes)))));
         }

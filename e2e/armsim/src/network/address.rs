@@ -15,7 +15,9 @@ use super::write::items;
 /// The prefixes of a subnet's or VNet's properties, whichever of the two fields holds them.
 pub(crate) fn prefixes(properties: &Value) -> Vec<&str> {
     let one = properties["addressPrefix"].as_str();
-    let many = items(&properties["addressPrefixes"]).iter().filter_map(Value::as_str);
+    let many = items(&properties["addressPrefixes"])
+        .iter()
+        .filter_map(Value::as_str);
     one.into_iter().chain(many).collect()
 }
 
@@ -25,7 +27,13 @@ fn nets(subnet: &Resource) -> Vec<Ipv4Net> {
         .into_iter()
         .filter_map(|prefix| prefix.parse().ok());
     parsed
-        .filter_map(|net| if let IpNet::V4(net) = net { Some(net) } else { None })
+        .filter_map(|net| {
+            if let IpNet::V4(net) = net {
+                Some(net)
+            } else {
+                None
+            }
+        })
         .collect()
 }
 
@@ -36,7 +44,10 @@ fn usable(net: &Ipv4Net) -> impl Iterator<Item = Ipv4Addr> + use<> {
 }
 
 /// Who has an address of a subnet.
-pub(crate) fn users<'a>(cx: &'a Context<'_>, subnet: &ResourceId) -> impl Iterator<Item = (&'a Ipv4Addr, &'a String)> {
+pub(crate) fn users<'a>(
+    cx: &'a Context<'_>,
+    subnet: &ResourceId,
+) -> impl Iterator<Item = (&'a Ipv4Addr, &'a String)> {
     cx.state.addresses.get(&subnet.key()).into_iter().flatten()
 }
 
@@ -75,11 +86,19 @@ pub(crate) fn choose(
         ArmError::service(400, "PrivateIPAddressNotInSubnet", message)
     };
     let address: Ipv4Addr = wanted.parse().map_err(|_| outside())?;
-    let net = nets.iter().find(|net| net.contains(&address)).ok_or_else(outside)?;
+    let net = nets
+        .iter()
+        .find(|net| net.contains(&address))
+        .ok_or_else(outside)?;
     if !usable(net).any(|usable| usable == address) {
-        let message =
-            format!("Private static IP address {wanted} falls within reserved IP range of subnet prefix {net}.");
-        return Err(ArmError::service(400, "PrivateIPAddressInReservedRange", message));
+        let message = format!(
+            "Private static IP address {wanted} falls within reserved IP range of subnet prefix {net}."
+        );
+        return Err(ArmError::service(
+            400,
+            "PrivateIPAddressInReservedRange",
+            message,
+        ));
     }
     if taken(&address) {
         return Err(ArmError::service(

@@ -31,7 +31,9 @@ impl Kind for Connections {
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = write::find_nested(cx, &call.id)?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
+        Ok(Reply::new(200)
+            .body(self.render(cx, found))
+            .etag(&self.etag(cx, found)))
     }
 
     /// Approves or rejects. Asynchronous, though its spec says otherwise.
@@ -90,8 +92,13 @@ impl Kind for Connections {
 
     /// A connection carries its service's etag.
     fn etag(&self, cx: &Context<'_>, resource: &Resource) -> String {
-        let service = resource.id.parent().and_then(|service| cx.state.store.get(&service));
-        service.map(|service| service.etag.clone()).unwrap_or_default()
+        let service = resource
+            .id
+            .parent()
+            .and_then(|service| cx.state.store.get(&service));
+        service
+            .map(|service| service.etag.clone())
+            .unwrap_or_default()
     }
 
     fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
@@ -112,14 +119,20 @@ impl Kind for Connections {
     fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
         touch(cx, &gone.id);
         if let Some(endpoint) = endpoint_id(gone) {
-            let state = state("Disconnected", "The connection was removed by the service provider.");
+            let state = state(
+                "Disconnected",
+                "The connection was removed by the service provider.",
+            );
             endpoint::see(cx, &endpoint, state);
         }
     }
 }
 
 /// The connections of a service.
-pub(crate) fn of<'a>(cx: &'a Context<'_>, service: &ResourceId) -> impl Iterator<Item = &'a Resource> {
+pub(crate) fn of<'a>(
+    cx: &'a Context<'_>,
+    service: &ResourceId,
+) -> impl Iterator<Item = &'a Resource> {
     cx.state.store.of_type(service, TYPE)
 }
 
@@ -136,7 +149,11 @@ pub(crate) fn state(status: &str, description: &str) -> Value {
 }
 
 /// The connection that an endpoint has made, if the provider has not removed it.
-pub(crate) fn made_by<'a>(cx: &'a Context<'_>, service: &ResourceId, endpoint: &ResourceId) -> Option<&'a Resource> {
+pub(crate) fn made_by<'a>(
+    cx: &'a Context<'_>,
+    service: &ResourceId,
+    endpoint: &ResourceId,
+) -> Option<&'a Resource> {
     of(cx, service).find(|found| endpoint_id(found).is_some_and(|made| made.is(endpoint.as_str())))
 }
 
@@ -145,7 +162,13 @@ fn endpoint_id(connection: &Resource) -> Option<ResourceId> {
 }
 
 /// Adds an endpoint's connection to the service's list.
-pub(crate) fn make(cx: &mut Context<'_>, id: &ResourceId, endpoint: &ResourceId, location: &str, state: &Value) {
+pub(crate) fn make(
+    cx: &mut Context<'_>,
+    id: &ResourceId,
+    endpoint: &ResourceId,
+    location: &str,
+    state: &Value,
+) {
     let link = u32::try_from(cx.state.random.bits() >> 34).unwrap_or_default();
     let body = json!({
         "properties": {
@@ -182,7 +205,10 @@ fn reflect(cx: &mut Context<'_>, id: &ResourceId) {
 /// A change of a connection changes the service's etag.
 fn touch(cx: &mut Context<'_>, id: &ResourceId) {
     let etag = cx.weak_etag();
-    if let Some(service) = id.parent().and_then(|service| cx.state.store.get_mut(&service)) {
+    if let Some(service) = id
+        .parent()
+        .and_then(|service| cx.state.store.get_mut(&service))
+    {
         service.etag = etag;
     }
 }
@@ -196,7 +222,12 @@ fn region(cx: &Context<'_>, id: &ResourceId) -> String {
 }
 
 /// The state that a decision leads to, if it may be made.
-fn decide(cx: &Context<'_>, id: &ResourceId, old: &Value, given: &Value) -> Result<Value, ArmError> {
+fn decide(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    old: &Value,
+    given: &Value,
+) -> Result<Value, ArmError> {
     let before = old["status"].as_str().unwrap_or_default();
     let status = given["status"].as_str().unwrap_or_default();
     let status = ["Approved", "Rejected"]
@@ -204,10 +235,16 @@ fn decide(cx: &Context<'_>, id: &ResourceId, old: &Value, given: &Value) -> Resu
         .find(|known| known.eq_ignore_ascii_case(status));
     let Some(status) = status else {
         let message = format!("The connection state of {id} can be set to Approved or Rejected.");
-        return Err(ArmError::service(400, "InvalidPrivateEndpointConnectionState", message));
+        return Err(ArmError::service(
+            400,
+            "InvalidPrivateEndpointConnectionState",
+            message,
+        ));
     };
     if before == "Rejected" && status == "Approved" && !cx.state.switches.rejected_can_be_approved {
-        let message = format!("Could not update private endpoint connection {id} from 'Rejected' to 'Approved'.");
+        let message = format!(
+            "Could not update private endpoint connection {id} from 'Rejected' to 'Approved'."
+        );
         return Err(ArmError::service(400, "OperationNotAllowed", message));
     }
     let description = given["description"]
@@ -222,5 +259,8 @@ fn decide(cx: &Context<'_>, id: &ResourceId, old: &Value, given: &Value) -> Resu
 
 /// The service and name of an endpoint's connection.
 pub(crate) fn id_of(service: &ResourceId, endpoint: &ResourceId, guid: &str) -> ResourceId {
-    service.child("privateEndpointConnections", &format!("{}.{guid}", endpoint.name()))
+    service.child(
+        "privateEndpointConnections",
+        &format!("{}.{guid}", endpoint.name()),
+    )
 }

@@ -40,13 +40,22 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
 }
 
 /// Every rule for a PUT, in the order in which they are looked at.
-pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Value) -> Result<Target, ArmError> {
+pub(crate) fn check(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    body: &Value,
+) -> Result<Target, ArmError> {
     let properties = &body["properties"];
     if items(&properties[AUTOMATIC]).len() + items(&properties[MANUAL]).len() != 1 {
-        let message = format!("Private endpoint {id} needs exactly one private link service connection.");
+        let message =
+            format!("Private endpoint {id} needs exactly one private link service connection.");
         return refuse("PrivateEndpointConnectionRequired", message);
     }
-    if first_connection(body)["name"].as_str().is_none_or(str::is_empty) {
+    if first_connection(body)["name"]
+        .as_str()
+        .is_none_or(str::is_empty)
+    {
         return Err(ArmError::invalid_content(
             "A private link service connection needs a name.",
         ));
@@ -80,11 +89,15 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
     let text = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
     let connection = |properties: &Value, list: &str| {
         let first = &properties[list][0];
-        (text(&first["name"]), text(&first["properties"]["privateLinkServiceId"]))
+        (
+            text(&first["name"]),
+            text(&first["properties"]["privateLinkServiceId"]),
+        )
     };
     let changed = if text(&old["subnet"]["id"]) != text(&given["subnet"]["id"]) {
         "Subnet"
-    } else if text(&old["customNetworkInterfaceName"]) != text(&given["customNetworkInterfaceName"]) {
+    } else if text(&old["customNetworkInterfaceName"]) != text(&given["customNetworkInterfaceName"])
+    {
         "CustomNetworkInterfaceName"
     } else if [AUTOMATIC, MANUAL]
         .into_iter()
@@ -92,7 +105,8 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
     {
         "PrivateLinkServiceConnection"
     } else {
-        let state = &first_connection(&known.body)["properties"]["privateLinkServiceConnectionState"]["status"];
+        let state = &first_connection(&known.body)["properties"]["privateLinkServiceConnectionState"]
+            ["status"];
         if *state == json!("Disconnected") {
             let message = format!("Private endpoint {id} is disconnected; it can only be deleted.");
             return refuse("PrivateEndpointDisconnectedUpdateNotSupported", message);
@@ -105,7 +119,12 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
     refuse(&format!("PrivateEndpoint{changed}CannotBeChanged"), message)
 }
 
-fn in_subnet(cx: &Context<'_>, id: &ResourceId, location: &str, found: &Resource) -> Result<(), ArmError> {
+fn in_subnet(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    found: &Resource,
+) -> Result<(), ArmError> {
     write::must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
     let vnet = cx.find(&subnet::vnet_id(&found.id))?;
     if write::region(vnet.body["location"].as_str().unwrap_or_default()) != location {
@@ -116,7 +135,10 @@ fn in_subnet(cx: &Context<'_>, id: &ResourceId, location: &str, found: &Resource
             "Private endpoint {id} cannot be created in subnet {} since it is delegated.",
             found.id
         );
-        return refuse("PrivateEndpointCreationNotAllowedAsSubnetIsDelegated", message);
+        return refuse(
+            "PrivateEndpointCreationNotAllowedAsSubnetIsDelegated",
+            message,
+        );
     }
     let enabled = found.property("privateEndpointNetworkPolicies").as_str() == Some("Enabled");
     if enabled && cx.state.switches.endpoint_needs_policies_disabled {
@@ -153,7 +175,11 @@ pub(crate) fn target(cx: &Context<'_>, body: &Value) -> Result<Target, ArmError>
 }
 
 fn invalid() -> ArmError {
-    ArmError::service(400, "InvalidPrivateLinkServiceId", "Invalid private link service id.")
+    ArmError::service(
+        400,
+        "InvalidPrivateLinkServiceId",
+        "Invalid private link service id.",
+    )
 }
 
 /// The same, and it can be connected to by this endpoint now.
@@ -164,18 +190,29 @@ fn usable(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<Target, Arm
         .unwrap_or_default();
     let by_alias = !reference.starts_with('/');
     if by_alias && automatic {
-        let message =
-            format!("Private endpoint {id} can use an alias only in manual private link service connections.");
-        return refuse("PrivateEndpointAliasWithoutManualConnectionNotSupported", message);
+        let message = format!(
+            "Private endpoint {id} can use an alias only in manual private link service connections."
+        );
+        return refuse(
+            "PrivateEndpointAliasWithoutManualConnectionNotSupported",
+            message,
+        );
     }
     if !by_alias {
         write::referenced(cx, id, reference)?;
     }
     let target = target(cx, body)?;
-    let Some(service) = target.service.as_ref().and_then(|service| cx.state.store.get(service)) else {
+    let Some(service) = target
+        .service
+        .as_ref()
+        .and_then(|service| cx.state.store.get(service))
+    else {
         return Ok(target);
     };
-    let same_subscription = service.id.subscription().eq_ignore_ascii_case(id.subscription());
+    let same_subscription = service
+        .id
+        .subscription()
+        .eq_ignore_ascii_case(id.subscription());
     let visible = link_service::lists(service, "visibility", id.subscription());
     let hidden = if by_alias {
         !visible || !link_service::alias_is_known(cx, service)
@@ -191,7 +228,12 @@ fn usable(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<Target, Arm
     Ok(target)
 }
 
-fn quotas(cx: &Context<'_>, id: &ResourceId, subnet: &ResourceId, target: &Target) -> Result<(), ArmError> {
+fn quotas(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    subnet: &ResourceId,
+    target: &Target,
+) -> Result<(), ArmError> {
     let quotas = cx.state.quotas(id.subscription());
     let limit = |limit: usize, of: String| {
         let message = format!("Cannot create more than {limit} private endpoints {of}.");
@@ -204,9 +246,14 @@ fn quotas(cx: &Context<'_>, id: &ResourceId, subnet: &ResourceId, target: &Targe
     }
     let vnet = subnet::vnet_id(subnet);
     let subnets = cx.state.store.of_type(&vnet, subnet::TYPE);
-    let in_vnet: usize = subnets.map(|found| subnet::endpoints(cx, &found.id).len()).sum();
+    let in_vnet: usize = subnets
+        .map(|found| subnet::endpoints(cx, &found.id).len())
+        .sum();
     if in_vnet >= quotas.endpoints_per_vnet {
-        return limit(quotas.endpoints_per_vnet, format!("in virtual network {vnet}"));
+        return limit(
+            quotas.endpoints_per_vnet,
+            format!("in virtual network {vnet}"),
+        );
     }
     if let Some(service) = &target.service {
         let most = cx.state.quotas(service.subscription()).endpoints_per_pls;

@@ -43,7 +43,10 @@ impl Kind for ResourceGroups {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let Some(location) = call.body["location"].as_str().filter(|location| !location.is_empty()) else {
+        let Some(location) = call.body["location"]
+            .as_str()
+            .filter(|location| !location.is_empty())
+        else {
             return Err(ArmError::gateway(
                 400,
                 "LocationRequired",
@@ -60,7 +63,11 @@ impl Kind for ResourceGroups {
                 "Invalid resource group location '{location}'. The Resource group already exists in location '{}'.",
                 known.body["location"].as_str().unwrap_or_default()
             );
-            return Err(ArmError::gateway(409, "InvalidResourceGroupLocation", message));
+            return Err(ArmError::gateway(
+                409,
+                "InvalidResourceGroupLocation",
+                message,
+            ));
         }
         let status = if known.is_some() { 200 } else { 201 };
         let mut body = json!({ "location": location });
@@ -70,7 +77,9 @@ impl Kind for ResourceGroups {
             }
         }
         cx.store(self.resource_type(), &call.id, body);
-        Ok(Reply::new(status).body(self.render(cx, cx.find(&call.id)?)).changed())
+        Ok(Reply::new(status)
+            .body(self.render(cx, cx.find(&call.id)?))
+            .changed())
     }
 
     fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

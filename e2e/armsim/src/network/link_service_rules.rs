@@ -25,7 +25,11 @@ pub(crate) struct NatConfiguration {
 impl NatConfiguration {
     /// As the service keeps it.
     pub(crate) fn stored(&self) -> Value {
-        let method = if self.address.is_some() { "Static" } else { "Dynamic" };
+        let method = if self.address.is_some() {
+            "Static"
+        } else {
+            "Dynamic"
+        };
         let mut properties = json!({
             "privateIPAllocationMethod": method,
             "subnet": { "id": self.subnet },
@@ -65,13 +69,16 @@ impl Wanted {
                 .to_owned();
             let from = &item["properties"];
             let reference = from["subnet"]["id"].as_str();
-            let reference =
-                reference.ok_or_else(|| ArmError::invalid_content("An IP configuration needs a subnet."))?;
+            let reference = reference
+                .ok_or_else(|| ArmError::invalid_content("An IP configuration needs a subnet."))?;
             let subnet = write::referenced(cx, id, reference)?.id.clone();
             let fixed = from["privateIPAllocationMethod"]
                 .as_str()
                 .is_some_and(|method| method.eq_ignore_ascii_case("Static"));
-            let address = from["privateIPAddress"].as_str().filter(|_| fixed).map(str::to_owned);
+            let address = from["privateIPAddress"]
+                .as_str()
+                .filter(|_| fixed)
+                .map(str::to_owned);
             configurations.push(NatConfiguration {
                 name,
                 subnet,
@@ -100,7 +107,12 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
 }
 
 /// Every rule for a PUT, in the order in which they are looked at.
-pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Value) -> Result<Wanted, ArmError> {
+pub(crate) fn check(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    body: &Value,
+) -> Result<Wanted, ArmError> {
     let wanted = Wanted::of(cx, id, body)?;
     if wanted.configurations.is_empty() {
         return refuse(
@@ -109,13 +121,15 @@ pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Va
         );
     }
     if wanted.frontends.is_empty() == wanted.destination.is_none() {
-        let message =
-            format!("Private link service {id} needs either a load balancer frontend or a destination IP address.");
+        let message = format!(
+            "Private link service {id} needs either a load balancer frontend or a destination IP address."
+        );
         return refuse("PrivateLinkServiceFrontendRequired", message);
     }
     if wanted.frontends.len() > 1 {
-        let message =
-            format!("Private link service {id} cannot have more than one load balancer frontend IP configuration.");
+        let message = format!(
+            "Private link service {id} cannot have more than one load balancer frontend IP configuration."
+        );
         return refuse("PrivateLinkServiceMultipleFrontendsNotSupported", message);
     }
     unchangeable(cx, id, &wanted)?;
@@ -135,10 +149,14 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
         .iter()
         .filter_map(|item| item["id"].as_str())
         .collect();
-    let same =
-        old.len() == wanted.frontends.len() && wanted.frontends.iter().all(|new| old.iter().any(|old| new.is(old)));
+    let same = old.len() == wanted.frontends.len()
+        && wanted
+            .frontends
+            .iter()
+            .all(|new| old.iter().any(|old| new.is(old)));
     if !same || known.property("destinationIPAddress").as_str() != wanted.destination.as_deref() {
-        let message = format!("The load balancer frontend of private link service {id} cannot be changed.");
+        let message =
+            format!("The load balancer frontend of private link service {id} cannot be changed.");
         return refuse("PrivateLinkServiceFrontendCannotBeChanged", message);
     }
     for item in items(known.property("ipConfigurations")) {
@@ -148,13 +166,20 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
             .iter()
             .find(|new| new.name.eq_ignore_ascii_case(name))
         else {
-            let message = format!("IP configuration '{name}' of private link service {id} cannot be removed.");
+            let message = format!(
+                "IP configuration '{name}' of private link service {id} cannot be removed."
+            );
             return refuse("PrivateLinkServiceIpConfigurationCannotBeChanged", message);
         };
         let from = &item["properties"];
         let primary = from["primary"].as_bool().unwrap_or(false);
-        let moved = !new.subnet.is(from["subnet"]["id"].as_str().unwrap_or_default());
-        if moved || primary != new.primary || from["privateIPAddress"].as_str() != new.address.as_deref() {
+        let moved = !new
+            .subnet
+            .is(from["subnet"]["id"].as_str().unwrap_or_default());
+        if moved
+            || primary != new.primary
+            || from["privateIPAddress"].as_str() != new.address.as_deref()
+        {
             let message = format!(
                 "Subnet, primary flag and address of IP configuration '{name}' of private link service {id} cannot be changed."
             );
@@ -164,11 +189,17 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
     Ok(())
 }
 
-fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
+fn subnets(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    wanted: &Wanted,
+) -> Result<(), ArmError> {
     for configuration in &wanted.configurations {
         let found = cx.find(&configuration.subnet)?;
         write::must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
-        let enabled = found.property("privateLinkServiceNetworkPolicies").as_str() != Some("Disabled");
+        let enabled =
+            found.property("privateLinkServiceNetworkPolicies").as_str() != Some("Disabled");
         if enabled {
             let message = format!(
                 "Private link service {id} cannot be created in a subnet {} since it has private link service network policies \
@@ -184,14 +215,24 @@ fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -
     Ok(())
 }
 
-fn same_region(id: &ResourceId, location: &str, other: &ResourceId, body: &Value) -> Result<(), ArmError> {
+fn same_region(
+    id: &ResourceId,
+    location: &str,
+    other: &ResourceId,
+    body: &Value,
+) -> Result<(), ArmError> {
     if write::region(body["location"].as_str().unwrap_or_default()) == location {
         return Ok(());
     }
     Err(write::missing_reference(id, other.as_str()))
 }
 
-fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
+fn load_balancer(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    location: &str,
+    wanted: &Wanted,
+) -> Result<(), ArmError> {
     for frontend in &wanted.frontends {
         let (_, balancer, properties) = frontend_of(cx, id, frontend.as_str())?;
         let balancer = cx.find(&balancer)?;
@@ -217,7 +258,10 @@ fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wan
                 "Subnet {} is not in the virtual network of load balancer {}.",
                 elsewhere.subnet, balancer.id
             );
-            return refuse("PrivateLinkServiceSubnetInAnotherVirtualNetworkNotSupported", message);
+            return refuse(
+                "PrivateLinkServiceSubnetInAnotherVirtualNetworkNotSupported",
+                message,
+            );
         }
     }
     Ok(())
@@ -234,13 +278,20 @@ fn lists(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError
     };
     let (visible, approved) = (list("visibility"), list("autoApproval"));
     if visible.len() > limit || approved.len() > limit {
-        let message = format!("Private link service {id} cannot list more than {limit} subscriptions.");
+        let message =
+            format!("Private link service {id} cannot list more than {limit} subscriptions.");
         return refuse("PrivateLinkServiceSubscriptionLimitReached", message);
     }
-    if !visible.iter().any(|named| named == "*") && approved.iter().any(|named| !visible.contains(named)) {
-        let message =
-            format!("Auto-approval of private link service {id} lists a subscription to which it is not visible.");
-        return refuse("PrivateLinkServiceAutoApprovalWithoutVisibilityNotSupported", message);
+    if !visible.iter().any(|named| named == "*")
+        && approved.iter().any(|named| !visible.contains(named))
+    {
+        let message = format!(
+            "Auto-approval of private link service {id} lists a subscription to which it is not visible."
+        );
+        return refuse(
+            "PrivateLinkServiceAutoApprovalWithoutVisibilityNotSupported",
+            message,
+        );
     }
     Ok(())
 }
@@ -269,7 +320,9 @@ fn quotas(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<(), ArmE
     for balancer in wanted.frontends.iter().filter_map(ResourceId::parent) {
         if link_service::on_load_balancer(cx, &balancer).len() >= quotas.pls_per_load_balancer {
             let limit = quotas.pls_per_load_balancer;
-            let message = format!("Cannot create more than {limit} private link services on load balancer {balancer}.");
+            let message = format!(
+                "Cannot create more than {limit} private link services on load balancer {balancer}."
+            );
             return refuse("PrivateLinkServicePerLoadBalancerLimitReached", message);
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct Frontends;
 pub(crate) const TYPE: &str = "Microsoft.Network/loadBalancers";
 pub(crate) const FRONTENDS: &str = "frontendIPConfigurations";
 
+/// With a frontend in a subnet; without one a write is over when it is answered.
+const PUT: Pace = Pace::new(3.0, 3);
 const DELETE: Pace = Pace::new(10.0, 10);
 /// The other lists of a load balancer.
 const LISTS: [&str; 6] = [
@@ -52,14 +54,19 @@ impl Kind for LoadBalancers {
         let (body, addresses) = normalise(cx, &call.id, &location, &call.body)?;
         in_use(cx, &call.id, &body)?;
         let name = "PutLoadBalancerOperation";
+        let pace = if addresses.is_empty() {
+            &Pace::AT_ONCE
+        } else {
+            &PUT
+        };
         let write = Write {
             kind: self,
             id: &call.id,
             body,
             name,
             region: location,
-            create: &Pace::AT_ONCE,
-            update: &Pace::AT_ONCE,
+            create: pace,
+            update: pace,
         };
         let reply = write::put(cx, call, write);
         settle_addresses(cx, &call.id, addresses);
@@ -74,7 +81,10 @@ impl Kind for LoadBalancers {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
+        let region = found.body["location"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         write::precondition(cx, call, Some(&found.etag))?;
         if found.state != ProvisioningState::Deleting
             && let Some(service) = link_service::on_load_balancer(cx, &call.id).first()
@@ -108,10 +118,8 @@ impl Kind for LoadBalancers {
         shown["etag"] = json!(resource.etag);
         shown["properties"]["provisioningState"] = json!(resource.state.as_str());
         for list in LISTS.into_iter().chain([FRONTENDS]) {
-            let all = items(resource.property(list))
-                .iter()
-                .map(|item| nested(item, resource, list, TYPE));
-            shown["properties"][list] = all.collect();
+            let all = items(resource.property(list)).iter();
+            shown["properties"][list] = all.map(|item| part(item, resource, list)).collect();
         }
         shown
     }
@@ -127,7 +135,9 @@ impl Kind for LoadBalancers {
 
     fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
         address::release(cx, &gone.id);
-        cx.state.services.retain(|service| !gone.id.is(&service.load_balancer));
+        cx.state
+            .services
+            .retain(|service| !gone.id.is(&service.load_balancer));
     }
 }
 
@@ -143,9 +153,10 @@ impl Kind for Frontends {
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let parent = call.id.parent().unwrap_or_else(|| call.id.clone());
         let balancer = cx.find(&parent)?;
-        let found = frontend(balancer, call.id.name()).ok_or_else(|| ArmError::nested_not_found(&call.id))?;
+        let found = frontend(balancer, call.id.name())
+            .ok_or_else(|| ArmError::nested_not_found(&call.id))?;
         Ok(Reply::new(200)
-            .body(nested(found, balancer, FRONTENDS, TYPE))
+            .body(part(found, balancer, FRONTENDS))
             .etag(&balancer.etag))
     }
 
@@ -153,7 +164,7 @@ impl Kind for Frontends {
         let balancer = cx.find(&call.id)?;
         let all = items(balancer.property(FRONTENDS))
             .iter()
-            .map(|item| nested(item, balancer, FRONTENDS, TYPE));
+            .map(|item| part(item, balancer, FRONTENDS));
         page::page(
             call,
             all.map(|shown| (shown["id"].to_string().to_ascii_lowercase(), shown))
@@ -162,10 +173,57 @@ impl Kind for Frontends {
         )
     }
 
-    fn install(&self, _cx: &mut Context<'_>, _id: &ResourceId, _body: Value) -> Result<(), ArmError> {
+    fn install(
+        &self,
+        _cx: &mut Context<'_>,
+        _id: &ResourceId,
+        _body: Value,
+    ) -> Result<(), ArmError> {
         Err(ArmError::invalid_content(
             "a frontend is part of its load balancer: put that",
         ))
+    }
+}
+
+/// One item of a list as it is shown: with the load balancer's state, and a frontend with what refers to it.
+fn part(item: &Value, balancer: &Resource, list: &str) -> Value {
+    let mut shown = nested(item, balancer, list, TYPE);
+    shown["properties"]["provisioningState"] = json!(balancer.state.as_str());
+    if list != FRONTENDS {
+        return shown;
+    }
+    let id = shown["id"]
+        .as_str()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    for list in ["inboundNatPools", "inboundNatRules", "loadBalancingRules"] {
+        let refers = |item: &&Value| {
+            let frontend = item["properties"]["frontendIPConfiguration"]["id"].as_str();
+            frontend.is_some_and(|frontend| frontend.to_ascii_lowercase() == id)
+        };
+        let users = items(balancer.property(list)).iter().filter(refers);
+        let users: Vec<Value> = users
+            .map(|item| json!({ "id": nested(item, balancer, list, TYPE)["id"] }))
+            .collect();
+        if !users.is_empty() {
+            shown["properties"][list] = json!(users);
+        }
+    }
+    shown
+}
+
+/// What the service fills in of a NAT pool.
+fn pool_defaults(properties: &mut serde_json::Map<String, Value>) {
+    properties
+        .entry("idleTimeoutInMinutes")
+        .or_insert_with(|| json!(4));
+    for name in [
+        "enableFloatingIP",
+        "enableDestinationServiceEndpoint",
+        "enableTcpReset",
+        "allowBackendPortConflict",
+    ] {
+        properties.entry(name).or_insert_with(|| json!(false));
     }
 }
 
@@ -191,7 +249,8 @@ fn normalise(
 ) -> Result<(Value, Addresses), ArmError> {
     let mut body = write::tracked(location, given);
     let sku = given["sku"]["name"].as_str().unwrap_or("Basic");
-    body["sku"] = json!({ "name": sku, "tier": given["sku"]["tier"].as_str().unwrap_or("Regional") });
+    body["sku"] =
+        json!({ "name": sku, "tier": given["sku"]["tier"].as_str().unwrap_or("Regional") });
     let guid = cx
         .state
         .store
@@ -203,6 +262,9 @@ fn normalise(
             let mut kept = json!({ "name": item["name"], "properties": item["properties"] });
             if let Some(properties) = kept["properties"].as_object_mut() {
                 properties.remove("provisioningState");
+                if list == "inboundNatPools" {
+                    pool_defaults(properties);
+                }
             }
             kept
         });
@@ -217,29 +279,44 @@ fn normalise(
     Ok((body, addresses))
 }
 
-fn one_frontend(cx: &Context<'_>, id: &ResourceId, item: &Value, addresses: &mut Addresses) -> Result<Value, ArmError> {
+fn one_frontend(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    item: &Value,
+    addresses: &mut Addresses,
+) -> Result<Value, ArmError> {
     let name = item["name"]
         .as_str()
         .filter(|name| !name.is_empty() && !name.contains('/'));
     let Some(name) = name else {
-        return Err(ArmError::invalid_content("A frontend IP configuration needs a name."));
+        return Err(ArmError::invalid_content(
+            "A frontend IP configuration needs a name.",
+        ));
     };
     let given = &item["properties"];
-    let method = given["privateIPAllocationMethod"].as_str().unwrap_or("Dynamic");
+    let method = given["privateIPAllocationMethod"]
+        .as_str()
+        .unwrap_or("Dynamic");
     let mut properties = json!({ "privateIPAllocationMethod": method });
     if let Some(public) = given["publicIPAddress"]["id"].as_str() {
         properties["publicIPAddress"] = json!({ "id": public });
     }
     if let Some(reference) = given["subnet"]["id"].as_str() {
         let subnet = write::referenced(cx, id, reference)?;
-        let before = cx.state.store.get(id).and_then(|balancer| frontend(balancer, name));
+        let before = cx
+            .state
+            .store
+            .get(id)
+            .and_then(|balancer| frontend(balancer, name));
         let before = before.filter(|before| {
             before["properties"]["subnet"]["id"]
                 .as_str()
                 .is_some_and(|old| subnet.id.is(old))
         });
         let before = before.and_then(|before| before["properties"]["privateIPAddress"].as_str());
-        let wanted = given["privateIPAddress"].as_str().filter(|address| !address.is_empty());
+        let wanted = given["privateIPAddress"]
+            .as_str()
+            .filter(|address| !address.is_empty());
         let wanted = wanted.or(if method.eq_ignore_ascii_case("Static") {
             None
         } else {
@@ -287,8 +364,9 @@ fn in_use(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmErro
         });
         let frontend = id.child(FRONTENDS, name);
         if !stays && let Some(service) = link_service::on_frontend(cx, &frontend).first() {
-            let message =
-                format!("Frontend IP configuration {frontend} cannot be deleted since it is used by {service}.");
+            let message = format!(
+                "Frontend IP configuration {frontend} cannot be deleted since it is used by {service}."
+            );
             return Err(ArmError::service(
                 400,
                 "FrontendIPConfigurationInUseByPrivateLinkService",

@@ -108,7 +108,12 @@ pub(crate) fn extend(
     }
     for configuration in configurations {
         let id = nic.child("ipConfigurations", &configuration.name);
-        address::take(cx, &configuration.subnet, configuration.address, id.to_string());
+        address::take(
+            cx,
+            &configuration.subnet,
+            configuration.address,
+            id.to_string(),
+        );
         let Some(nic) = cx.state.store.get_mut(nic) else {
             return;
         };

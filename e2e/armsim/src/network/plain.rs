@@ -53,7 +53,10 @@ impl Kind for Plain {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
+        let region = found.body["location"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         Ok(write::delete(
             cx,
             call,

@@ -12,6 +12,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::address;
 use super::subnet;
+use super::subnet_rules;
 use super::write::{self, Write, items};
 
 /// Microsoft.Network/virtualNetworks.
@@ -49,13 +50,16 @@ impl Kind for VirtualNetworks {
             ));
         }
         let given = subnets_of(&call.id, &call.body);
-        let unchanged = given
-            .iter()
-            .all(|(id, body)| cx.state.store.get(id).is_some_and(|known| known.body == *body));
+        let unchanged = given.iter().all(|(id, body)| {
+            cx.state
+                .store
+                .get(id)
+                .is_some_and(|known| known.body == *body)
+        });
         let left_out = left_out(cx, &call.id, &given);
         if !(unchanged && left_out.is_empty() && current.is_some()) {
-            subnet::may_go(cx, &left_out)?;
-            subnet::vnet_is_free(cx, call, &call.id)?;
+            subnet_rules::may_go(cx, &left_out)?;
+            subnet_rules::vnet_is_free(cx, call, &call.id)?;
         }
         let name = "PutVirtualNetworkOperation";
         let region = location.clone();
@@ -78,7 +82,11 @@ impl Kind for VirtualNetworks {
             install_subnets(cx, given, running.as_ref());
             reply.changed = true;
         }
-        reply.body = cx.state.store.get(&call.id).map(|stored| self.render(cx, stored));
+        reply.body = cx
+            .state
+            .store
+            .get(&call.id)
+            .map(|stored| self.render(cx, stored));
         Ok(reply)
     }
 
@@ -90,7 +98,10 @@ impl Kind for VirtualNetworks {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
+        let region = found.body["location"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         write::precondition(cx, call, Some(&found.etag))?;
         if found.state != ProvisioningState::Deleting {
             let subnets: Vec<ResourceId> = cx
@@ -99,8 +110,8 @@ impl Kind for VirtualNetworks {
                 .of_type(&call.id, subnet::TYPE)
                 .map(|subnet| subnet.id.clone())
                 .collect();
-            subnet::may_go(cx, &subnets)?;
-            subnet::vnet_is_free(cx, call, &call.id)?;
+            subnet_rules::may_go(cx, &subnets)?;
+            subnet_rules::vnet_is_free(cx, call, &call.id)?;
         }
         Ok(write::delete(
             cx,
@@ -120,7 +131,9 @@ impl Kind for VirtualNetworks {
         shown["etag"] = json!(resource.etag);
         shown["properties"]["provisioningState"] = json!(resource.state.as_str());
         let subnets = cx.state.store.of_type(&resource.id, subnet::TYPE);
-        let subnets: Vec<Value> = subnets.map(|found| subnet::Subnets.render(cx, found)).collect();
+        let subnets: Vec<Value> = subnets
+            .map(|found| subnet::Subnets.render(cx, found))
+            .collect();
         shown["properties"]["subnets"] = json!(subnets);
         shown
     }
@@ -132,7 +145,9 @@ impl Kind for VirtualNetworks {
         if body["properties"]["subnets"].is_array() {
             let id = cx.find(id)?.id.clone();
             let given = subnets_of(&id, &body);
-            left_out(cx, &id, &given).iter().for_each(|gone| cx.remove(gone));
+            left_out(cx, &id, &given)
+                .iter()
+                .for_each(|gone| cx.remove(gone));
             install_subnets(cx, given, None);
         }
         Ok(())
@@ -167,7 +182,8 @@ fn normalise(cx: &mut Context<'_>, id: &ResourceId, location: &str, given: &Valu
         _ => serde_json::Map::new(),
     };
     properties.retain(|name, value| {
-        !["provisioningState", "subnets", "resourceGuid"].contains(&name.as_str()) && !value.is_null()
+        !["provisioningState", "subnets", "resourceGuid"].contains(&name.as_str())
+            && !value.is_null()
     });
     properties
         .entry("addressSpace")
@@ -175,8 +191,12 @@ fn normalise(cx: &mut Context<'_>, id: &ResourceId, location: &str, given: &Valu
     properties
         .entry("privateEndpointVNetPolicies")
         .or_insert_with(|| json!("Disabled"));
-    properties.entry("virtualNetworkPeerings").or_insert_with(|| json!([]));
-    properties.entry("enableDdosProtection").or_insert_with(|| json!(false));
+    properties
+        .entry("virtualNetworkPeerings")
+        .or_insert_with(|| json!([]));
+    properties
+        .entry("enableDdosProtection")
+        .or_insert_with(|| json!(false));
     let known = cx
         .state
         .store
@@ -192,27 +212,42 @@ fn normalise(cx: &mut Context<'_>, id: &ResourceId, location: &str, given: &Valu
 
 /// The subnets that a VNet's body holds, with what is stored of each.
 fn subnets_of(vnet: &ResourceId, body: &Value) -> Vec<(ResourceId, Value)> {
-    let named = items(&body["properties"]["subnets"]).iter().filter_map(|subnet| {
-        let name = subnet["name"]
-            .as_str()
-            .filter(|name| !name.is_empty() && !name.contains('/'))?;
-        Some((vnet.child("subnets", name), subnet::normalise(subnet)))
-    });
+    let named = items(&body["properties"]["subnets"])
+        .iter()
+        .filter_map(|subnet| {
+            let name = subnet["name"]
+                .as_str()
+                .filter(|name| !name.is_empty() && !name.contains('/'))?;
+            Some((vnet.child("subnets", name), subnet::normalise(subnet)))
+        });
     named.collect()
 }
 
 /// The subnets that are there and not in the body: a PUT takes them away.
 fn left_out(cx: &Context<'_>, vnet: &ResourceId, given: &[(ResourceId, Value)]) -> Vec<ResourceId> {
-    let known = cx.state.store.of_type(vnet, subnet::TYPE).map(|known| known.id.clone());
+    let known = cx
+        .state
+        .store
+        .of_type(vnet, subnet::TYPE)
+        .map(|known| known.id.clone());
     known
         .filter(|known| !given.iter().any(|(id, _)| id.is(known.as_str())))
         .collect()
 }
 
 /// Stores the subnets that differ; they belong to the VNet's operation if there is one.
-fn install_subnets(cx: &mut Context<'_>, given: Vec<(ResourceId, Value)>, operation: Option<&String>) {
+fn install_subnets(
+    cx: &mut Context<'_>,
+    given: Vec<(ResourceId, Value)>,
+    operation: Option<&String>,
+) {
     for (id, body) in given {
-        if cx.state.store.get(&id).is_some_and(|known| known.body == body) {
+        if cx
+            .state
+            .store
+            .get(&id)
+            .is_some_and(|known| known.body == body)
+        {
             continue;
         }
         cx.store(subnet::TYPE, &id, body);

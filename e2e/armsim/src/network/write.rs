@@ -29,7 +29,8 @@ pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Re
     let known = cx.state.store.get(write.id);
     let same = known.is_some_and(|known| known.body == write.body);
     let over = known.is_some_and(|known| {
-        known.state == ProvisioningState::Succeeded && without_tags(&known.body) == without_tags(&write.body)
+        known.state == ProvisioningState::Succeeded
+            && without_tags(&known.body) == without_tags(&write.body)
     });
     let status = if known.is_some() { 200 } else { 201 };
     let pace = match known {
@@ -38,7 +39,9 @@ pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Re
         None => write.create,
     };
     let hidden = known.map_or(Value::Null, |known| known.hidden.clone());
-    let old_etag = known.filter(|_| same && over).map(|known| known.etag.clone());
+    let old_etag = known
+        .filter(|_| same && over)
+        .map(|known| known.etag.clone());
     let settled = known.map_or(cx.now, |known| known.settled);
     let operation = cx.begin(Begin {
         name: write.name,
@@ -53,7 +56,11 @@ pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Re
         payload: Value::Null,
     });
     cx.supersede(write.id, (write.name, &operation));
-    let at_once = !cx.state.operations.get(&operation).is_some_and(Operation::running);
+    let at_once = !cx
+        .state
+        .operations
+        .get(&operation)
+        .is_some_and(Operation::running);
     let etag = old_etag.unwrap_or_else(|| cx.weak_etag());
     cx.state.store.insert(Resource {
         id: write.id.clone(),
@@ -71,7 +78,11 @@ pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Re
     });
     let mut reply = Reply::new(status).operation(&operation);
     reply.changed = !(same && over);
-    reply.body = cx.state.store.get(write.id).map(|stored| write.kind.render(cx, stored));
+    reply.body = cx
+        .state
+        .store
+        .get(write.id)
+        .map(|stored| write.kind.render(cx, stored));
     reply
 }
 
@@ -84,7 +95,11 @@ pub(crate) fn delete(
     region: &str,
     pace: &Pace,
 ) -> Reply {
-    let running = cx.state.store.get(&call.id).and_then(|found| cx.running_on(found));
+    let running = cx
+        .state
+        .store
+        .get(&call.id)
+        .and_then(|found| cx.running_on(found));
     if let Some(running) = running.filter(|running| running.verb == Verb::Delete) {
         return Reply::new(202).operation(&running.id.clone());
     }
@@ -111,7 +126,11 @@ pub(crate) fn delete(
 }
 
 /// PATCH of tags: replaces them at once.
-pub(crate) fn patch_tags(cx: &mut Context<'_>, call: &Call<'_>, kind: &dyn Kind) -> Result<Reply, ArmError> {
+pub(crate) fn patch_tags(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    kind: &dyn Kind,
+) -> Result<Reply, ArmError> {
     let etag = cx.weak_etag();
     cx.find(&call.id)?;
     if let Some(found) = cx.state.store.get_mut(&call.id)
@@ -120,7 +139,9 @@ pub(crate) fn patch_tags(cx: &mut Context<'_>, call: &Call<'_>, kind: &dyn Kind)
         found.body["tags"] = tags.clone();
         found.etag = etag;
     }
-    Ok(Reply::new(200).body(kind.render(cx, cx.find(&call.id)?)).changed())
+    Ok(Reply::new(200)
+        .body(kind.render(cx, cx.find(&call.id)?))
+        .changed())
 }
 
 fn without_tags(body: &Value) -> Value {
@@ -132,13 +153,27 @@ fn without_tags(body: &Value) -> Value {
 }
 
 /// `If-Match`, which Microsoft.Network honours though its spec does not say so, and `If-None-Match` by switch.
-pub(crate) fn precondition(cx: &Context<'_>, call: &Call<'_>, current: Option<&str>) -> Result<(), ArmError> {
-    let bare = |etag: &str| etag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
-    let failed = |what: String| {
-        Err(ArmError::service(412, "PreconditionFailed", "Precondition failed.")
-            .because("PreconditionFailedEtagMismatch", what))
+pub(crate) fn precondition(
+    cx: &Context<'_>,
+    call: &Call<'_>,
+    current: Option<&str>,
+) -> Result<(), ArmError> {
+    let bare = |etag: &str| {
+        etag.trim()
+            .trim_start_matches("W/")
+            .trim_matches('"')
+            .to_owned()
     };
-    let wanted = call.header("if-match").map(str::trim).filter(|etag| !etag.is_empty());
+    let failed = |what: String| {
+        Err(
+            ArmError::service(412, "PreconditionFailed", "Precondition failed.")
+                .because("PreconditionFailedEtagMismatch", what),
+        )
+    };
+    let wanted = call
+        .header("if-match")
+        .map(str::trim)
+        .filter(|etag| !etag.is_empty());
     if let Some(wanted) = wanted.filter(|etag| *etag != "*" || current.is_none())
         && current.is_none_or(|current| bare(current) != bare(wanted))
     {
@@ -148,7 +183,10 @@ pub(crate) fn precondition(cx: &Context<'_>, call: &Call<'_>, current: Option<&s
             call.id
         ));
     }
-    if cx.state.switches.network_if_none_match && call.header("if-none-match") == Some("*") && current.is_some() {
+    if cx.state.switches.network_if_none_match
+        && call.header("if-none-match") == Some("*")
+        && current.is_some()
+    {
         return failed(format!("Resource {} already exists.", call.id));
     }
     Ok(())
@@ -207,8 +245,15 @@ pub(crate) fn tracked(location: &str, given: &Value) -> Value {
 }
 
 /// The resource that a body refers to, or the provider's refusal.
-pub(crate) fn referenced<'a>(cx: &'a Context<'_>, by: &ResourceId, id: &str) -> Result<&'a Resource, ArmError> {
-    cx.state.store.find(id).ok_or_else(|| missing_reference(by, id))
+pub(crate) fn referenced<'a>(
+    cx: &'a Context<'_>,
+    by: &ResourceId,
+    id: &str,
+) -> Result<&'a Resource, ArmError> {
+    cx.state
+        .store
+        .find(id)
+        .ok_or_else(|| missing_reference(by, id))
 }
 
 /// The refusal of a reference to something that is not there.
@@ -217,7 +262,8 @@ pub(crate) fn missing_reference(by: &ResourceId, id: &str) -> ArmError {
         "Resource {id} referenced by resource {by} was not found. Please make sure that the referenced resource exists, and \
          that both resources are in the same region."
     );
-    ArmError::service(400, "InvalidResourceReference", message).because("NotFound", format!("Resource {id} not found."))
+    ArmError::service(400, "InvalidResourceReference", message)
+        .because("NotFound", format!("Resource {id} not found."))
 }
 
 /// A neighbour that is not in `state` Succeeded stops the write for a while: 429 without any throttling.
@@ -230,7 +276,10 @@ pub(crate) fn must_be_provisioned(
     if state == ProvisioningState::Succeeded {
         return Ok(());
     }
-    let operation = used.operation.as_deref().and_then(|id| cx.state.operations.get(id));
+    let operation = used
+        .operation
+        .as_deref()
+        .and_then(|id| cx.state.operations.get(id));
     let name = operation.map_or("PutResourceOperation", |operation| operation.name.as_str());
     let message = format!(
         "Cannot proceed with operation because resource {} used by resource {by} is not in Succeeded state. Resource is in \
@@ -264,7 +313,11 @@ pub(crate) fn another_operation(call: &Call<'_>, running: &Operation) -> ArmErro
 
 /// A resource that is going cannot be written.
 pub(crate) fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(), ArmError> {
-    let running = cx.state.store.get(&call.id).and_then(|found| cx.running_on(found));
+    let running = cx
+        .state
+        .store
+        .get(&call.id)
+        .and_then(|found| cx.running_on(found));
     match running.filter(|running| running.verb == Verb::Delete) {
         Some(running) => Err(another_operation(call, running)),
         None => Ok(()),
@@ -272,11 +325,17 @@ pub(crate) fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(),
 }
 
 /// GET of a nested resource: ARM answers for the parent, the provider for the rest.
-pub(crate) fn find_nested<'a>(cx: &'a Context<'_>, id: &ResourceId) -> Result<&'a Resource, ArmError> {
+pub(crate) fn find_nested<'a>(
+    cx: &'a Context<'_>,
+    id: &ResourceId,
+) -> Result<&'a Resource, ArmError> {
     if let Some(parent) = id.parent() {
         cx.find(&parent)?;
     }
-    cx.state.store.get(id).ok_or_else(|| ArmError::nested_not_found(id))
+    cx.state
+        .store
+        .get(id)
+        .ok_or_else(|| ArmError::nested_not_found(id))
 }
 
 /// An array of the body, empty where there is none.

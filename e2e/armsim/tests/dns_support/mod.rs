@@ -106,7 +106,9 @@ impl Sim {
             request = request.header("content-type", "application/json");
             Bytes::from(body.to_string())
         };
-        let answer = self.world.handle(self.now, &self.caller, &request.body(bytes).unwrap());
+        let answer = self
+            .world
+            .handle(self.now, &self.caller, &request.body(bytes).unwrap());
         let (parts, bytes) = answer.response.into_parts();
         let body = if bytes.is_empty() {
             Value::Null
@@ -141,7 +143,10 @@ impl Sim {
             if poll.status == 200 {
                 return poll.body;
             }
-            assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
+            assert_eq!(
+                (poll.status, &poll.body),
+                (202, &json!({"status": "InProgress"}))
+            );
             self.wait(5);
         }
         panic!("{url} never ends");

@@ -40,7 +40,11 @@ pub fn world() -> Value {
 pub async fn start_with(options: Options, seed: Option<Value>) -> Face {
     let server = Server::start(options).await.unwrap();
     let ca = Certificate::from_pem(server.ca_pem.as_bytes()).unwrap();
-    let client = Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
+    let client = Client::builder()
+        .no_proxy()
+        .tls_certs_only([ca])
+        .build()
+        .unwrap();
     let face = Face { server, client };
     if let Some(seed) = seed {
         let answer = face.control(Method::PUT, "/seed", Some(seed)).await;
@@ -56,7 +60,9 @@ pub async fn start() -> Face {
 impl Face {
     /// Status and JSON of a control call.
     pub async fn control(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let request = self.client.request(method, format!("{}{path}", self.server.control));
+        let request = self
+            .client
+            .request(method, format!("{}{path}", self.server.control));
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         status_and_json(request.body(body).send().await.unwrap()).await
     }
@@ -89,10 +95,14 @@ impl Face {
 
     /// GET of the seeded resource group.
     pub async fn get_group(&self, token: &str) -> Response {
-        self.arm(Method::GET, &format!("{GROUP}?api-version=2024-07-01"), token)
-            .send()
-            .await
-            .unwrap()
+        self.arm(
+            Method::GET,
+            &format!("{GROUP}?api-version=2024-07-01"),
+            token,
+        )
+        .send()
+        .await
+        .unwrap()
     }
 
     /// PUT of a subnet that is not there yet.
@@ -105,7 +115,11 @@ impl Face {
     /// Whether the subnet is in the state, by the control face.
     pub async fn has_subnet(&self, name: &str) -> bool {
         let (status, list) = self
-            .control(Method::GET, &format!("/resources?prefix={VNET}/subnets/{name}"), None)
+            .control(
+                Method::GET,
+                &format!("/resources?prefix={VNET}/subnets/{name}"),
+                None,
+            )
             .await;
         assert_eq!(status, 200, "{list}");
         !list.as_array().unwrap().is_empty()
@@ -114,14 +128,20 @@ impl Face {
     /// Puts one fault rule in force.
     pub async fn fault(&self, matches: Value, action: Value) {
         let answer = self
-            .control(Method::PUT, "/faults", Some(json!([{"match": matches, "do": action}])))
+            .control(
+                Method::PUT,
+                "/faults",
+                Some(json!([{"match": matches, "do": action}])),
+            )
             .await;
         assert_eq!(answer, (200, json!({})));
     }
 
     /// The journal's entries.
     pub async fn journal(&self, query: &str) -> Vec<Value> {
-        let (status, list) = self.control(Method::GET, &format!("/journal{query}"), None).await;
+        let (status, list) = self
+            .control(Method::GET, &format!("/journal{query}"), None)
+            .await;
         assert_eq!(status, 200, "{list}");
         list.as_array().unwrap().clone()
     }

@@ -18,10 +18,8 @@ pub const PROVIDER: &str = "aaaaaaaa-0000-0000-0000-000000000001";
 pub const CONSUMER: &str = "aaaaaaaa-0000-0000-0000-000000000002";
 pub const SUB: &str = "33333333-3333-3333-3333-333333333333";
 pub const GUEST_SUB: &str = "44444444-4444-4444-4444-444444444444";
-pub const NET: &str =
-    "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/rg/providers/Microsoft.Network";
-pub const GUEST_NET: &str =
-    "/subscriptions/44444444-4444-4444-4444-444444444444/resourceGroups/guest/providers/Microsoft.Network";
+pub const NET: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/rg/providers/Microsoft.Network";
+pub const GUEST_NET: &str = "/subscriptions/44444444-4444-4444-4444-444444444444/resourceGroups/guest/providers/Microsoft.Network";
 pub const VERSION: &str = "2024-05-01";
 
 /// An answer, taken apart.
@@ -35,7 +33,9 @@ pub struct Got {
 
 impl Got {
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
     }
 
     pub fn code(&self) -> &str {
@@ -43,7 +43,9 @@ impl Got {
     }
 
     pub fn detail(&self) -> &str {
-        self.body["error"]["details"][0]["code"].as_str().unwrap_or_default()
+        self.body["error"]["details"][0]["code"]
+            .as_str()
+            .unwrap_or_default()
     }
 
     pub fn message(&self) -> &str {
@@ -140,7 +142,13 @@ impl Sim {
         }
     }
 
-    pub fn call(&mut self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<Value>) -> Got {
+    pub fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<Value>,
+    ) -> Got {
         let mark = if path.contains('?') { '&' } else { '?' };
         let uri = format!("https://arm.test{path}{mark}api-version={VERSION}");
         let mut request = Request::builder()
@@ -168,7 +176,11 @@ impl Sim {
 
     /// Follows a polling URL as it was sent.
     pub fn poll(&mut self, url: &str) -> Got {
-        let request = Request::builder().method("GET").uri(url).body(Bytes::new()).unwrap();
+        let request = Request::builder()
+            .method("GET")
+            .uri(url)
+            .body(Bytes::new())
+            .unwrap();
         self.send(request)
     }
 
