@@ -120,7 +120,8 @@ impl Memory {
     /// The resource is changing; look again after `wait`.
     pub fn moving(&self, kind: Kind, id: &ResourceId, seen: Seen, wait: Duration, now: Instant) {
         self.update(kind, id, now, |entry| {
-            (entry.seen, entry.due) = (Some(seen), now + wait)
+            entry.seen = Some(seen);
+            entry.due_at(now + wait);
         });
     }
 
@@ -246,6 +247,15 @@ mod tests {
         memory.settled(Kind::Zone, &id(), Seen::Absent, now);
         assert_eq!(memory.recall(&id(), now + Duration::from_secs(71)), Some(Seen::Absent));
         assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
+        let (memory, now) = (memory(), Instant::now());
+        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
     }
 
     #[tokio::test(start_paused = true)]
