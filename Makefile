@@ -23,8 +23,10 @@ fmt:
 generate: ## the generated files, in place
 	hack/generate
 
-demo: ## one cluster's life on the shipped binary: PRESET=fast|recorded, KEEP=1
-	$(CARGO) run --quiet --locked --release --package e2e --bin demo
+demo: ## one cluster's life on the real executable: PRESET=fast|recorded, KEEP=1
+	hack/testenv/build >/dev/null
+	$(CARGO) build --quiet --locked --release --workspace --bins
+	@$${CARGO_TARGET_DIR:-target}/release/demo
 
 bench: ## the figures; PRESET=recorded
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench

@@ -233,6 +233,9 @@ mod tests {
         let stop = CancellationToken::new();
         let server = tokio::spawn(serve(listener, pages(), stop.clone()));
 
+        let mut half = TcpStream::connect(address).await.unwrap();
+        half.write_all(b"GET /livez HTTP/1.1\r\n").await.unwrap();
+        // Connections are taken in order: when this one is answered, the other is being read.
         let mut whole = TcpStream::connect(address).await.unwrap();
         let request = b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
         whole.write_all(request).await.unwrap();
@@ -240,8 +243,6 @@ mod tests {
         whole.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 
-        let mut half = TcpStream::connect(address).await.unwrap();
-        half.write_all(b"GET /livez HTTP/1.1\r\n").await.unwrap();
         stop.cancel();
         let ended = tokio::time::timeout(LINGER * 5, server).await;
         ended.expect("the server ends").unwrap().unwrap();

@@ -5,6 +5,11 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// Longer than anything here takes, also on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn hyperlink(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperlink"));
@@ -103,9 +108,8 @@ fn a_started_process_answers_probes_logs_json_and_stops_when_told() {
     command.env("KUBECONFIG", kubeconfig.path()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
 
-    let mut log = BufReader::new(running.0.stderr.take().unwrap());
-    let mut first = String::new();
-    log.read_line(&mut first).unwrap();
+    let log = lines(running.0.stderr.take().unwrap());
+    let first = log.recv_timeout(PATIENCE).unwrap();
     let first: serde_json::Value = serde_json::from_str(&first).unwrap();
     let address = first["address"].as_str().unwrap();
     assert!(get(address, "/livez").starts_with("HTTP/1.1 200 "));
@@ -114,10 +118,30 @@ fn a_started_process_answers_probes_logs_json_and_stops_when_told() {
 
     let pid = running.0.id().to_string();
     assert!(Command::new("kill").arg(&pid).status().unwrap().success());
-    let ended = running.0.wait().unwrap();
-    let mut rest = String::new();
-    log.read_to_string(&mut rest).unwrap();
-    assert_eq!(ended.code(), Some(0), "{rest}");
+    // The log ends with the process.
+    let mut rest = Vec::new();
+    let end = loop {
+        match log.recv_timeout(PATIENCE) {
+            Ok(line) => rest.push(line),
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(end, RecvTimeoutError::Disconnected, "still running: {rest:#?}");
+    assert_eq!(running.0.wait().unwrap().code(), Some(0), "{rest:#?}");
+}
+
+/// The lines of a log as they come.
+fn lines(log: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(log).lines().map_while(Result::ok) {
+            // Nobody listens any more: the test is over.
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
 }
 
 const NOWHERE: &str = "\

@@ -72,7 +72,7 @@ struct Addresses {
 #[derive(Debug)]
 pub struct AzureSim {
     _cloud_controller: Process,
-    simulator: Process,
+    _simulator: Process,
     control: Control,
 }
 
@@ -139,7 +139,7 @@ impl AzureSim {
         Ok((
             Self {
                 _cloud_controller: cloud_controller,
-                simulator,
+                _simulator: simulator,
                 control,
             },
             azure,
@@ -151,9 +151,9 @@ impl AzureSim {
         Arc::new(self.control.clone())
     }
 
-    /// The simulator's process.
-    pub fn process(&self) -> &Process {
-        &self.simulator
+    /// The URL of the simulator's control face.
+    pub fn control_url(&self) -> &str {
+        &self.control.base
     }
 }
 

@@ -295,7 +295,11 @@ async fn apply(client: &kube::Client, document: serde_json::Value) -> Result<Dyn
 }
 
 /// Where the programs are; builds them if need be, which takes minutes.
-fn programs() -> Result<PathBuf> {
+///
+/// # Errors
+///
+/// The build fails.
+pub fn programs() -> Result<PathBuf> {
     let script = crate::repository().join("hack/testenv/build");
     let output = Command::new(&script)
         .stderr(std::process::Stdio::inherit())

@@ -4,6 +4,7 @@
 //! Scenarios use nothing else, so that they can run on other clusters and on the real Azure too.
 //! [`Ground::local`] is the one that everybody has: the test control plane and the simulator.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,7 +144,7 @@ pub struct Ground {
     azure: Azure,
     oracle: Arc<dyn Oracle>,
     // Clients before servers, and the directory last.
-    _azure_sim: AzureSim,
+    azure_sim: AzureSim,
     control_plane: ControlPlane,
     dir: RunDir,
 }
@@ -179,7 +180,7 @@ impl Ground {
         Ok(Self {
             azure,
             oracle: azure_sim.oracle(),
-            _azure_sim: azure_sim,
+            azure_sim,
             control_plane,
             dir,
         })
@@ -227,17 +228,31 @@ impl Ground {
         Ok(id)
     }
 
-    /// The directory of logs.
-    pub fn dir(&self) -> &Path {
-        self.dir.path()
-    }
-
-    /// Has all files and logs stay after the end.
+    /// Ids of all resources, and of the subnets inside VNets, in lower case.
     ///
     /// # Errors
     ///
-    /// The marks cannot be written.
-    pub fn keep_logs(&self) -> Result<()> {
-        self.dir.keep().context("keep the logs")
+    /// The oracle does not answer.
+    pub async fn resource_ids(&self) -> Result<BTreeSet<String>> {
+        let mut ids = BTreeSet::new();
+        for subscription in [&self.azure.management_subscription, &self.azure.guest_subscription] {
+            for resource in self.oracle.resources(&format!("/subscriptions/{subscription}")).await? {
+                let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
+                for one in std::iter::once(&resource).chain(subnets) {
+                    ids.insert(one["id"].as_str().context("a resource without an id")?.to_lowercase());
+                }
+            }
+        }
+        Ok(ids)
+    }
+
+    /// The URL of the simulator's control face.
+    pub fn control_url(&self) -> &str {
+        self.azure_sim.control_url()
+    }
+
+    /// The directory of logs.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 }

@@ -314,18 +314,6 @@ impl HostedCluster {
         })
     }
 
-    /// The HostedControlPlane.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
-    pub async fn get_hosted_control_plane(&self, client: &kube::Client) -> Result<DynamicObject> {
-        Ok(self
-            .api(client, "HostedControlPlane", &self.control_plane_namespace())
-            .get(&self.name)
-            .await?)
-    }
-
     /// The custom resource that Hyperlink keeps for the cluster, if it is there.
     ///
     /// # Errors
@@ -336,14 +324,14 @@ impl HostedCluster {
         Ok(api.get_opt(SERVICE).await?)
     }
 
-    /// The Service that workers are to reach.
+    /// The Service that workers are to reach, if it is there.
     ///
     /// # Errors
     ///
-    /// There is none.
-    pub async fn get_service(&self, client: &kube::Client) -> Result<Service> {
+    /// The API server does not answer.
+    pub async fn get_service(&self, client: &kube::Client) -> Result<Option<Service>> {
         Ok(Api::namespaced(client.clone(), &self.control_plane_namespace())
-            .get(SERVICE)
+            .get_opt(SERVICE)
             .await?)
     }
 

@@ -9,6 +9,7 @@ pub mod azure_sim;
 pub mod binaries;
 pub mod control_plane;
 pub mod crds;
+pub mod demo;
 pub mod ground;
 pub mod hosted_cluster;
 pub mod hyperlink;

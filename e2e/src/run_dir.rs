@@ -85,17 +85,22 @@ fn mark(path: &Path) -> std::io::Result<()> {
     std::fs::write(path.join(KEEP), "")
 }
 
+/// Has all directories of this process stay, and says on standard error where they are.
+pub fn keep_all() {
+    for path in live().iter() {
+        if mark(path).is_ok() {
+            let _ = writeln!(std::io::stderr(), "logs are kept in {}", path.display());
+        }
+    }
+}
+
 fn keep_all_after_a_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             previous(info);
-            for path in live().iter() {
-                if mark(path).is_ok() {
-                    let _ = writeln!(std::io::stderr(), "logs are kept in {}", path.display());
-                }
-            }
+            keep_all();
         }));
     });
 }

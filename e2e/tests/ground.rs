@@ -19,7 +19,7 @@ fn private_cluster_gets_its_load_balancer_and_goes_again() {
         cluster.create(&ground).await?;
 
         let address = eventually("the Service has an address", SOON, || async {
-            let service = cluster.get_service(&client).await?;
+            let service = cluster.get_service(&client).await?.context("no Service")?;
             let ingress = service
                 .status
                 .and_then(|status| status.load_balancer)

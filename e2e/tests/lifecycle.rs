@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::ensure;
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::{Ground, scenario};
 use rstest::rstest;
-use serde_json::Value;
 
 const SOON: Duration = Duration::from_secs(60);
 
@@ -21,7 +20,7 @@ const SOON: Duration = Duration::from_secs(60);
 fn private_cluster_lives_and_goes(#[case] name: &str, #[case] base_domain: bool, #[case] nat_subnet: bool) {
     scenario(async {
         let ground = Ground::local(Preset::Fast).await?;
-        let before = all_ids(&ground).await?;
+        let before = ground.resource_ids().await?;
         let mut cluster = HostedCluster::new(&ground, name);
         if base_domain {
             cluster = cluster.with_base_domain("apps.example.com");
@@ -39,7 +38,7 @@ fn private_cluster_lives_and_goes(#[case] name: &str, #[case] base_domain: bool,
 
         let own = cluster.own_nat_subnet(&ground);
         ensure!(
-            all_ids(&ground).await?.contains(&own.to_lowercase()) != nat_subnet,
+            ground.resource_ids().await?.contains(&own.to_lowercase()) != nat_subnet,
             "{own}"
         );
 
@@ -50,7 +49,7 @@ fn private_cluster_lives_and_goes(#[case] name: &str, #[case] base_domain: bool,
         ho.stop().await?;
         cpo.stop().await?;
         // HyperShift's and the administrator's own things stay; the load balancer's frontend goes.
-        let left = all_ids(&ground).await?;
+        let left = ground.resource_ids().await?;
         let network = [cluster.resource_group(), cluster.vnet(), cluster.subnet()].map(|id| id.to_lowercase());
         let given = nat_subnet.then(|| format!("{}/subnets/given", ground.azure().management_vnet).to_lowercase());
         let expected: BTreeSet<_> = before.into_iter().chain(network).chain(given).collect();
@@ -58,28 +57,4 @@ fn private_cluster_lives_and_goes(#[case] name: &str, #[case] base_domain: bool,
         ensure!(extra.is_empty(), "left behind: {extra:?}");
         Ok(())
     });
-}
-
-/// Ids of all resources and of the subnets inside VNets, in lower case.
-async fn all_ids(ground: &Ground) -> Result<BTreeSet<String>> {
-    let azure = ground.azure();
-    let mut ids = BTreeSet::new();
-    for subscription in [&azure.management_subscription, &azure.guest_subscription] {
-        for resource in ground
-            .oracle()
-            .resources(&format!("/subscriptions/{subscription}"))
-            .await?
-        {
-            collect(&resource, &mut ids).context("a resource without an id")?;
-        }
-    }
-    Ok(ids)
-}
-
-fn collect(resource: &Value, ids: &mut BTreeSet<String>) -> Option<()> {
-    ids.insert(resource["id"].as_str()?.to_lowercase());
-    for subnet in resource["properties"]["subnets"].as_array().into_iter().flatten() {
-        ids.insert(subnet["id"].as_str()?.to_lowercase());
-    }
-    Some(())
 }

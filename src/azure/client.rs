@@ -252,7 +252,7 @@ impl Client {
 
     /// A URL that Azure chose, if it stays on the configured host: the token goes nowhere else.
     fn own_url(&self, text: &str) -> Result<Url, ArmError> {
-        let foreign = || ArmError::from_transport(&TransportError::ForeignHost("another host".to_owned()));
+        let foreign = || ArmError::from(TransportError::ForeignHost("another host".to_owned()));
         let url = Url::parse(text).map_err(|_| foreign())?;
         if url.origin() == self.endpoint.origin() {
             Ok(url)
@@ -285,9 +285,7 @@ impl Client {
             Err(error) => Err(error),
         };
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
-        let result = sent
-            .map_err(|e| ArmError::from_transport(&e))
-            .and_then(|answer| self.read(&answer));
+        let result = sent.map_err(ArmError::from).and_then(|answer| self.read(&answer));
         let class = result.as_ref().err().map(|error| error.class);
         self.counters.call(CallSeen {
             kind: call.kind,

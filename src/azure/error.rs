@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::auth::AuthError;
-use super::transport::TransportError;
-
 /// What an error means for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -143,6 +140,23 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
     }
 }
 
+/// Why a request got no usable answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// It was not sent: the address is not on the ARM host.
+    ForeignHost,
+    /// The answer is too long to be read.
+    TooLarge,
+    /// None came in time.
+    Timeout,
+    /// The connection failed.
+    Connection,
+    /// It was not sent: the token endpoint does not answer.
+    TokenEndpointDown,
+    /// It was not sent: we get no token with what we have.
+    TokenRefused,
+}
+
 impl ArmError {
     /// From an answer that is not a success. Takes wrapped and unwrapped bodies, and bodies that are no JSON.
     pub fn from_answer(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
@@ -178,21 +192,21 @@ impl ArmError {
         }
     }
 
-    /// From a request that got no answer.
-    pub fn from_transport(error: &TransportError) -> Self {
-        let (class, code) = match error {
-            TransportError::ForeignHost(_) => (Class::Invalid, "ForeignHost"),
-            TransportError::TooLarge(_) => (Class::Down, "AnswerTooLarge"),
-            TransportError::Timeout => (Class::Down, "Timeout"),
-            TransportError::Connection(_) => (Class::Down, "ConnectionFailed"),
-            TransportError::Token(AuthError::Unreachable { .. }) => (Class::Down, "NoToken"),
-            TransportError::Token(_) => (Class::Denied, "NoToken"),
+    /// From a request that got no usable answer; `text` says more.
+    pub fn unanswered(why: NoAnswer, text: &str) -> Self {
+        let (class, code) = match why {
+            NoAnswer::ForeignHost => (Class::Invalid, "ForeignHost"),
+            NoAnswer::TooLarge => (Class::Down, "AnswerTooLarge"),
+            NoAnswer::Timeout => (Class::Down, "Timeout"),
+            NoAnswer::Connection => (Class::Down, "ConnectionFailed"),
+            NoAnswer::TokenEndpointDown => (Class::Down, "NoToken"),
+            NoAnswer::TokenRefused => (Class::Denied, "TokenRefused"),
         };
         Self {
             class,
             status: 0,
             code: code.to_owned(),
-            text: clean(&error.to_string(), MAX_TEXT),
+            text: clean(text, MAX_TEXT),
             retry_after: None,
         }
     }

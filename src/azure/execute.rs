@@ -156,12 +156,12 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             text,
             ..
         }) => {
-            warn!(verb, kind, %id, why = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
+            warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
-        Done::GateShut => warn!(verb, kind, %id, why = %step.why, "not leading: not sent"),
-        Done::Nothing => info!(verb, kind, %id, why = %step.why, "left alone"),
+        Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
+        Done::Nothing => info!(verb, kind, %id, reason = %step.why, "left alone"),
         Done::Settled | Done::Accepted => {
-            info!(verb, kind, %id, why = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
+            info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }

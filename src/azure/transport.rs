@@ -9,6 +9,7 @@ use http::header::AUTHORIZATION;
 use url::Url;
 
 use super::auth::{AuthError, Cloud, TokenSource};
+use super::error::{ArmError, NoAnswer};
 use super::https;
 
 /// The longest answer that is read, in bytes: ARM's own limit.
@@ -45,6 +46,20 @@ pub enum TransportError {
     /// No token could be had; nothing was sent.
     #[error(transparent)]
     Token(#[from] AuthError),
+}
+
+impl From<TransportError> for ArmError {
+    fn from(error: TransportError) -> Self {
+        let why = match error {
+            TransportError::ForeignHost(_) => NoAnswer::ForeignHost,
+            TransportError::TooLarge(_) => NoAnswer::TooLarge,
+            TransportError::Timeout => NoAnswer::Timeout,
+            TransportError::Connection(_) => NoAnswer::Connection,
+            TransportError::Token(AuthError::Unreachable { .. }) => NoAnswer::TokenEndpointDown,
+            TransportError::Token(_) => NoAnswer::TokenRefused,
+        };
+        Self::unanswered(why, &error.to_string())
+    }
 }
 
 impl From<reqwest::Error> for TransportError {

@@ -222,8 +222,8 @@ fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
             condition = condition.kind.as_str(),
             holds = condition.status.as_str(),
             reason = condition.reason.as_str(),
-            message = condition.message,
-            "condition"
+            "{}",
+            condition.message
         );
     }
 }

@@ -290,7 +290,7 @@ async fn standing_is_unknown_until_the_api_server_answers() {
             holder: Some("gone".into())
         }
     );
-    within(3, campaign).await.unwrap().unwrap();
+    let _leadership = within(3, campaign).await.unwrap().expect("leads");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub enum PassResult {
     Refused,
     /// A call failed.
     Failed,
-    /// The pass panicked; counted in `hyperlink_panics_total` too.
+    /// The pass panicked; whoever catches that counts the panic.
     Panicked,
     /// The pass was dropped before its end: the process stops or no longer leads.
     Aborted,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 
 use crate::api::condition::{ConditionType, Status};
 use crate::api::role::Role;
@@ -67,10 +67,14 @@ impl Passes {
             running: declare.count("passes_running", "Passes under way.", &["controller"])?,
             queue: declare.count(
                 "work_queue_depth",
-                "Objects whose pass is due and has not begun.",
+                "Passes that are due and wait for their turn.",
                 &["controller"],
             )?,
-            panics: declare.counter("panics_total", "Passes that panicked.", &["controller"])?,
+            panics: declare.counter(
+                "panics_total",
+                "Panics, in passes or on the way to one.",
+                &["controller"],
+            )?,
         })
     }
 }
@@ -194,12 +198,16 @@ impl Metrics {
         }
     }
 
-    /// Number of objects whose pass is due and has not begun.
-    pub fn queue(&self, controller: Controller, depth: usize) {
-        self.passes
-            .queue
-            .with_label_values(&[controller.label()])
-            .set(clamp(depth as u64));
+    /// Something of this controller panicked, in a pass or on the way to one.
+    pub fn panicked(&self, controller: Controller) {
+        self.passes.panics.with_label_values(&[controller.label()]).inc();
+    }
+
+    /// A pass is due and waits for its turn, until what is returned is dropped.
+    pub fn queued(&self, controller: Controller) -> Queued {
+        let depth = self.passes.queue.with_label_values(&[controller.label()]);
+        depth.inc();
+        Queued(depth)
     }
 
     /// Whether this process leads the role.
@@ -292,6 +300,16 @@ impl Counters for Metrics {
     }
 }
 
+/// A pass that waits for its turn.
+#[must_use = "dropping it says that the wait is over"]
+pub struct Queued(IntGauge);
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// A pass under way.
 #[must_use = "dropping it ends the pass as aborted"]
 pub struct Pass<'a> {
@@ -314,9 +332,6 @@ impl Drop for Pass<'_> {
         let controller = self.controller.label();
         if std::thread::panicking() {
             self.result = PassResult::Panicked;
-        }
-        if self.result == PassResult::Panicked {
-            passes.panics.with_label_values(&[controller]).inc();
         }
         let ended = [controller, self.result.label()];
         passes.total.with_label_values(&ended).inc();
@@ -436,6 +451,7 @@ mod tests {
             panic!("in a pass");
         }));
         assert!(unwound.is_err());
+        metrics.panicked(Controller::Endpoint);
         for result in ["settled", "aborted", "panicked"] {
             assert_sample(
                 &metrics,
@@ -504,12 +520,10 @@ mod tests {
         let metrics = metrics();
         metrics.leader(Role::Ho, true);
         metrics.leader(Role::Cpo, false);
-        metrics.queue(Controller::LinkService, 7);
         metrics.budget("subscription-reads", 249);
         metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         assert_sample(&metrics, r#"hyperlink_leader{role="ho"} 1"#);
         assert_sample(&metrics, r#"hyperlink_leader{role="cpo"} 0"#);
-        assert_sample(&metrics, r#"hyperlink_work_queue_depth{controller="link_service"} 7"#);
         assert_sample(
             &metrics,
             r#"hyperlink_arm_budget_remaining{budget="subscription-reads"} 249"#,

@@ -2,9 +2,11 @@
 
 pub mod decide;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -30,10 +32,16 @@ pub struct Observer {
 /// One pass over a control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
     let counted = observer.cx.metrics.pass(Controller::Observer);
-    let (outcome, action) = match observer.pass(&cached).await {
-        Ok(done) => done,
-        Err(error) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
-        Err(error) => {
+    // A panic that got through would end the whole controller.
+    let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
+    let (outcome, action) = match guarded.await {
+        Err(_) => {
+            observer.cx.metrics.panicked(Controller::Observer);
+            (PassResult::Panicked, Action::requeue(Duration::from_secs(10)))
+        }
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
+        Ok(Err(error)) => {
             let (namespace, name) = (cached.namespace(), cached.name_any());
             tracing::warn!(namespace, name, %error, "the custom resource could not be kept");
             (PassResult::Failed, Action::requeue(Duration::from_secs(10)))
@@ -58,18 +66,18 @@ impl Observer {
         let verdict = decide::decide(service.as_ref(), &found, self.cloud, Timestamp::now());
         Ok(match verdict {
             Verdict::Ignore(why) => {
-                tracing::debug!(namespace, name, why, "ignored");
+                tracing::debug!(namespace, name, reason = why, "ignored");
                 (PassResult::Settled, Action::await_change())
             }
             Verdict::Wait(why, again) => {
-                tracing::debug!(namespace, name, why, "waiting");
+                tracing::debug!(namespace, name, reason = why, "waiting");
                 (
                     PassResult::Waiting,
                     again.map_or_else(Action::await_change, Action::requeue),
                 )
             }
             Verdict::Unfit(wrong) => {
-                tracing::warn!(namespace, name, wrong, "the control plane cannot be served");
+                tracing::warn!(namespace, name, reason = wrong, "the control plane cannot be served");
                 (PassResult::Refused, Action::await_change())
             }
             Verdict::Want(wanted) => {

@@ -1,0 +1,49 @@
+//! `make demo`: PRESET=fast|recorded chooses how long Azure takes, KEEP=1 leaves all of it running.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use e2e::demo::Demo;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    e2e::scenario::install_tls_provider();
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\ndemo failed: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
+    let preset = std::env::var("PRESET").unwrap_or_else(|_| "fast".into()).parse()?;
+    let keep = std::env::var_os("KEEP").is_some_and(|value| value == "1");
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    // Dropping the demo at any point ends everything that it started.
+    tokio::select! {
+        ended = play(preset, keep) => ended,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+async fn play(preset: e2e::azure_sim::Preset, keep: bool) -> Result<()> {
+    let mut demo = Demo::start(preset).await?;
+    let mut played = demo.play().await;
+    if played.is_ok() && keep {
+        played = demo.stay().await;
+        if played.is_ok() {
+            return std::future::pending().await;
+        }
+    }
+    match played {
+        Ok(()) => demo.stop().await,
+        Err(error) => {
+            e2e::run_dir::keep_all();
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The demo: one private hosted cluster comes up, is kept, heals and goes, on the real executable,
+//! a real API server and the simulated Azure, while everybody can watch.
+
+pub mod seen;
+pub mod table;
+pub mod view;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::json;
+
+use crate::azure_sim::Preset;
+use crate::ground::Ground;
+use crate::hosted_cluster::HostedCluster;
+use crate::hyperlink::{Hyperlink, Role};
+use seen::Seen;
+use table::{Row, Table};
+use view::View;
+
+/// How often everything is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How long nothing may happen in the phase in which nothing should.
+const REST: Duration = Duration::from_secs(5);
+
+/// Drift is to be found while people watch, not after the default's minutes.
+const RESYNC: &[(&str, &str)] = &[("resync", "2s"), ("record-resync", "2s")];
+
+/// A running demo.
+pub struct Demo {
+    ground: Ground,
+    ho: Hyperlink,
+    cpo: Hyperlink,
+    client: kube::Client,
+    cluster: HostedCluster,
+    patience: Duration,
+    view: View,
+    seen: Seen,
+    table: Table,
+}
+
+impl Demo {
+    /// Builds what is missing and starts everything.
+    ///
+    /// # Errors
+    ///
+    /// A build fails, or something does not come up.
+    pub async fn start(preset: Preset) -> Result<Self> {
+        let mut view = View::new();
+        view.progress("builds what is missing");
+        crate::binaries::executable("hyperlink")?;
+        crate::control_plane::programs()?;
+        view.restart_clock();
+        view.heading("The ground");
+        view.progress("etcd, kube-apiserver, kube-controller-manager, armsim");
+        let ground = Ground::local(preset).await?;
+        view.line(&format!("API server  {}", ground.control_plane().server()));
+        view.line(&format!("simulated Azure  {}", ground.azure().arm));
+        view.progress("hyperlink run --role ho, hyperlink run --role cpo");
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", RESYNC).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", RESYNC).await?;
+        let patience = match preset {
+            Preset::Fast => Duration::from_secs(60),
+            Preset::Recorded => Duration::from_secs(600),
+        };
+        for process in [&ho, &cpo] {
+            process.ready(patience).await?;
+            let name = process.role().as_str();
+            view.line(&format!(
+                "hyperlink {name}  ready, process {}, {}",
+                process.process().pid(),
+                process.url()
+            ));
+        }
+        let cluster = HostedCluster::new(&ground, "first-light").with_base_domain("apps.example.com");
+        let client = ground.client()?;
+        let (seen, table) = (Seen::default(), Table::default());
+        Ok(Self {
+            ground,
+            ho,
+            cpo,
+            client,
+            cluster,
+            patience,
+            view,
+            seen,
+            table,
+        })
+    }
+
+    /// Plays the whole life and prints the table.
+    ///
+    /// # Errors
+    ///
+    /// Something did not happen, or something was left behind.
+    pub async fn play(&mut self) -> Result<()> {
+        let before = self.ground.resource_ids().await?;
+        self.come_up().await?;
+        self.rest().await?;
+        self.heal_record().await?;
+        self.heal_removed("heal: the Private Endpoint is deleted", self.cluster.endpoint())
+            .await?;
+        self.heal_removed(
+            "heal: the Private Link Service is deleted",
+            self.cluster.link_service(&self.ground),
+        )
+        .await?;
+        self.go(&before).await?;
+        let rss = |process: &Hyperlink| process.process().peak_rss().unwrap_or_default();
+        self.view.progress("");
+        self.view.heading("In short");
+        self.view
+            .note(&self.table.render(&[("ho", rss(&self.ho)), ("cpo", rss(&self.cpo))]));
+        Ok(())
+    }
+
+    /// The hosted cluster comes up.
+    ///
+    /// # Errors
+    ///
+    /// It does not.
+    pub async fn come_up(&mut self) -> Result<()> {
+        let start = self.begin("up: a private hosted cluster is created").await?;
+        self.cluster.create(&self.ground).await?;
+        self.until_up().await?;
+        self.end("up", start).await
+    }
+
+    async fn rest(&mut self) -> Result<()> {
+        let start = self
+            .begin(&format!(
+                "rest: {} s in which nothing should be written",
+                REST.as_secs()
+            ))
+            .await?;
+        let since = start.call;
+        let end = Instant::now() + REST;
+        while Instant::now() < end {
+            self.look().await?;
+            tokio::time::sleep(LOOK).await;
+        }
+        let writes = self
+            .ground
+            .oracle()
+            .journal(since)
+            .await?
+            .iter()
+            .filter(|call| call.is_write())
+            .count();
+        ensure!(writes == 0, "{writes} writes to ARM at rest");
+        self.view.line("nothing was written");
+        self.end("rest", start).await
+    }
+
+    async fn heal_record(&mut self) -> Result<()> {
+        let zone = self.cluster.zones().into_iter().next().context("no zone")?;
+        let start = self.begin("heal: the record of the API is changed").await?;
+        let wrong = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.0.0.250"}]}});
+        self.ground.oracle().drift_put(&format!("{zone}/A/api"), &wrong).await?;
+        self.until_broken_and_up().await?;
+        self.end("heal a record", start).await
+    }
+
+    async fn heal_removed(&mut self, heading: &str, id: String) -> Result<()> {
+        let start = self.begin(heading).await?;
+        self.ground.oracle().drift_delete(&id).await?;
+        self.until_broken_and_up().await?;
+        let what = heading.split_once(": the ").map_or(heading, |(_, what)| what);
+        self.end(&format!("heal: {what}"), start).await
+    }
+
+    async fn go(&mut self, before: &std::collections::BTreeSet<String>) -> Result<()> {
+        let start = self.begin("go: HostedControlPlane and namespace are deleted").await?;
+        self.until_deleted().await?;
+        self.look().await?;
+        let network = [
+            self.cluster.resource_group(),
+            self.cluster.vnet(),
+            self.cluster.subnet(),
+        ];
+        let network = network.map(|id| id.to_lowercase());
+        let left = self.ground.resource_ids().await?;
+        let left: Vec<_> = left
+            .into_iter()
+            .filter(|id| !before.contains(id) && !network.contains(id))
+            .collect();
+        ensure!(left.is_empty(), "left behind in Azure: {left:?}");
+        self.view
+            .line("nothing is left in Azure, no finalizer, and the namespace is gone");
+        self.end("go", start).await
+    }
+
+    async fn until_deleted(&mut self) -> Result<()> {
+        let cluster = self.cluster.clone();
+        let mut deleted = std::pin::pin!(cluster.delete(&self.ground, self.patience));
+        loop {
+            tokio::select! {
+                done = &mut deleted => return done,
+                () = tokio::time::sleep(LOOK) => {
+                    let now = Seen::look(&self.ground, &self.client, &self.cluster).await?;
+                    show(&self.view, &now, &self.seen);
+                    self.view.progress(&format!("{} things are left", now.count()));
+                    self.seen = now;
+                }
+            }
+        }
+    }
+
+    /// First sees that the drift did harm, so that healing is not only assumed.
+    async fn until_broken_and_up(&mut self) -> Result<()> {
+        self.look().await?;
+        ensure!(!self.seen.is_up(), "the drift did no harm");
+        self.until_up().await
+    }
+
+    async fn until_up(&mut self) -> Result<()> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            self.look().await?;
+            if self.seen.is_up() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                bail!("not up within {:?}: {}", self.patience, self.seen.lacks());
+            }
+            for process in [&self.ho, &self.cpo] {
+                process.process().check()?;
+            }
+            self.view.progress(&self.seen.lacks());
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn look(&mut self) -> Result<()> {
+        let now = Seen::look(&self.ground, &self.client, &self.cluster).await?;
+        show(&self.view, &now, &self.seen);
+        self.seen = now;
+        Ok(())
+    }
+
+    async fn begin(&mut self, heading: &str) -> Result<Start> {
+        self.view.heading(heading);
+        Ok(Start {
+            at: Instant::now(),
+            call: self.ground.oracle().last_call().await?,
+        })
+    }
+
+    async fn end(&mut self, phase: &str, start: Start) -> Result<()> {
+        let time = start.at.elapsed();
+        let calls = self.ground.oracle().journal(start.call).await?;
+        let writes = calls.iter().filter(|call| call.is_write()).count();
+        self.view.line(&format!("done in {:.1} s", time.as_secs_f64()));
+        self.table.push(Row {
+            phase: phase.to_owned(),
+            time,
+            calls: calls.len(),
+            writes,
+        });
+        Ok(())
+    }
+
+    /// Brings the cluster up once more and says how to look at it.
+    ///
+    /// # Errors
+    ///
+    /// It does not come up.
+    pub async fn stay(&mut self) -> Result<()> {
+        self.come_up().await?;
+        self.view.progress("");
+        let (kubeconfig, control) = (self.ground.admin().path().display(), self.ground.control_url());
+        self.view.heading("All of it stays until Ctrl-C");
+        self.view.note(&format!("export KUBECONFIG={kubeconfig}"));
+        self.view.note(&format!(
+            "simulated Azure: ARM {}, control {control}",
+            self.ground.azure().arm
+        ));
+        self.view.note("To try:");
+        self.view.note("  kubectl get azpls -A -o yaml");
+        self.view.note(&format!(
+            "  curl -X DELETE '{control}/resources{}'   # and see it come back",
+            self.cluster.endpoint()
+        ));
+        let (vnet, name) = (
+            self.cluster.vnet(),
+            self.cluster.host_names().into_iter().next().unwrap_or_default(),
+        );
+        self.view
+            .note(&format!("  curl '{control}/reachable?vnet={vnet}&name={name}'"));
+        Ok(())
+    }
+
+    /// Stops both roles as the kubelet would.
+    ///
+    /// # Errors
+    ///
+    /// One does not stop cleanly.
+    pub async fn stop(self) -> Result<()> {
+        self.ho.stop().await?;
+        self.cpo.stop().await
+    }
+}
+
+/// When a phase began, and the last call before it.
+struct Start {
+    at: Instant,
+    call: u64,
+}
+
+fn show(view: &View, now: &Seen, before: &Seen) {
+    for change in now.changes_since(before) {
+        view.line(&change);
+    }
+}

@@ -1,0 +1,85 @@
+//! The table at the end of the demo: what each phase took.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+/// One phase.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its name.
+    pub phase: String,
+    /// How long it took.
+    pub time: Duration,
+    /// Calls that reached ARM, refused ones included.
+    pub calls: usize,
+    /// Those of them that asked for a change.
+    pub writes: usize,
+}
+
+/// All phases so far.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    rows: Vec<Row>,
+}
+
+impl Table {
+    /// Adds a phase.
+    pub fn push(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// The table as text, with the peak memory (bytes) of each process below it.
+    pub fn render(&self, peak_rss: &[(&str, u64)]) -> String {
+        let width = self
+            .rows
+            .iter()
+            .map(|row| row.phase.len())
+            .max()
+            .unwrap_or_default()
+            .max(5);
+        let mut text = format!(
+            "{:width$}  {:>8}  {:>9}  {:>10}\n",
+            "phase", "time", "ARM calls", "ARM writes"
+        );
+        for Row {
+            phase,
+            time,
+            calls,
+            writes,
+        } in &self.rows
+        {
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{phase:width$}  {:>6.1} s  {calls:>9}  {writes:>10}",
+                time.as_secs_f64()
+            );
+        }
+        for (process, bytes) in peak_rss {
+            let mebibytes = *bytes as f64 / f64::from(1 << 20);
+            let _ = write!(text, "\npeak memory of hyperlink {process}: {mebibytes:.1} MiB");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_their_headings() {
+        let mut table = Table::default();
+        let time = Duration::from_millis(12_340);
+        table.push(Row {
+            phase: "up".into(),
+            time,
+            calls: 28,
+            writes: 9,
+        });
+        let expected = "phase      time  ARM calls  ARM writes\n\
+                        up       12.3 s         28           9\n\n\
+                        peak memory of hyperlink ho: 1.5 MiB";
+        assert_eq!(table.render(&[("ho", 3 << 19)]), expected);
+    }
+}
