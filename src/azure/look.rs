@@ -78,9 +78,18 @@ impl Looker<'_> {
         match self.ask(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
             Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
-            // Made and gone again, or lost: absent either way.
-            Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+        }
+    }
+
+    /// The create has ended since the resource was looked for.
+    async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Seen {
+        match self.client.get(self.pass, kind, id).await {
+            Ok(answer) => self.found(kind, id, answer.body).await,
+            Err(error) if error.class == Class::Gone => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(error) => self.look_failed(kind, id, error),
         }
     }
 

@@ -105,9 +105,12 @@ impl Memory {
         self.entries().get(id).and_then(|entry| entry.operation.clone())
     }
 
-    /// The resource is at rest as seen; its operation, if any, has ended.
+    /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
     pub fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
         let hold = self.hold(kind, id);
+        if seen == Seen::Absent {
+            self.entries().retain(|known, _| !known.is_in(id));
+        }
         self.update(kind, id, now, |entry| {
             if seen == Seen::Absent {
                 entry.made_here = false;
@@ -250,12 +253,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_moving_is_looked_at_again_however_long_its_last_rest_would_have_held() {
+    async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
         let (memory, now) = (memory(), Instant::now());
         memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(3), now);
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(2)), Some(Seen::Pending));
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(3)), None);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_in_a_resource_that_went_is_forgotten() {
+        let (memory, now) = (memory(), Instant::now());
+        let inside = id().child(Kind::Record, "api").unwrap();
+        let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
+        for known in [&inside, &beside] {
+            memory.settled(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
+        }
+        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        assert!(!memory.knows(&inside) && memory.knows(&beside));
     }
 
     #[tokio::test(start_paused = true)]
