@@ -26,5 +26,5 @@ generate: ## the generated files, in place
 demo: ## one cluster's life on the shipped binary: PRESET=fast|recorded, KEEP=1
 	$(CARGO) run --quiet --locked --release --package e2e --bin demo
 
-bench: ## the figures; PRESET=recorded
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
