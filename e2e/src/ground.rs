@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ use crate::run_dir::RunDir;
 pub struct Call {
     /// Counts up by one.
     pub seq: u64,
+    /// When it came.
+    pub time: Timestamp,
     /// `GET`, `PUT`, …
     pub method: String,
     /// Without the query.
