@@ -5,6 +5,7 @@
 //! Whatever is started dies with the process that started it ([`process`]), and its logs are
 //! kept and named when a test fails ([`run_dir`]).
 
+pub mod audit;
 pub mod azure_sim;
 pub mod binaries;
 pub mod control_plane;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::{Ground, scenario};
+use e2e::{Ground, roles, scenario};
 use rstest::rstest;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -55,6 +55,25 @@ fn private_cluster_lives_and_goes(#[case] name: &str, #[case] base_domain: bool,
         let expected: BTreeSet<_> = before.into_iter().chain(network).chain(given).collect();
         let extra: Vec<_> = left.difference(&expected).collect();
         ensure!(extra.is_empty(), "left behind: {extra:?}");
-        Ok(())
+        rights_used_are_rights_granted(&ground)
     });
+}
+
+/// Least privilege, measured: nothing was refused, and nothing is granted that was not needed.
+fn rights_used_are_rights_granted(ground: &Ground) -> Result<()> {
+    for role in ["ho", "cpo"] {
+        let (used, refused) = roles::used_and_refused(ground.control_plane(), role)?;
+        ensure!(refused.is_empty(), "{role} was refused {refused:?}");
+        let granted = roles::granted(role)?;
+        // Asked by an admission plugin, when an owner reference blocks the owner's deletion, and
+        // never by a request of its own.
+        let unseen = (
+            "hypershift.openshift.io".into(),
+            "hostedcontrolplanes/finalizers".into(),
+            "update".into(),
+        );
+        let needless: Vec<_> = granted.difference(&used).filter(|right| **right != unseen).collect();
+        ensure!(needless.is_empty(), "{role} never used {needless:?}");
+    }
+    Ok(())
 }
