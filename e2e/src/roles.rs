@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use crate::{ControlPlane, audit};
@@ -37,8 +37,8 @@ pub type Right = (String, String, String);
 pub fn granted(role: &str) -> Result<BTreeSet<Right>> {
     let mut rights = BTreeSet::new();
     for file in [format!("role-{role}.yaml"), "role-lease.yaml".into()] {
-        let shipped: ClusterRole = serde_json::from_value(read(&file)?)?;
-        for rule in shipped.rules.unwrap_or_default() {
+        let rules: Vec<PolicyRule> = serde_json::from_value(read(&file)?["rules"].take())?;
+        for rule in rules {
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {
                     rights.extend(
