@@ -318,6 +318,7 @@ fn settings(config: &Config) -> anyhow::Result<Settings> {
     Ok(Settings {
         subscription: SubscriptionId::parse(&management.subscription)?,
         resource_group: management.resource_group.clone(),
+        also_manage: management.also_manage.clone(),
         nat: NatSubnetRules {
             prefix_length: management.nat_prefix_length,
             pool: management.nat_address_pool,

@@ -151,9 +151,9 @@ pub enum NoAnswer {
     Timeout,
     /// The connection failed.
     Connection,
-    /// It was not sent: whoever gives tokens does not answer.
-    NoToken,
-    /// It was not sent: no token is given to us.
+    /// It was not sent: the token endpoint does not answer.
+    TokenEndpointDown,
+    /// It was not sent: we get no token with what we have.
     TokenRefused,
 }
 
@@ -199,7 +199,7 @@ impl ArmError {
             NoAnswer::TooLarge => (Class::Down, "AnswerTooLarge"),
             NoAnswer::Timeout => (Class::Down, "Timeout"),
             NoAnswer::Connection => (Class::Down, "ConnectionFailed"),
-            NoAnswer::NoToken => (Class::Down, "NoToken"),
+            NoAnswer::TokenEndpointDown => (Class::Down, "NoToken"),
             NoAnswer::TokenRefused => (Class::Denied, "TokenRefused"),
         };
         Self {

@@ -55,7 +55,7 @@ impl From<TransportError> for ArmError {
             TransportError::TooLarge(_) => NoAnswer::TooLarge,
             TransportError::Timeout => NoAnswer::Timeout,
             TransportError::Connection(_) => NoAnswer::Connection,
-            TransportError::Token(AuthError::Unreachable(_)) => NoAnswer::NoToken,
+            TransportError::Token(AuthError::Unreachable { .. }) => NoAnswer::TokenEndpointDown,
             TransportError::Token(_) => NoAnswer::TokenRefused,
         };
         Self::unanswered(why, &error.to_string())

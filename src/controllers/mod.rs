@@ -12,4 +12,8 @@ pub mod observe;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod turns;
 pub mod watch;
+
+#[cfg(test)]
+mod samples;

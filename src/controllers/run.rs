@@ -16,6 +16,7 @@ use super::decision::Decision;
 use super::frame::{PassError, within};
 use super::pace::Pacer;
 use super::report::fingerprint;
+use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::plan::Done;
@@ -204,12 +205,19 @@ pub async fn run<R: Reconciler>(
     concurrency: u16,
     stop: CancellationToken,
 ) {
-    let config = kube::runtime::controller::Config::default().concurrency(concurrency);
+    let turns = Arc::new(Turns::new(runner.label, concurrency));
+    let over = Arc::clone(&turns);
     let passes = controller
-        .with_config(config)
-        .graceful_shutdown_on(stop.cancelled_owned())
+        .graceful_shutdown_on(async move { over.end_with(stop).await })
         .run(
-            |cr, runner| Runner::reconcile(runner, cr),
+            move |cr, runner: Arc<Runner<R>>| {
+                let turns = Arc::clone(&turns);
+                async move {
+                    let work = || Arc::clone(&runner).reconcile(cr);
+                    let ended = turns.take(&runner.cx.metrics, work).await;
+                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                }
+            },
             |_, error, _| {
                 tracing::error!(%error, "pass failed");
                 Action::requeue(Duration::from_secs(10))

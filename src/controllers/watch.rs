@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
-use kube::runtime::controller::{Action, Config};
+use kube::runtime::controller::Action;
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource, ResourceExt};
@@ -15,8 +15,10 @@ use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
 use super::run::{Reconciler, Runner};
+use super::turns::Turns;
 use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::metrics::Controller as Label;
 use crate::observer::{self, Observer};
 
 /// How the controllers of a role run.
@@ -110,13 +112,21 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
     let client = observer.cx.kube.clone();
     let (reader, events) = watched(scope.api::<HostedControlPlane>(client.clone()));
     let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
+    let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
+    let over = Arc::clone(&turns);
     let passes = Controller::for_stream(events, reader)
         .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
         .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
-        .with_config(Config::default().concurrency(scope.concurrency))
-        .graceful_shutdown_on(scope.stop.cancelled_owned())
+        .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
-            observer::reconcile,
+            move |control_plane, observer: Arc<Observer>| {
+                let turns = Arc::clone(&turns);
+                async move {
+                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
+                    let ended = turns.take(&observer.cx.metrics, work).await;
+                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                }
+            },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
             observer,
         );

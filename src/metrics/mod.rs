@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 
 use crate::api::condition::{ConditionType, Status};
 use crate::api::role::Role;
@@ -67,7 +67,7 @@ impl Passes {
             running: declare.count("passes_running", "Passes under way.", &["controller"])?,
             queue: declare.count(
                 "work_queue_depth",
-                "Objects whose pass is due and has not begun.",
+                "Passes that are due and wait for their turn.",
                 &["controller"],
             )?,
             panics: declare.counter(
@@ -203,12 +203,11 @@ impl Metrics {
         self.passes.panics.with_label_values(&[controller.label()]).inc();
     }
 
-    /// Number of objects whose pass is due and has not begun.
-    pub fn queue(&self, controller: Controller, depth: usize) {
-        self.passes
-            .queue
-            .with_label_values(&[controller.label()])
-            .set(clamp(depth as u64));
+    /// A pass is due and waits for its turn, until what is returned is dropped.
+    pub fn queued(&self, controller: Controller) -> Queued {
+        let depth = self.passes.queue.with_label_values(&[controller.label()]);
+        depth.inc();
+        Queued(depth)
     }
 
     /// Whether this process leads the role.
@@ -298,6 +297,16 @@ impl Counters for Metrics {
                 self.arm.operation_age.with_label_values(&[kind.label()]).set(0.0);
             }
         }
+    }
+}
+
+/// A pass that waits for its turn.
+#[must_use = "dropping it says that the wait is over"]
+pub struct Queued(IntGauge);
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
     }
 }
 
@@ -511,12 +520,10 @@ mod tests {
         let metrics = metrics();
         metrics.leader(Role::Ho, true);
         metrics.leader(Role::Cpo, false);
-        metrics.queue(Controller::LinkService, 7);
         metrics.budget("subscription-reads", 249);
         metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         assert_sample(&metrics, r#"hyperlink_leader{role="ho"} 1"#);
         assert_sample(&metrics, r#"hyperlink_leader{role="cpo"} 0"#);
-        assert_sample(&metrics, r#"hyperlink_work_queue_depth{controller="link_service"} 7"#);
         assert_sample(
             &metrics,
             r#"hyperlink_arm_budget_remaining{budget="subscription-reads"} 249"#,

@@ -2,9 +2,11 @@
 
 pub mod decide;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -30,10 +32,16 @@ pub struct Observer {
 /// One pass over a control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
     let counted = observer.cx.metrics.pass(Controller::Observer);
-    let (outcome, action) = match observer.pass(&cached).await {
-        Ok(done) => done,
-        Err(error) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
-        Err(error) => {
+    // A panic that got through would end the whole controller.
+    let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
+    let (outcome, action) = match guarded.await {
+        Err(_) => {
+            observer.cx.metrics.panicked(Controller::Observer);
+            (PassResult::Panicked, Action::requeue(Duration::from_secs(10)))
+        }
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
+        Ok(Err(error)) => {
             let (namespace, name) = (cached.namespace(), cached.name_any());
             tracing::warn!(namespace, name, %error, "the custom resource could not be kept");
             (PassResult::Failed, Action::requeue(Duration::from_secs(10)))

@@ -49,6 +49,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/intent", Decide),
     ("controllers/report", Decide),
     ("controllers/*/frontend", Decide),
+    ("controllers/*/teardown", Decide),
     ("controllers/*/dns", Decide),
     ("controllers/*/nat_subnet", Decide),
     ("controllers/*/external_services", Decide),

@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::context::Context;
+use crate::engine::disturb::disturb;
 use crate::engine::error::ArmError;
 use crate::engine::fault::{DropWhen, FaultAction, FaultRule};
 use crate::engine::id::ResourceId;
 use crate::engine::journal::JournalEntry;
-use crate::engine::kind::Stack;
 use crate::engine::pipeline::{Passage, carry_out};
 use crate::engine::preset::Preset;
 use crate::engine::random::Random;
 use crate::engine::registry;
 use crate::engine::resource::Resource;
-use crate::engine::respond::{Asked, error_body, respond, set};
+use crate::engine::respond::{Asked, base, respond};
 use crate::engine::seed::{Seed, SeedError, Service, Switches, Tenant};
 use crate::engine::state::State;
 
@@ -56,6 +56,18 @@ pub struct WireFault {
     pub cut_body_at: Option<usize>,
     /// Send this `Content-Length` with the real body.
     pub content_length: Option<u64>,
+}
+
+impl From<FaultAction> for WireFault {
+    fn from(fault: FaultAction) -> Self {
+        Self {
+            delay: fault.delay_ms.map(Duration::from_millis),
+            // A status takes the place of the dropped answer.
+            drop: fault.drop.filter(|_| fault.status.is_none()),
+            cut_body_at: fault.cut_body_at,
+            content_length: fault.content_length,
+        }
+    }
 }
 
 /// An operation that still runs.
@@ -126,18 +138,14 @@ impl World {
     ///
     /// Polling URLs and `nextLink` point to the scheme and host of the request's URI, or else to its `Host` header.
     pub fn handle(&mut self, now: Timestamp, caller: &Caller, request: &Request<Bytes>) -> Answer {
+        let (method, path) = (request.method(), request.uri().path());
         let fault = self
-            .fault(request.method().as_str(), request.uri().path(), Some(&caller.client_id))
+            .fault(method.as_str(), path, Some(&caller.client_id))
             .unwrap_or_default();
         self.advance(now);
         let base = base(request);
         let correlation_id = self.correlation_id(request.headers());
-        let mut passage = Passage {
-            api_version: String::new(),
-            resource_type: String::new(),
-            stack: Stack::Resources,
-            remaining: vec![],
-        };
+        let mut passage = Passage::default();
         let mut result = Err(ArmError::gateway(
             503,
             "ServerUnavailable",
@@ -147,13 +155,7 @@ impl World {
             let mut cx = Context::new(&mut self.state, now);
             cx.caller = Some(caller);
             cx.fault = fault.operation_fault();
-            result = carry_out(
-                &mut cx,
-                caller,
-                request,
-                format!("{base}{}", request.uri().path()),
-                &mut passage,
-            );
+            result = carry_out(&mut cx, caller, request, format!("{base}{path}"), &mut passage);
         }
         let asked = Asked {
             now,
@@ -162,30 +164,19 @@ impl World {
             headers: request.headers(),
             correlation_id: &correlation_id,
             stack: passage.stack,
-            head: request.method() == http::Method::HEAD,
+            head: method == http::Method::HEAD,
         };
         let mut response = respond(&mut self.state, &asked, &result, &passage.remaining);
         disturb(&mut response, &fault, request);
-        let entry = entry(
-            now,
-            caller,
-            request,
-            &passage,
-            &response,
-            result.as_ref().is_ok_and(|reply| reply.changed),
-        );
-        self.state.journal.add(JournalEntry {
-            correlation_id,
-            ..entry
-        });
-        let wire = WireFault {
-            delay: fault.delay_ms.map(Duration::from_millis),
-            // A status takes the place of the dropped answer.
-            drop: fault.drop.filter(|_| fault.status.is_none()),
-            cut_body_at: fault.cut_body_at,
-            content_length: fault.content_length,
-        };
-        Answer { response, wire }
+        let mut entry = JournalEntry::of(now, request, &caller.client_id, &correlation_id);
+        entry.answered(&response);
+        entry.changed = result.is_ok_and(|reply| reply.changed);
+        entry.resource_kind = passage.resource_type;
+        self.state.journal.add(entry);
+        Answer {
+            response,
+            wire: fault.into(),
+        }
     }
 
     /// Journals a call that was refused before its caller was known, with the status that it got.
@@ -198,21 +189,10 @@ impl World {
         code: &str,
     ) {
         let correlation_id = self.correlation_id(request.headers());
-        let query = request.uri().query().unwrap_or_default();
-        self.state.journal.add(JournalEntry {
-            seq: 0,
-            time: now.to_string(),
-            method: request.method().to_string(),
-            path: request.uri().path().to_owned(),
-            query: query.to_owned(),
-            api_version: api_version(query),
-            principal: client_id.to_owned(),
-            status: status.as_u16(),
-            code: Some(code.to_owned()),
-            correlation_id,
-            changed: false,
-            resource_kind: String::new(),
-        });
+        let mut entry = JournalEntry::of(now, request, client_id, &correlation_id);
+        entry.status = status.as_u16();
+        entry.code = Some(code.to_owned());
+        self.state.journal.add(entry);
     }
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`World::handle`];
@@ -362,110 +342,4 @@ fn show(cx: &Context<'_>, resource: &Resource) -> Value {
     shown["name"] = json!(resource.id.name());
     shown["type"] = json!(resource.resource_type);
     shown
-}
-
-fn base(request: &Request<Bytes>) -> String {
-    let uri = request.uri();
-    let host = uri.authority().map(|host| host.as_str().to_owned());
-    let host = host.or_else(|| {
-        request
-            .headers()
-            .get(http::header::HOST)
-            .and_then(|host| host.to_str().ok())
-            .map(str::to_owned)
-    });
-    let host = host.unwrap_or_else(|| "management.azure.com".to_owned());
-    format!("{}://{host}", uri.scheme_str().unwrap_or("https"))
-}
-
-fn api_version(query: &str) -> String {
-    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-    pairs
-        .find(|(key, _)| key.eq_ignore_ascii_case("api-version"))
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
-}
-
-fn entry(
-    now: Timestamp,
-    caller: &Caller,
-    request: &Request<Bytes>,
-    passage: &Passage,
-    response: &Response<Bytes>,
-    changed: bool,
-) -> JournalEntry {
-    let query = request.uri().query().unwrap_or_default();
-    let code = Some(response).filter(|response| response.status().as_u16() >= 400);
-    let body: Option<Value> = code.and_then(|response| serde_json::from_slice(response.body()).ok());
-    let code = body.and_then(|body| {
-        body["error"]["code"]
-            .as_str()
-            .or(body["code"].as_str())
-            .map(str::to_owned)
-    });
-    JournalEntry {
-        seq: 0,
-        time: now.to_string(),
-        method: request.method().to_string(),
-        path: request.uri().path().to_owned(),
-        query: query.to_owned(),
-        api_version: api_version(query),
-        principal: caller.client_id.clone(),
-        status: response.status().as_u16(),
-        code,
-        correlation_id: String::new(),
-        changed,
-        resource_kind: passage.resource_type.clone(),
-    }
-}
-
-/// What a fault rule changes in the answer itself.
-fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, request: &Request<Bytes>) {
-    if let Some(status) = fault.status {
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        for name in [
-            "azure-asyncoperation",
-            "azure-asyncnotification",
-            "location",
-            "retry-after",
-            "etag",
-        ] {
-            response.headers_mut().remove(name);
-        }
-        let body = if status >= 400 {
-            set(response.headers_mut(), "x-ms-failure-cause", "service");
-            let code = fault.code.as_deref().unwrap_or("InternalServerError");
-            error_body(code, fault.message.as_deref().unwrap_or("An error occurred.")).to_string()
-        } else {
-            response.headers_mut().remove("x-ms-failure-cause");
-            String::new()
-        };
-        *response.body_mut() = Bytes::from(body);
-    }
-    if fault.page_loop
-        && let Ok(mut body) = serde_json::from_slice::<Value>(response.body())
-    {
-        body["nextLink"] = json!(format!(
-            "{}{}",
-            base(request),
-            request.uri().path_and_query().map_or("", |path| path.as_str())
-        ));
-        *response.body_mut() = Bytes::from(body.to_string());
-    }
-    if let Some(url) = &fault.poll_url {
-        for name in ["azure-asyncoperation", "location"] {
-            if response.headers().contains_key(name) {
-                set(response.headers_mut(), name, url);
-            }
-        }
-    }
-    match &fault.body {
-        Some(Value::String(text)) => *response.body_mut() = Bytes::from(text.clone()),
-        Some(json) => *response.body_mut() = Bytes::from(json.to_string()),
-        None => {}
-    }
-    for (name, value) in &fault.headers {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        set(response.headers_mut(), name, &text);
-    }
 }

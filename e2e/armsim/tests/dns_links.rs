@@ -273,7 +273,7 @@ fn deleting_what_is_not_there_is_204_without_its_zone_too() {
 #[test]
 fn a_deleted_link_can_be_shown_for_a_while() {
     let mut seed = seed();
-    seed["switches"] = json!({"link_delete_lag_s": 20});
+    seed["switches"] = json!({"link_delete_lag_s": 60});
     let mut sim = Sim::with(seed);
     sim.make_zone("example.com");
     sim.make_zone("other.com");
@@ -285,12 +285,29 @@ fn a_deleted_link_can_be_shown_for_a_while() {
     }
     assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "still shown");
     assert_eq!(sim.delete(&link("example.com", "l2")).status, 204, "but gone");
-    sim.link("example.com", "l2", "vnet2");
-    sim.wait(20);
+    assert_eq!(sim.link("example.com", "l2", "vnet2")["status"], "Succeeded");
+    sim.wait(60);
     assert_eq!(sim.get(&link("example.com", "l1")).status, 404);
     assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "made again meanwhile");
     let now = sim.now;
     assert_eq!(sim.world.resources(now, &link("example.com", "")).len(), 1);
+}
+
+#[test]
+fn a_link_that_is_only_still_shown_is_in_nobodys_way() {
+    let mut seed = seed();
+    seed["switches"] = json!({"link_delete_lag_s": 600});
+    let mut sim = Sim::with(seed);
+    sim.make_zone("example.com");
+    sim.link("example.com", "l1", "vnet1");
+    let accepted = sim.delete(&link("example.com", "l1"));
+    sim.end(&accepted);
+    assert_eq!(sim.link("example.com", "other", "vnet1")["status"], "Succeeded");
+    assert_eq!(sim.get(&link("example.com", "l1")).status, 200);
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]

@@ -8,9 +8,9 @@ use dns_support::{GROUP, NETWORK, Sim, link_to, seed, vnet, zone};
 use serde_json::{Value, json};
 
 #[test]
-fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
+fn a_new_zone_is_accepted_with_both_polling_urls() {
     let mut sim = Sim::new();
-    let accepted = sim.put(&zone("Example.com"), json!({"location": "global", "tags": {"a": "b"}}));
+    let accepted = sim.put(&zone("Example.com"), json!({"location": "global"}));
     assert_eq!((accepted.status, &accepted.body), (202, &json!({})));
     assert_eq!(accepted.header("retry-after"), Some("30"));
     assert_eq!(
@@ -29,29 +29,37 @@ fn a_new_zone_is_accepted_and_appears_when_its_operation_has_ended() {
         );
         assert!(url.len() > 3000, "as long as a signed URL");
     }
+}
+
+#[test]
+fn a_new_zone_appears_when_its_operation_has_ended() {
+    let mut sim = Sim::new();
+    let accepted = sim.put(&zone("example.com"), json!({"location": "global"}));
     let early = sim.get(&zone("example.com"));
     assert_eq!((early.status, early.code()), (404, "ResourceNotFound"));
     assert_eq!(early.header("x-ms-failure-cause"), Some("gateway"));
-
     let url = accepted.header("azure-asyncoperation").unwrap().to_owned();
     let poll = sim.get(&url);
     assert_eq!((poll.status, &poll.body), (202, &json!({"status": "InProgress"})));
     assert_eq!(poll.header("retry-after"), Some("30"));
     assert!(poll.header("azure-asyncoperation").is_some() && poll.header("location").is_some());
-    let left = |got: &dns_support::Got| -> u32 {
-        got.header("x-ms-ratelimit-remaining-subscription-resource-requests")
-            .unwrap()
-            .parse()
-            .unwrap()
-    };
     sim.wait(30);
     let last = sim.get(&url);
     assert_eq!((last.status, &last.body), (200, &json!({"status": "Succeeded"})));
     assert!(last.header("azure-asyncoperation").is_none() && last.header("retry-after").is_none());
+    let left = |got: &dns_support::Got| -> u32 {
+        let header = got.header("x-ms-ratelimit-remaining-subscription-resource-requests");
+        header.unwrap().parse().unwrap()
+    };
     assert!(left(&poll) > left(&last), "polls count against the reads");
+    assert_eq!(sim.get(&zone("example.com")).status, 200);
+}
 
+#[test]
+fn a_zone_has_azures_fields() {
+    let mut sim = Sim::new();
+    sim.put_and_end(&zone("Example.com"), json!({"location": "Global", "tags": {"a": "b"}}));
     let shown = sim.get(&zone("EXAMPLE.com"));
-    assert_eq!(shown.status, 200);
     let etag = shown.body["etag"].as_str().unwrap().to_owned();
     assert_eq!(shown.header("etag"), Some(etag.as_str()));
     assert_eq!(etag.len(), 36, "a bare GUID");
@@ -228,6 +236,28 @@ fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
     );
     let now = sim.now;
     assert!(sim.world.resources(now, &zone("example.com")).is_empty());
+}
+
+#[test]
+fn a_link_that_comes_before_the_end_of_its_zones_deletion_keeps_the_zone() {
+    let mut sim = Sim::new();
+    sim.make_zone("example.com");
+    let link = sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone("example.com")),
+        link_to(&vnet("vnet1")),
+    );
+    sim.wait(15);
+    let deleted = sim.delete(&zone("example.com"));
+    let (deleted, link) = (sim.end(&deleted), sim.end(&link));
+    assert_eq!(
+        (&deleted["status"], &deleted["error"]["code"]),
+        (&json!("Failed"), &json!("CannotDeleteResource"))
+    );
+    assert_eq!(link["status"], "Succeeded");
+    assert_eq!(
+        sim.get(&zone("example.com")).body["properties"]["numberOfVirtualNetworkLinks"],
+        1
+    );
 }
 
 #[test]

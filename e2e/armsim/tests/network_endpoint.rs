@@ -380,3 +380,31 @@ fn seeded_endpoint_is_whole() {
         1
     );
 }
+
+#[test]
+fn read_only_fields_are_ignored() {
+    let mut sim = Sim::new();
+    let alias = sim.link_service("svc");
+    let mut body = pe(&alias);
+    body["properties"]["resourceGuid"] = json!("mine");
+    body["properties"]["provisioningState"] = json!("Failed");
+    body["properties"]["networkInterfaces"] = json!([{"id": "mine"}]);
+    body["properties"][MANUAL][0]["properties"]["privateLinkServiceConnectionState"] = json!({"status": "Approved"});
+    let put = sim.put(&path("pe"), body);
+    assert_eq!((put.status, put.state()), (201, "Updating"), "{}", put.body);
+    assert_ne!(put.body["properties"]["resourceGuid"], json!("mine"));
+    assert_ne!(put.body["properties"]["networkInterfaces"][0]["id"], json!("mine"));
+    assert_eq!(status(&put.body, MANUAL).0, "Pending");
+}
+
+#[test]
+fn seed_may_say_what_the_server_makes() {
+    let mut service = pls();
+    service["id"] = json!(format!("{NET}/privateLinkServices/svc"));
+    service["properties"]["alias"] = json!("svc.known.westus2.azure.privatelinkservice");
+    let mut json = seed();
+    json["resources"].as_array_mut().unwrap().push(service);
+    let mut sim = Sim::seeded(json, Preset::Recorded);
+    let put = sim.put(&path("pe"), pe("svc.known.westus2.azure.privatelinkservice"));
+    assert_eq!(put.status, 201, "{}", put.body);
+}

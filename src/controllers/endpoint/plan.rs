@@ -217,3 +217,6 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
         ..Decision::default()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -190,3 +190,6 @@ fn fields(steps: &[(&Step, &Done)], zones: &[WantedZone], cluster: Option<&str>)
     }
     fields
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ pub mod nat_subnet;
 mod observe;
 pub mod plan;
 pub mod status;
+pub mod teardown;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -92,7 +93,7 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
-            plan::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
+            teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
+use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
-use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER};
+use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
+use crate::controllers::intent::{self, HoIntent};
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
 pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
@@ -34,12 +36,13 @@ pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> 
         }
     };
     let service = service(cx, cr, &namespace, control_plane.as_ref()).await?;
-    let sibling_stays = cr.metadata.deletion_timestamp.is_some() && sibling_stays(cx, cr, &namespace).await?;
+    let going = cr.metadata.deletion_timestamp.is_some();
     Ok(Surroundings {
+        sibling_stays: going && sibling_stays(cx, cr, &namespace).await?,
+        claimed_elsewhere: going && identity.is_err() && claimed_elsewhere(cx, cr).await?,
         identity,
         paused,
         service,
-        sibling_stays,
     })
 }
 
@@ -95,12 +98,32 @@ async fn service(
 /// Whether another custom resource of the same control plane stays, and with it what both use.
 async fn sibling_stays(cx: &Context, cr: &AzurePrivateLinkService, namespace: &str) -> Result<bool, PassError> {
     let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
-    let others = within(api.list(&kube::api::ListParams::default())).await?;
+    let others = within(api.list(&ListParams::default())).await?;
     let stays = |other: &AzurePrivateLinkService| {
         other.metadata.uid != cr.metadata.uid
             && (other.metadata.deletion_timestamp.is_none() || other.finalizers().iter().any(|f| f == HO_FINALIZER))
     };
     Ok(others.iter().any(stays))
+}
+
+/// Whether another HostedCluster has the ids that are recorded on the custom resource, which anybody in its namespace may forge.
+async fn claimed_elsewhere(cx: &Context, cr: &AzurePrivateLinkService) -> Result<bool, PassError> {
+    let Some(recorded) = intent::read::<HoIntent>(cr.annotations().get(HO_INTENT)) else {
+        return Ok(false);
+    };
+    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let own = identity::cluster_ref(annotation).ok();
+    let api: Api<HostedCluster> = Api::all(cx.kube.clone());
+    let all = within(api.list(&ListParams::default())).await?;
+    Ok(all.iter().any(|other| {
+        let name = ClusterRef {
+            namespace: other.namespace().unwrap_or_default(),
+            name: other.name_any(),
+        };
+        let claims = other.spec.cluster_id.as_ref() == Some(&recorded.cluster_id)
+            || other.spec.infra_id.as_ref() == Some(&recorded.infra_id);
+        claims && own.as_ref() != Some(&name)
+    }))
 }
 
 /// What of the surroundings can wake a pass, as one text.

@@ -1,22 +1,21 @@
-//! What the HO role does for a custom resource: the NAT subnet, then the Private Link Service; away in reverse. Pure.
+//! What the HO role does for a custom resource that stays: the NAT subnet, then the Private Link Service. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::frontend::{self, FrontendMatch, ServiceFacts};
 use super::nat_subnet::{self, NatSubnetRules};
-use crate::api::markers::{ALLOW_REPLACE, CPO_FINALIZER, CPO_INTENT, HO_INTENT};
+use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::id::{IdError, ResourceId, SubscriptionId, location};
+use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
 use crate::azure::link_service::{LinkService, connections};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, away, toward};
-use crate::azure::resource::{Kind, Progress, Seen, progress};
-use crate::azure::subnet::{NatSubnet, takes_link_services, used_by_others};
+use crate::azure::resource::{Kind, Seen};
+use crate::azure::subnet::{NatSubnet, takes_link_services};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
@@ -34,6 +33,29 @@ pub struct Settings {
     pub nat: NatSubnetRules,
     /// How frontends are recognised.
     pub frontend_match: FrontendMatch,
+    /// Further scopes in which this process may go on with what was made there: `/subscriptions/ID[/resourceGroups/NAME]`.
+    pub also_manage: Vec<String>,
+}
+
+impl Settings {
+    /// Whether this process may touch a Private Link Service with this id.
+    pub fn allows(&self, id: &ResourceId) -> bool {
+        let own = *id.subscription() == self.subscription && same(id.group(), &self.resource_group);
+        own || self.also_manages(id)
+    }
+
+    /// Whether this process may remove a NAT subnet with this id: its network may be in any group of the subscription.
+    pub fn allows_subnet(&self, id: &ResourceId) -> bool {
+        *id.subscription() == self.subscription || self.also_manages(id)
+    }
+
+    fn also_manages(&self, id: &ResourceId) -> bool {
+        let subscription = format!("/subscriptions/{}", id.subscription());
+        let group = format!("{subscription}/resourceGroups/{}", id.group());
+        self.also_manage
+            .iter()
+            .any(|scope| same(scope, &subscription) || same(scope, &group))
+    }
 }
 
 /// What Kubernetes says about the custom resource's surroundings.
@@ -47,10 +69,12 @@ pub struct Surroundings {
     pub service: Option<ServiceFacts>,
     /// Whether another custom resource of the same cluster stays.
     pub sibling_stays: bool,
+    /// Whether another HostedCluster has the cluster id or infra id that is recorded on the custom resource.
+    pub claimed_elsewhere: bool,
 }
 
 /// While the other role's finalizer stands, deletion waits for it this long.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What was found of the load balancer; kept for the status.
 pub type Found = Result<Frontend, Problem>;
@@ -121,10 +145,15 @@ fn with_frontend(
         Ok(subnet) => subnet,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
-    let want = match wanted(cr, identity, frontend, &subnet, settings) {
+    let mut want = match wanted(cr, identity, frontend, &subnet, settings) {
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
+    match recorded_elsewhere(cr, &want.id, settings) {
+        Ok(None) => {}
+        Ok(Some(recorded)) => want.id = recorded,
+        Err(problem) => return Ok(Decision::stuck(problem)),
+    }
     let mut decision = Decision::default();
     let ready = if made {
         let step = match bring_subnet(&subnet, identity, facts, settings, refused)? {
@@ -156,6 +185,26 @@ fn with_frontend(
             .push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
     }
     Ok(decision)
+}
+
+/// The service as it was recorded, if that is in another place than this process makes services in now.
+/// Never a second one: the recorded one is gone on with, or nothing is done.
+pub(super) fn recorded_elsewhere(
+    cr: &AzurePrivateLinkService,
+    own: &ResourceId,
+    settings: &Settings,
+) -> Result<Option<ResourceId>, Problem> {
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let recorded = recorded.and_then(|r| ResourceId::parse_as(Kind::LinkService, &r.link_service).ok());
+    match recorded.filter(|id| id != own && same(id.name(), own.name())) {
+        None => Ok(None),
+        Some(id) if settings.allows(&id) => Ok(Some(id)),
+        Some(id) => {
+            let scope = format!("/subscriptions/{}/resourceGroups/{}", id.subscription(), id.group());
+            let text = format!("the Private Link Service was made in {scope}; allow it with --also-manage");
+            Err(Problem::new(Reason::ConfigurationChanged, text))
+        }
+    }
 }
 
 /// The NAT subnet, and whether it is this role that makes it.
@@ -300,7 +349,7 @@ fn bring_link_service(
 }
 
 /// Adds steps that delete the connections of a service; says whether there are any.
-fn disconnect(seen: &Seen, decision: &mut Decision) -> bool {
+pub(super) fn disconnect(seen: &Seen, decision: &mut Decision) -> bool {
     let found = seen.found().map(connections).unwrap_or_default();
     for connection in &found {
         let present = Seen::Found(serde_json::Value::Null);
@@ -309,90 +358,5 @@ fn disconnect(seen: &Seen, decision: &mut Decision) -> bool {
     !found.is_empty()
 }
 
-/// What to do for a custom resource that goes. All steps are gone when nothing is left.
-pub fn teardown(
-    cr: &AzurePrivateLinkService,
-    around: &Surroundings,
-    facts: &Facts,
-    settings: &Settings,
-    now: Timestamp,
-) -> Result<Decision, Needs> {
-    if let Some(wait) = other_role_at_work(cr, now) {
-        let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
-        return Ok(Decision::stuck(problem.again(wait)));
-    }
-    let mut decision = Decision::default();
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let Some(want) = leaving(cr, around, recorded.as_ref(), settings) else {
-        return Ok(decision);
-    };
-    let seen = facts.look(Kind::LinkService, &want.id)?;
-    let mut step = away(&want, seen);
-    if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
-        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
-    }
-    let gone = step.gone() || step.left();
-    decision.steps.push(step);
-    let subnet = recorded.and_then(|r| r.nat_subnet).filter(|_| !around.sibling_stays);
-    if let Some(id) = subnet.and_then(|text| ResourceId::parse_as(Kind::Subnet, &text).ok()) {
-        let step = if gone {
-            remove_subnet(&id, facts)?
-        } else {
-            Step::needs(Kind::Subnet, id, "the Private Link Service to go")
-        };
-        decision.steps.push(step);
-    }
-    Ok(decision)
-}
-
-fn other_role_at_work(cr: &AzurePrivateLinkService, now: Timestamp) -> Option<Duration> {
-    let since = cr.metadata.deletion_timestamp.as_ref()?.0;
-    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
-    PATIENCE.checked_sub(waited).filter(|_| stands)
-}
-
-/// The service as far as it must be known to be deleted; none if nothing was ever made.
-fn leaving(
-    cr: &AzurePrivateLinkService,
-    around: &Surroundings,
-    recorded: Option<&HoIntent>,
-    settings: &Settings,
-) -> Option<LinkService> {
-    let identity = around.identity.as_ref().ok();
-    let cluster_id = recorded.map(|r| &r.cluster_id).or(identity.map(|i| &i.cluster_id))?;
-    let cluster = recorded.map(|r| &r.cluster).or(identity.map(|i| &i.name))?;
-    let name = names::link_service(&cr.name_any(), cluster_id);
-    let id = names::in_group(
-        Kind::LinkService,
-        &settings.subscription,
-        &settings.resource_group,
-        &name,
-    )
-    .ok()?;
-    Some(LinkService {
-        nat_subnet: id.clone(),
-        id,
-        location: location(&cr.spec.location),
-        marks: names::link_service_marks(cluster, cluster_id),
-        frontend: recorded.map(|r| r.frontend.clone()).unwrap_or_default(),
-        subscriptions: BTreeSet::new(),
-    })
-}
-
-/// Our NAT subnet goes, unless others came to use it.
-fn remove_subnet(id: &ResourceId, facts: &Facts) -> Result<Step, Needs> {
-    let seen = facts.look(Kind::Subnet, id)?;
-    let step = away(
-        &NatSubnet {
-            id: id.clone(),
-            prefix: None,
-        },
-        seen,
-    );
-    let settled = seen.found().filter(|body| progress(body) == Progress::Settled);
-    Ok(match settled.and_then(used_by_others) {
-        Some(used) if step.verb == Verb::Delete => step.leave(used),
-        _ => step,
-    })
-}
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::etag::{self, Unmet};
 use super::write::{self, Wanted, Write, refused};
-use super::{names, zone};
+use super::{link_rules, names, zone};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
@@ -28,9 +28,6 @@ const UPSERT: Pace = Pace {
 const DELETE: Pace = Pace::new(25.0, 30);
 /// The unseen operation that ends the time in which a deleted link is still shown.
 const FORGET: &str = "ForgetVirtualNetworkLink";
-/// <https://learn.microsoft.com/azure/dns/private-dns-privatednszone#limits>
-const MOST_ZONES_PER_VNET: usize = 1000;
-const MOST_REGISTERING_PER_ZONE: usize = 100;
 
 /// The zone's links; one that is only still shown is none.
 pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item = &'a Resource> {
@@ -47,7 +44,7 @@ pub(crate) fn is_complete(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
     is_live(link) && link_state(link, now, lag_s) == "Completed"
 }
 
-fn is_live(link: &Resource) -> bool {
+pub(super) fn is_live(link: &Resource) -> bool {
     link.hidden["gone"] != true
 }
 
@@ -61,7 +58,7 @@ fn link_state(link: &Resource, now: Timestamp, lag_s: f64) -> &'static str {
     }
 }
 
-fn vnet(link: &Resource) -> &str {
+pub(super) fn vnet(link: &Resource) -> &str {
     link.property("virtualNetwork")["id"].as_str().unwrap_or_default()
 }
 
@@ -81,7 +78,7 @@ impl Kind for Links {
     fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         // What is no VNet's id is refused for that, not for a missing permission.
         let sent = call.body["properties"]["virtualNetwork"]["id"].as_str();
-        let id = sent.filter(|id| check_vnet_id(id).is_ok());
+        let id = sent.filter(|id| link_rules::check_vnet_id(id).is_ok());
         let scope = |id: &str| LinkedScope {
             id: id.to_owned(),
             action: "Microsoft.Network/virtualNetworks/join/action",
@@ -105,8 +102,8 @@ impl Kind for Links {
         let id = call.body["properties"]["virtualNetwork"]["id"]
             .as_str()
             .unwrap_or_default();
-        check_vnet_id(id)?;
-        check_properties(&call.body["properties"], &call.id)?;
+        link_rules::check_vnet_id(id)?;
+        link_rules::check_properties(&call.body["properties"], &call.id)?;
         upsert(cx, call, false)
     }
 
@@ -115,7 +112,7 @@ impl Kind for Links {
             return Err(ArmError::resource_not_found(&call.id));
         }
         write::check_tags(&call.body["tags"])?;
-        check_properties(&call.body["properties"], &call.id)?;
+        link_rules::check_properties(&call.body["properties"], &call.id)?;
         upsert(cx, call, true)
     }
 
@@ -182,46 +179,6 @@ fn parent(cx: &Context<'_>, id: &ResourceId) -> Result<(), ArmError> {
     }
 }
 
-fn check_vnet_id(id: &str) -> Result<(), ArmError> {
-    let vnet = ResourceId::parse(id).ok();
-    if vnet.is_some_and(|vnet| {
-        vnet.resource_type()
-            .eq_ignore_ascii_case("Microsoft.Network/virtualNetworks")
-    }) {
-        return Ok(());
-    }
-    let message = format!(
-        "Property id '{id}' at path 'properties.virtualNetwork.id' is invalid. Expect fully qualified resource Id that \
-         start with '/subscriptions/{{subscriptionId}}' or '/providers/{{resourceProviderNamespace}}/'."
-    );
-    Err(ArmError::gateway(400, "LinkedInvalidPropertyId", message))
-}
-
-fn check_properties(properties: &Value, id: &ResourceId) -> Result<(), ArmError> {
-    let bad = |message: String| Err(ArmError::service(400, "BadRequest", message));
-    if !matches!(properties["registrationEnabled"], Value::Null | Value::Bool(_)) {
-        return bad("The property 'registrationEnabled' is not a boolean.".to_owned());
-    }
-    match properties["resolutionPolicy"].as_str() {
-        None | Some("Default") => Ok(()),
-        Some("NxDomainRedirect") if is_private_link(id) => Ok(()),
-        Some("NxDomainRedirect") => {
-            bad("The resolution policy 'NxDomainRedirect' needs a privatelink zone.".to_owned())
-        }
-        Some(other) => bad(format!("The resolution policy '{other}' is not known.")),
-    }
-}
-
-/// Whether the zone of this link is one of the service's `privatelink` names, the only ones with a resolution policy.
-fn is_private_link(id: &ResourceId) -> bool {
-    let zone = id.parent();
-    zone.is_some_and(|zone| {
-        zone.name()
-            .split('.')
-            .any(|label| label.eq_ignore_ascii_case("privatelink"))
-    })
-}
-
 fn upsert(cx: &mut Context<'_>, call: &Call<'_>, partial: bool) -> Result<Reply, ArmError> {
     let target = write::stored(&call.id, TYPE);
     let (name, pace, wanted) = ("UpsertVirtualNetworkLink", &UPSERT, Wanted::of(call, partial));
@@ -266,65 +223,11 @@ fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDe
         .as_bool()
         .or(known.map(registers))
         .unwrap_or_default();
-    check_others(&cx.state.store, id, &to, registers)?;
+    link_rules::check_others(&cx.state.store, id, &to, registers)?;
     if known.is_none() {
-        check_quotas(cx, id, registers)?;
+        link_rules::check_quotas(cx, id, registers)?;
     }
     store(cx, id, &wanted);
-    Ok(())
-}
-
-/// What the VNet's other links forbid: a second zone of the same name, a second zone with registration.
-fn check_others(store: &Store, id: &ResourceId, to: &str, registering: bool) -> Result<(), ErrorDetail> {
-    let zone = id.parent().unwrap_or_else(|| id.clone());
-    let mut linked = 0;
-    for link in store
-        .all()
-        .filter(|link| link.resource_type == TYPE && is_live(link) && !id.is(link.id.as_str()))
-    {
-        if !vnet(link).eq_ignore_ascii_case(to) {
-            continue;
-        }
-        linked += 1;
-        let other = link.id.parent().unwrap_or_else(|| link.id.clone());
-        if other.name().eq_ignore_ascii_case(zone.name()) {
-            let message = format!(
-                "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual \
-                 network with '{}' and '{}' zones.",
-                zone.name(),
-                other.name()
-            );
-            return refused("BadRequest", message);
-        }
-        if registering && registers(link) {
-            let message = format!(
-                "A virtual network can only be linked to 1 Private DNS zone(s) with auto-registration enabled; conflicting \
-                 Private DNS zone is '{}'.",
-                other.key()
-            );
-            return refused("Conflict", message);
-        }
-    }
-    if linked >= MOST_ZONES_PER_VNET {
-        let message = format!("A virtual network can be linked to at most {MOST_ZONES_PER_VNET} private DNS zones.");
-        return refused("QuotaExceeded", message);
-    }
-    Ok(())
-}
-
-fn check_quotas(cx: &Context<'_>, id: &ResourceId, registering: bool) -> Result<(), ErrorDetail> {
-    let zone = id.parent().unwrap_or_else(|| id.clone());
-    let most = cx.state.quotas(id.subscription()).links_per_zone;
-    let links: Vec<&Resource> = of(&cx.state.store, &zone).collect();
-    let with_registration = links.iter().filter(|link| registers(link)).count();
-    if links.len() >= most || (registering && with_registration >= MOST_REGISTERING_PER_ZONE) {
-        let message = format!(
-            "The zone '{}' can have at most {most} virtual network links, {MOST_REGISTERING_PER_ZONE} of them with \
-             registration.",
-            zone.name()
-        );
-        return refused("QuotaExceeded", message);
-    }
     Ok(())
 }
 
@@ -393,7 +296,7 @@ fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
     };
     body["properties"]["virtualNetwork"] = json!({ "id": value("virtualNetwork", Value::Null)["id"] });
     body["properties"]["registrationEnabled"] = value("registrationEnabled", json!(false));
-    if is_private_link(id) {
+    if link_rules::is_private_link(id) {
         body["properties"]["resolutionPolicy"] = value("resolutionPolicy", json!("Default"));
     }
     let guid = cx.guid();

@@ -5,6 +5,7 @@
 
 mod etag;
 mod ledger;
+mod link_rules;
 pub(crate) mod links;
 mod names;
 mod record;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::etag::Unmet;
 use super::write::{self, Wanted, Write, refused};
-use super::{links, names, record, record_sets};
+use super::{link_rules, links, names, record, record_sets};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
@@ -27,7 +27,6 @@ pub(super) const PAGE: usize = 100;
 
 const UPSERT: Pace = Pace::new(15.0, 30);
 const DELETE: Pace = Pace::new(15.0, 30);
-const MOST_LINKS_WITH_REGISTRATION: usize = 100;
 
 impl Kind for Zones {
     fn resource_type(&self) -> &'static str {
@@ -99,7 +98,7 @@ impl Kind for Zones {
         let properties = &mut shown["properties"];
         properties["maxNumberOfRecordSets"] = json!(quotas.record_sets_per_zone);
         properties["maxNumberOfVirtualNetworkLinks"] = json!(quotas.links_per_zone);
-        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] = json!(MOST_LINKS_WITH_REGISTRATION);
+        properties["maxNumberOfVirtualNetworkLinksWithRegistration"] = json!(link_rules::MOST_REGISTERING_PER_ZONE);
         properties["numberOfRecordSets"] = json!(record_sets::of(&cx.state.store, &zone.id).count());
         properties["numberOfVirtualNetworkLinks"] = json!(links::of(&cx.state.store, &zone.id).count());
         properties["numberOfVirtualNetworkLinksWithRegistration"] = json!(registering);

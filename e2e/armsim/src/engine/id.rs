@@ -34,7 +34,7 @@ impl ResourceId {
             return Err(bad());
         }
         // Every level is a pair of a word and a name.
-        if parts.len() % 2 != 0 {
+        if !parts.len().is_multiple_of(2) {
             return Err(bad());
         }
         Ok(Self(trimmed.to_owned()))

@@ -1,6 +1,10 @@
 //! The journal: every ARM call that was made, in order.
 
+use bytes::Bytes;
+use http::{Request, Response};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +34,40 @@ pub struct JournalEntry {
     pub changed: bool,
     /// The type that was addressed, in Azure's spelling.
     pub resource_kind: String,
+}
+
+impl JournalEntry {
+    /// What is known of a call before it is answered.
+    pub(crate) fn of(now: Timestamp, request: &Request<Bytes>, client_id: &str, correlation_id: &str) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        let mut parameters = url::form_urlencoded::parse(query.as_bytes());
+        let version = parameters.find(|(key, _)| key.eq_ignore_ascii_case("api-version"));
+        Self {
+            seq: 0,
+            time: now.to_string(),
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            query: query.to_owned(),
+            api_version: version.map(|(_, version)| version.into_owned()).unwrap_or_default(),
+            principal: client_id.to_owned(),
+            status: 0,
+            code: None,
+            correlation_id: correlation_id.to_owned(),
+            changed: false,
+            resource_kind: String::new(),
+        }
+    }
+
+    /// Adds status and, of an error, its code, wrapped or not.
+    pub(crate) fn answered(&mut self, response: &Response<Bytes>) {
+        self.status = response.status().as_u16();
+        if self.status < 400 {
+            return;
+        }
+        let body: Value = serde_json::from_slice(response.body()).unwrap_or_default();
+        let code = body["error"]["code"].as_str().or(body["code"].as_str());
+        self.code = code.map(str::to_owned);
+    }
 }
 
 /// All calls since the journal was cleared.

@@ -13,13 +13,14 @@ use super::operation::{Operation, OperationStatus, Verb};
 use super::resource::{ProvisioningState, Resource};
 
 /// The server stack behind a type: decides headers, budgets and polling URLs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stack {
     /// Microsoft.Network without private DNS.
     Network,
     /// Microsoft.Network/privateDnsZones.
     PrivateDns,
     /// Microsoft.Resources: ARM itself.
+    #[default]
     Resources,
 }
 

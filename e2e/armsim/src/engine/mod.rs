@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 pub(crate) mod context;
+pub(crate) mod disturb;
 pub(crate) mod error;
 pub(crate) mod fault;
 pub(crate) mod id;

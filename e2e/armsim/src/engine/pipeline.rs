@@ -20,7 +20,8 @@ const LAST_VERSION: &str = "2026-12-31";
 /// ARM's limit of a request body.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 
-/// A call on its way, and what is learned of it.
+/// What is learned of a call on its way.
+#[derive(Default)]
 pub(crate) struct Passage {
     pub(crate) api_version: String,
     pub(crate) resource_type: String,
@@ -37,11 +38,51 @@ pub(crate) fn carry_out(
     passage: &mut Passage,
 ) -> Result<Reply, ArmError> {
     let query = query(request);
-    let versions: Vec<&String> = query
-        .iter()
-        .filter(|(key, _)| key.eq_ignore_ascii_case("api-version"))
-        .map(|(_, value)| value)
-        .collect();
+    let target = enter(cx, caller, request, &query, passage)?;
+    let version = &passage.api_version;
+    if let Target::Operation {
+        scope,
+        id,
+        url,
+        resource_type,
+    } = &target
+    {
+        check_version(version, "2014-01-01", resource_type)?;
+        may_poll(cx, caller, &target)?;
+        return poll::poll(cx, scope, id, *url);
+    }
+    let kind = registry::kind(target.resource_type()).ok_or_else(|| unknown_type(&target, version))?;
+    check_version(version, kind.first_version(), kind.resource_type())?;
+    let action = action(request.method(), &target, kind)?;
+    let scope = scope_text(&target, kind);
+    access::authorize(cx.state, caller, &action, &scope)?;
+    group_exists(cx, request.method(), &target)?;
+    let call = Call {
+        method: request.method(),
+        id: spelled(cx, &target, kind),
+        query,
+        headers: request.headers(),
+        body: body(request)?,
+        api_version: version.clone(),
+        url,
+    };
+    if matches!(*call.method, Method::PUT | Method::PATCH) {
+        let links = kind.links(cx, &call);
+        access::authorize_links(cx.state, caller, (&action, &scope), &links)?;
+    }
+    dispatch(cx, kind, &target, &call)
+}
+
+/// What is looked at before the type: path, api-version given, subscription, budgets.
+fn enter(
+    cx: &mut Context<'_>,
+    caller: &Caller,
+    request: &Request<Bytes>,
+    query: &[(String, String)],
+    passage: &mut Passage,
+) -> Result<Target, ArmError> {
+    let versions = query.iter().filter(|(key, _)| key.eq_ignore_ascii_case("api-version"));
+    let versions: Vec<&String> = versions.map(|(_, value)| value).collect();
     passage.api_version = versions.first().map(|version| version.to_string()).unwrap_or_default();
     cx.api_version.clone_from(&passage.api_version);
     let target = route(request.method(), request.uri().path())?;
@@ -62,39 +103,8 @@ pub(crate) fn carry_out(
         method: request.method(),
         stack: passage.stack,
     };
-    let seed = cx.state.throttle_seed.clone();
-    passage.remaining = cx.state.throttle.count(&seed, &counting)?;
-    if let Target::Operation {
-        scope,
-        id,
-        url,
-        resource_type,
-    } = &target
-    {
-        check_version(&passage.api_version, "2014-01-01", resource_type)?;
-        may_poll(cx, caller, &target)?;
-        return poll::poll(cx, scope, id, *url);
-    }
-    let kind = kind.ok_or_else(|| unknown_type(&target, &passage.api_version))?;
-    check_version(&passage.api_version, kind.first_version(), kind.resource_type())?;
-    let action = action(request.method(), &target, kind)?;
-    let scope = scope_text(&target, kind);
-    access::authorize(cx.state, caller, &action, &scope)?;
-    group_exists(cx, request.method(), &target)?;
-    let call = Call {
-        method: request.method(),
-        id: spelled(cx, &target, kind),
-        query,
-        headers: request.headers(),
-        body: body(request)?,
-        api_version: passage.api_version.clone(),
-        url,
-    };
-    if matches!(*call.method, Method::PUT | Method::PATCH) {
-        let links = kind.links(cx, &call);
-        access::authorize_links(cx.state, caller, (&action, &scope), &links)?;
-    }
-    dispatch(cx, kind, &target, &call)
+    passage.remaining = cx.state.throttle.count(&cx.state.throttle_seed, &counting)?;
+    Ok(target)
 }
 
 fn dispatch(cx: &mut Context<'_>, kind: &dyn Kind, target: &Target, call: &Call<'_>) -> Result<Reply, ArmError> {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -67,6 +67,9 @@ pub(crate) fn respond(
         }
     }
     if asked.stack == Stack::PrivateDns && !by_gateway {
+        set(&mut headers, "cache-control", "private");
+        headers.remove("pragma");
+        headers.remove("expires");
         set(&mut headers, "x-aspnet-version", "4.0.30319");
         set(&mut headers, "x-powered-by", "ASP.NET");
     }
@@ -156,7 +159,7 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     if operation.stack != Stack::Network || operation.verb == Verb::Delete {
         set(headers, "location", &url(asked, operation, false));
     }
-    if operation.running() && operation.retry_after_s > 0 {
+    if operation.retry_after_s > 0 {
         set(headers, "retry-after", &operation.retry_after_s.to_string());
     }
 }
@@ -223,4 +226,19 @@ pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: &str) {
 /// A body for a refusal that no type made.
 pub(crate) fn error_body(code: &str, message: &str) -> Value {
     json!({ "error": { "code": code, "message": message } })
+}
+
+/// Where the caller reached ARM: `https://host`.
+pub(crate) fn base(request: &Request<Bytes>) -> String {
+    let uri = request.uri();
+    let host = uri.authority().map(|host| host.as_str().to_owned());
+    let host = host.or_else(|| {
+        request
+            .headers()
+            .get(http::header::HOST)
+            .and_then(|host| host.to_str().ok())
+            .map(str::to_owned)
+    });
+    let host = host.unwrap_or_else(|| "management.azure.com".to_owned());
+    format!("{}://{host}", uri.scheme_str().unwrap_or("https"))
 }

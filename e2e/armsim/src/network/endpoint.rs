@@ -12,11 +12,11 @@ use crate::engine::preset::Pace;
 use crate::engine::registry;
 use crate::engine::resource::Resource;
 
-use super::address;
 use super::connection;
-use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL, Target};
+use super::endpoint_body::normalise;
+use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL};
 use super::link_service;
-use super::nic::{self, IpConfiguration};
+use super::nic;
 use super::write::{self, Write, items, nested};
 
 /// Microsoft.Network/privateEndpoints.
@@ -269,130 +269,4 @@ fn approve_if_invited(cx: &mut Context<'_>, id: &ResourceId) {
     if let Some(made) = made.filter(|_| invited).map(|made| made.id.clone()) {
         connection::settle(cx, &made, connection::state("Approved", "Approved"));
     }
-}
-
-/// A network interface to make, with the addresses chosen for it.
-type Interface = Option<(ResourceId, Vec<IpConfiguration>)>;
-
-/// What is stored of a given endpoint. What was there once stays: GUID, interface, connection states.
-fn normalise(
-    cx: &mut Context<'_>,
-    id: &ResourceId,
-    location: &str,
-    given: &Value,
-    target: Option<&Target>,
-) -> Result<(Value, Interface), ArmError> {
-    let known = cx.state.store.get(id).map(|known| known.body["properties"].clone());
-    let from = &given["properties"];
-    let mut body = write::tracked(location, given);
-    let subnet = write::referenced(cx, id, from["subnet"]["id"].as_str().unwrap_or_default())?
-        .id
-        .clone();
-    let custom = from["customNetworkInterfaceName"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
-    let (guid, nics, interface) = match &known {
-        Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
-        None => {
-            let configurations = addresses(cx, &subnet, from)?;
-            let guid = from["resourceGuid"].as_str().map_or_else(|| cx.guid(), str::to_owned);
-            let suffix = cx.guid();
-            let name = if custom.is_empty() {
-                format!("{}.nic.{suffix}", id.name())
-            } else {
-                custom.clone()
-            };
-            let nic = id.sibling(nic::TYPE, &name);
-            (json!(guid), json!([{ "id": nic }]), Some((nic, configurations)))
-        }
-    };
-    let mut properties = json!({
-        "resourceGuid": guid,
-        "customNetworkInterfaceName": custom,
-        "subnet": { "id": subnet },
-        "ipConfigurations": static_configurations(from),
-        "networkInterfaces": nics,
-        "customDnsConfigs": [],
-    });
-    for list in [AUTOMATIC, MANUAL] {
-        let old = known.as_ref().map_or(&Value::Null, |known| &known[list]);
-        let stored = items(&from[list])
-            .iter()
-            .map(|item| one_connection(cx, item, old, target, list == MANUAL));
-        properties[list] = stored.collect();
-    }
-    if let Some(groups) = from.get("applicationSecurityGroups") {
-        properties["applicationSecurityGroups"] = groups.clone();
-    }
-    body["properties"] = properties;
-    Ok((body, interface))
-}
-
-/// One connection as it is stored. Its state is the old one, or what the case begins with.
-fn one_connection(cx: &Context<'_>, item: &Value, old: &Value, target: Option<&Target>, manual: bool) -> Value {
-    let from = &item["properties"];
-    let before = items(old).iter().find(|known| known["name"] == item["name"]);
-    let before = before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
-    // Only seed and control calls run without a caller: they say what the state is.
-    let told = Some(&from["privateLinkServiceConnectionState"])
-        .filter(|state| cx.caller.is_none() && state["status"].is_string());
-    let state = told.cloned().or(before).unwrap_or_else(|| {
-        if manual {
-            connection::state("Pending", "Awaiting Approval")
-        } else {
-            connection::state("Approved", "Auto Approved")
-        }
-    });
-    let reference = target.map_or_else(
-        || from["privateLinkServiceId"].clone(),
-        |target| json!(target.reference),
-    );
-    let mut properties = json!({ "privateLinkServiceId": reference, "privateLinkServiceConnectionState": state });
-    for name in ["groupIds", "requestMessage"] {
-        if let Some(value) = from.get(name).filter(|value| !value.is_null() && **value != json!([])) {
-            properties[name] = value.clone();
-        }
-    }
-    json!({ "name": item["name"], "properties": properties })
-}
-
-/// Static addresses as given.
-fn static_configurations(from: &Value) -> Value {
-    let kept = items(&from["ipConfigurations"]).iter().map(|item| {
-        let mut properties = item["properties"].clone();
-        if let Some(fields) = properties.as_object_mut() {
-            fields.remove("provisioningState");
-        }
-        json!({ "name": item["name"], "properties": properties })
-    });
-    kept.collect()
-}
-
-/// The addresses of a new endpoint: those asked for, or one of the subnet's.
-fn addresses(cx: &mut Context<'_>, subnet: &ResourceId, from: &Value) -> Result<Vec<IpConfiguration>, ArmError> {
-    let fixed: Vec<&str> = items(&from["ipConfigurations"])
-        .iter()
-        .filter_map(|item| item["properties"]["privateIPAddress"].as_str())
-        .collect();
-    let wanted: Vec<Option<&str>> = if fixed.is_empty() {
-        vec![None]
-    } else {
-        fixed.into_iter().map(Some).collect()
-    };
-    let mut made = Vec::new();
-    let mut taken = Vec::new();
-    for wanted in wanted {
-        let address = address::choose(cx, cx.find(subnet)?, wanted, &taken)?;
-        taken.push(address);
-        let name = format!("privateEndpointIpConfig.{}", cx.guid());
-        let method = if wanted.is_some() { "Static" } else { "Dynamic" };
-        made.push(IpConfiguration {
-            name,
-            subnet: subnet.clone(),
-            address,
-            method,
-        });
-    }
-    Ok(made)
 }

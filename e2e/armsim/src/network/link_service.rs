@@ -241,41 +241,21 @@ fn normalise(
         .get(id)
         .map(|known| known.body["properties"].clone())
         .unwrap_or_default();
-    let old_names: Vec<String> = items(&known["ipConfigurations"])
-        .iter()
-        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
-        .collect();
-    let mut addresses = Vec::new();
-    let mut taken = Vec::new();
-    for configuration in &wanted.configurations {
-        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
-            continue;
-        }
-        let subnet = cx.find(&configuration.subnet)?;
-        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
-        taken.push(address);
-        let method = if configuration.address.is_some() {
-            "Static"
-        } else {
-            "Dynamic"
-        };
-        addresses.push(IpConfiguration {
-            name: configuration.name.clone(),
-            subnet: configuration.subnet.clone(),
-            address,
-            method,
-        });
-    }
+    let addresses = new_addresses(cx, &known, wanted)?;
     let mut body = write::tracked(location, given);
     let from = &given["properties"];
-    let mut make = |old: &Value, new: &dyn Fn(String) -> Value| {
-        if old.is_null() { new(cx.guid()) } else { old.clone() }
+    // Only seed and control calls run without a caller: they may say what the server makes for others.
+    let told = cx.caller.is_none();
+    let mut make = |name: &str, new: &dyn Fn(String) -> Value| match (&known[name], &from[name]) {
+        (Value::Null, given) if told && !given.is_null() => given.clone(),
+        (Value::Null, _) => new(cx.guid()),
+        (old, _) => old.clone(),
     };
     let name = id.name().to_ascii_lowercase();
     let mut properties = json!({
-        "resourceGuid": make(&known["resourceGuid"], &|guid| json!(guid)),
-        "alias": make(&known["alias"], &|guid| json!(format!("{name}.{guid}.{location}.azure.privatelinkservice"))),
-        "networkInterfaces": make(&known["networkInterfaces"], &|guid| {
+        "resourceGuid": make("resourceGuid", &|guid| json!(guid)),
+        "alias": make("alias", &|guid| json!(format!("{name}.{guid}.{location}.azure.privatelinkservice"))),
+        "networkInterfaces": make("networkInterfaces", &|guid| {
             json!([{ "id": id.sibling(nic::TYPE, &format!("{}.nic.{guid}", id.name())) }])
         }),
         "fqdns": from["fqdns"].as_array().cloned().unwrap_or_default(),
@@ -319,4 +299,34 @@ pub(crate) fn frontend_of(
 /// Whether the service can be connected to now.
 pub(crate) fn is_provisioned(service: &Resource) -> bool {
     service.state == ProvisioningState::Succeeded
+}
+
+/// The addresses of the NAT configurations that were not there before.
+fn new_addresses(cx: &Context<'_>, known: &Value, wanted: &rules::Wanted) -> Result<Vec<IpConfiguration>, ArmError> {
+    let old_names: Vec<String> = items(&known["ipConfigurations"])
+        .iter()
+        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
+        .collect();
+    let mut addresses = Vec::new();
+    let mut taken = Vec::new();
+    for configuration in &wanted.configurations {
+        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
+            continue;
+        }
+        let subnet = cx.find(&configuration.subnet)?;
+        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
+        taken.push(address);
+        let method = if configuration.address.is_some() {
+            "Static"
+        } else {
+            "Dynamic"
+        };
+        addresses.push(IpConfiguration {
+            name: configuration.name.clone(),
+            subnet: configuration.subnet.clone(),
+            address,
+            method,
+        });
+    }
+    Ok(addresses)
 }

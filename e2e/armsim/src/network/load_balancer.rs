@@ -24,6 +24,8 @@ pub(crate) struct Frontends;
 pub(crate) const TYPE: &str = "Microsoft.Network/loadBalancers";
 pub(crate) const FRONTENDS: &str = "frontendIPConfigurations";
 
+/// With a frontend in a subnet; without one a write is over when it is answered.
+const PUT: Pace = Pace::new(3.0, 3);
 const DELETE: Pace = Pace::new(10.0, 10);
 /// The other lists of a load balancer.
 const LISTS: [&str; 6] = [
@@ -52,14 +54,15 @@ impl Kind for LoadBalancers {
         let (body, addresses) = normalise(cx, &call.id, &location, &call.body)?;
         in_use(cx, &call.id, &body)?;
         let name = "PutLoadBalancerOperation";
+        let pace = if addresses.is_empty() { &Pace::AT_ONCE } else { &PUT };
         let write = Write {
             kind: self,
             id: &call.id,
             body,
             name,
             region: location,
-            create: &Pace::AT_ONCE,
-            update: &Pace::AT_ONCE,
+            create: pace,
+            update: pace,
         };
         let reply = write::put(cx, call, write);
         settle_addresses(cx, &call.id, addresses);
@@ -108,10 +111,8 @@ impl Kind for LoadBalancers {
         shown["etag"] = json!(resource.etag);
         shown["properties"]["provisioningState"] = json!(resource.state.as_str());
         for list in LISTS.into_iter().chain([FRONTENDS]) {
-            let all = items(resource.property(list))
-                .iter()
-                .map(|item| nested(item, resource, list, TYPE));
-            shown["properties"][list] = all.collect();
+            let all = items(resource.property(list)).iter();
+            shown["properties"][list] = all.map(|item| part(item, resource, list)).collect();
         }
         shown
     }
@@ -145,7 +146,7 @@ impl Kind for Frontends {
         let balancer = cx.find(&parent)?;
         let found = frontend(balancer, call.id.name()).ok_or_else(|| ArmError::nested_not_found(&call.id))?;
         Ok(Reply::new(200)
-            .body(nested(found, balancer, FRONTENDS, TYPE))
+            .body(part(found, balancer, FRONTENDS))
             .etag(&balancer.etag))
     }
 
@@ -153,7 +154,7 @@ impl Kind for Frontends {
         let balancer = cx.find(&call.id)?;
         let all = items(balancer.property(FRONTENDS))
             .iter()
-            .map(|item| nested(item, balancer, FRONTENDS, TYPE));
+            .map(|item| part(item, balancer, FRONTENDS));
         page::page(
             call,
             all.map(|shown| (shown["id"].to_string().to_ascii_lowercase(), shown))
@@ -166,6 +167,43 @@ impl Kind for Frontends {
         Err(ArmError::invalid_content(
             "a frontend is part of its load balancer: put that",
         ))
+    }
+}
+
+/// One item of a list as it is shown: with the load balancer's state, and a frontend with what refers to it.
+fn part(item: &Value, balancer: &Resource, list: &str) -> Value {
+    let mut shown = nested(item, balancer, list, TYPE);
+    shown["properties"]["provisioningState"] = json!(balancer.state.as_str());
+    if list != FRONTENDS {
+        return shown;
+    }
+    let id = shown["id"].as_str().unwrap_or_default().to_ascii_lowercase();
+    for list in ["inboundNatPools", "inboundNatRules", "loadBalancingRules"] {
+        let refers = |item: &&Value| {
+            let frontend = item["properties"]["frontendIPConfiguration"]["id"].as_str();
+            frontend.is_some_and(|frontend| frontend.to_ascii_lowercase() == id)
+        };
+        let users = items(balancer.property(list)).iter().filter(refers);
+        let users: Vec<Value> = users
+            .map(|item| json!({ "id": nested(item, balancer, list, TYPE)["id"] }))
+            .collect();
+        if !users.is_empty() {
+            shown["properties"][list] = json!(users);
+        }
+    }
+    shown
+}
+
+/// What the service fills in of a NAT pool.
+fn pool_defaults(properties: &mut serde_json::Map<String, Value>) {
+    properties.entry("idleTimeoutInMinutes").or_insert_with(|| json!(4));
+    for name in [
+        "enableFloatingIP",
+        "enableDestinationServiceEndpoint",
+        "enableTcpReset",
+        "allowBackendPortConflict",
+    ] {
+        properties.entry(name).or_insert_with(|| json!(false));
     }
 }
 
@@ -203,6 +241,9 @@ fn normalise(
             let mut kept = json!({ "name": item["name"], "properties": item["properties"] });
             if let Some(properties) = kept["properties"].as_object_mut() {
                 properties.remove("provisioningState");
+                if list == "inboundNatPools" {
+                    pool_defaults(properties);
+                }
             }
             kept
         });

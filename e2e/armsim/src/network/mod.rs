@@ -3,6 +3,7 @@
 mod address;
 pub(crate) mod connection;
 pub(crate) mod endpoint;
+mod endpoint_body;
 mod endpoint_rules;
 mod group;
 mod link_service;
@@ -11,6 +12,7 @@ mod load_balancer;
 pub(crate) mod nic;
 mod plain;
 mod subnet;
+mod subnet_rules;
 mod vnet;
 mod write;
 

@@ -12,6 +12,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::address;
 use super::subnet;
+use super::subnet_rules;
 use super::write::{self, Write, items};
 
 /// Microsoft.Network/virtualNetworks.
@@ -54,8 +55,8 @@ impl Kind for VirtualNetworks {
             .all(|(id, body)| cx.state.store.get(id).is_some_and(|known| known.body == *body));
         let left_out = left_out(cx, &call.id, &given);
         if !(unchanged && left_out.is_empty() && current.is_some()) {
-            subnet::may_go(cx, &left_out)?;
-            subnet::vnet_is_free(cx, call, &call.id)?;
+            subnet_rules::may_go(cx, &left_out)?;
+            subnet_rules::vnet_is_free(cx, call, &call.id)?;
         }
         let name = "PutVirtualNetworkOperation";
         let region = location.clone();
@@ -99,8 +100,8 @@ impl Kind for VirtualNetworks {
                 .of_type(&call.id, subnet::TYPE)
                 .map(|subnet| subnet.id.clone())
                 .collect();
-            subnet::may_go(cx, &subnets)?;
-            subnet::vnet_is_free(cx, call, &call.id)?;
+            subnet_rules::may_go(cx, &subnets)?;
+            subnet_rules::vnet_is_free(cx, call, &call.id)?;
         }
         Ok(write::delete(
             cx,

@@ -1,0 +1,249 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::azure::error::{ArmError, Class};
+use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, management};
+
+const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
+const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
+const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
+
+fn settings() -> Settings {
+    Settings {
+        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
+        resource_group: "mgmt".into(),
+        nat: NatSubnetRules {
+            prefix_length: 28,
+            pool: None,
+        },
+        frontend_match: FrontendMatch::Name,
+        also_manage: Vec::new(),
+    }
+}
+
+fn around() -> Surroundings {
+    let addresses = vec!["10.224.0.4".parse().unwrap()];
+    Surroundings {
+        identity: Ok(identity()),
+        paused: None,
+        service: Some(ServiceFacts {
+            uid: UID.into(),
+            owned: true,
+            addresses,
+        }),
+        sibling_stays: false,
+        claimed_elsewhere: false,
+    }
+}
+
+fn facts() -> Facts {
+    let frontend = Frontend {
+        load_balancer: id(&management("loadBalancers/lb")),
+        id: management(FRONTEND),
+        name: FRONTEND.rsplit('/').next().unwrap().to_owned(),
+        address: "10.224.0.4".parse().unwrap(),
+        subnet: id(&management("virtualNetworks/v/subnets/lb")),
+    };
+    let scope = (settings().subscription, Some("mgmt".to_owned()));
+    Facts {
+        frontends: [(scope, Ok(vec![frontend]))].into(),
+        ..Facts::default()
+    }
+}
+
+fn network() -> (String, Value) {
+    let body = json!({"properties": {"addressSpace": {"addressPrefixes": ["10.224.0.0/16"]}, "subnets": []}});
+    (management("virtualNetworks/v"), body)
+}
+
+fn subnet() -> (String, Value) {
+    (
+        management(SUBNET),
+        json!({"properties": {"privateLinkServiceNetworkPolicies": "Disabled"}}),
+    )
+}
+
+/// The service as Azure shows it once it was put.
+fn service() -> (String, Value) {
+    let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet()]);
+    match &decision.step(Kind::LinkService).unwrap().1.verb {
+        Verb::Put(body) => (management("privateLinkServices/pls-id"), body.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn run(cr: &AzurePrivateLinkService, around: &Surroundings, world: &[(String, Value)]) -> (Decision, Vec<String>) {
+    let ((decision, _), asked) = decided(facts(), world, |facts| build(cr, around, facts, &settings(), &[]));
+    (decision, asked)
+}
+
+fn verbs(decision: &Decision) -> Vec<(Kind, &Verb)> {
+    decision.steps.iter().map(|step| (step.kind, &step.verb)).collect()
+}
+
+#[test]
+fn subnet_comes_first_and_the_service_is_not_even_looked_at() {
+    let (decision, asked) = run(&cr(Value::Null, json!({})), &around(), &[network()]);
+    let Verb::Put(body) = &decision.steps[0].verb else {
+        panic!("{:?}", decision.steps)
+    };
+    let prefix: Ipv4Net = body["properties"]["addressPrefix"].as_str().unwrap().parse().unwrap();
+    assert!("10.224.0.0/16".parse::<Ipv4Net>().unwrap().contains(&prefix));
+    assert_eq!(decision.steps[1].why, Why::Needs("the NAT subnet"));
+    assert_eq!(asked, ["infra-pls-nat", "v"]);
+}
+
+#[test]
+fn service_is_put_when_the_subnet_is_there() {
+    let (decision, asked) = run(&cr(Value::Null, json!({})), &around(), &[subnet()]);
+    assert!(matches!(
+        verbs(&decision)[..],
+        [(Kind::Subnet, Verb::Keep), (Kind::LinkService, Verb::Put(_))]
+    ));
+    assert_eq!(asked, ["infra-pls-nat", "pls-id"]);
+    insta::assert_json_snapshot!("link_service", service().1);
+    let intent: HoIntent = serde_json::from_str(decision.intent.as_deref().unwrap()).unwrap();
+    assert_eq!(
+        (intent.nat_subnet.as_deref(), intent.link_service),
+        (Some(management(SUBNET).as_str()), service().0)
+    );
+}
+
+#[test]
+fn what_is_as_wanted_is_kept() {
+    let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet(), service()]);
+    assert!(
+        decision.steps.iter().all(|step| step.verb == Verb::Keep),
+        "{:?}",
+        decision.steps
+    );
+}
+
+#[rstest]
+#[case::nobody_would_reconnect(json!({}), Some(Reason::ReplacementBlocked), &[Verb::Keep, Verb::Wait])]
+#[case::our_cpo_serves_it(json!({CPO_INTENT: "{}"}), None, &[Verb::Keep, Verb::Delete])]
+#[case::the_operator_allows_it(json!({ALLOW_REPLACE: ""}), None, &[Verb::Keep, Verb::Delete])]
+fn service_with_another_frontend_is_replaced_only_if_somebody_reconnects(
+    #[case] annotations: Value,
+    #[case] problem: Option<Reason>,
+    #[case] expected: &[Verb],
+) {
+    let (at, mut moved) = service();
+    moved["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!("old");
+    let (decision, _) = run(&cr(Value::Null, annotations), &around(), &[subnet(), (at, moved)]);
+    assert_eq!(decision.problem.as_ref().map(|p| p.reason), problem);
+    assert_eq!(
+        decision.steps.iter().map(|s| s.verb.clone()).collect::<Vec<_>>(),
+        expected
+    );
+}
+
+#[test]
+fn connections_go_before_a_service_is_replaced() {
+    let (at, mut moved) = service();
+    moved["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!("old");
+    moved["properties"]["privateEndpointConnections"] =
+        json!([{"id": format!("{at}/privateEndpointConnections/pe.guid")}]);
+    let (decision, _) = run(
+        &cr(Value::Null, json!({CPO_INTENT: "{}"})),
+        &around(),
+        &[subnet(), (at, moved)],
+    );
+    let expected = [
+        (Kind::Subnet, &Verb::Keep),
+        (Kind::Connection, &Verb::Delete),
+        (Kind::LinkService, &Verb::Wait),
+    ];
+    assert_eq!(verbs(&decision), expected);
+}
+
+#[test]
+fn given_subnet_is_checked_and_never_written() {
+    let mut given = cr(Value::Null, json!({}));
+    given.spec.nat_subnet_id = Some(management("virtualNetworks/v/subnets/given"));
+    let closed = (
+        management("virtualNetworks/v/subnets/given"),
+        json!({"properties": {"privateLinkServiceNetworkPolicies": "Enabled"}}),
+    );
+    let (decision, _) = run(&given, &around(), &[closed]);
+    assert_eq!(
+        decision.problem.map(|p| p.reason),
+        Some(Reason::NATSubnetCreationFailed)
+    );
+    assert_eq!(decision.steps, []);
+    given.spec.nat_subnet_id = Some(management("virtualNetworks/other/subnets/given"));
+    assert_eq!(
+        run(&given, &around(), &[]).0.problem.map(|p| p.reason),
+        Some(Reason::InvalidSpec)
+    );
+}
+
+#[rstest]
+#[case::identity(Surroundings { identity: Err(Problem::new(Reason::IdentityMismatch, "x")), ..around() }, Reason::IdentityMismatch)]
+#[case::service(Surroundings { service: None, ..around() }, Reason::WaitingForLoadBalancer)]
+fn without_a_proven_cluster_azure_is_not_even_asked(#[case] around: Surroundings, #[case] reason: Reason) {
+    let (decision, asked) = run(&cr(Value::Null, json!({})), &around, &[]);
+    assert_eq!(decision.problem.map(|p| p.reason), Some(reason));
+    assert_eq!(asked, Vec::<String>::new());
+}
+
+#[test]
+fn name_over_80_characters_is_a_problem_and_no_call() {
+    let long = Identity {
+        cluster_id: "x".repeat(77),
+        ..identity()
+    };
+    let (decision, asked) = run(
+        &cr(Value::Null, json!({})),
+        &Surroundings {
+            identity: Ok(long),
+            ..around()
+        },
+        &[],
+    );
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::InvalidSpec));
+    assert_eq!(asked, Vec::<String>::new());
+}
+
+#[test]
+fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
+    let empty = Facts {
+        frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Vec::new()))].into(),
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let ((decision, _), asked) = decided(empty, &[], |facts| build(&resource, &around(), facts, &settings(), &[]));
+    assert_eq!(asked, ["frontends everywhere"]);
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::WaitingForLoadBalancer));
+}
+
+#[test]
+fn unreadable_load_balancers_are_no_absence() {
+    let error = ArmError::own(Class::Throttled, "SubscriptionRequestsThrottled");
+    let failed = Facts {
+        frontends: [((settings().subscription, Some("mgmt".to_owned())), Err(error))].into(),
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let ((decision, _), _) = decided(failed, &[], |facts| {
+        build(&resource, &around(), facts, &settings(), &[])
+    });
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ILBLookupFailed));
+}
+
+#[test]
+fn service_made_in_another_group_is_not_made_twice() {
+    let recorded = HoIntent {
+        cluster: "example".into(),
+        cluster_id: "id".into(),
+        infra_id: "infra".into(),
+        link_service: management("privateLinkServices/pls-id").replace("/mgmt/", "/old/"),
+        frontend: String::new(),
+        nat_subnet: None,
+    };
+    let moved = cr(Value::Null, json!({HO_INTENT: intent::write(&recorded)}));
+    let (decision, _) = run(&moved, &around(), &[subnet()]);
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ConfigurationChanged));
+    assert_eq!(decision.steps, []);
+}

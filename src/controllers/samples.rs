@@ -1,0 +1,88 @@
+//! Objects that the tests of decisions share.
+
+use serde_json::{Value, json};
+
+use super::facts::{Facts, Need, Needs};
+use super::identity::Identity;
+use crate::api::AzurePrivateLinkService;
+use crate::azure::id::ResourceId;
+use crate::azure::resource::Seen;
+
+pub(super) const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+pub(super) const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
+pub(super) const ALIAS: &str = "pls-id.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.eastus.azure.privatelinkservice";
+
+/// `/subscriptions/…/providers/Microsoft.Network/…` in the guest's group.
+pub(super) fn guest(path: &str) -> String {
+    format!("/subscriptions/{GUEST}/resourceGroups/guest/providers/Microsoft.Network/{path}")
+}
+
+/// The same in the management group.
+pub(super) fn management(path: &str) -> String {
+    format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt/providers/Microsoft.Network/{path}")
+}
+
+pub(super) fn id(text: &str) -> ResourceId {
+    ResourceId::parse(text).unwrap()
+}
+
+pub(super) fn identity() -> Identity {
+    Identity {
+        name: "example".into(),
+        cluster_id: "id".into(),
+        infra_id: "infra".into(),
+    }
+}
+
+/// A custom resource of the cluster, with a status and annotations of one's own.
+pub(super) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
+    let vnet = guest("virtualNetworks/v");
+    serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+        "metadata": {"name": "private-router", "namespace": "clusters-example", "uid": "u", "generation": 1, "annotations": annotations},
+        "spec": {"subscriptionID": GUEST, "resourceGroupName": "guest", "location": "eastus", "loadBalancerIP": "10.224.0.4",
+            "guestSubnetID": format!("{vnet}/subnets/default"), "guestVNetID": vnet, "baseDomain": "apps.example.com"},
+        "status": status}))
+    .unwrap()
+}
+
+/// Runs a decision, answers its needs from `world` (what is not there is absent), and gives the ids that it asked for.
+pub(super) fn decided<T>(
+    mut facts: Facts,
+    world: &[(String, Value)],
+    decide: impl Fn(&Facts) -> Result<T, Needs>,
+) -> (T, Vec<String>) {
+    let mut asked = Vec::new();
+    loop {
+        match decide(&facts) {
+            Ok(decision) => return (decision, asked),
+            Err(needs) => needs
+                .into_iter()
+                .for_each(|need| answer(&mut facts, world, need, &mut asked)),
+        }
+    }
+}
+
+fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
+    match need {
+        Need::Look(_, wanted) => {
+            let found = world.iter().find(|(text, _)| id(text) == wanted);
+            asked.push(wanted.name().to_owned());
+            facts.looks.insert(
+                wanted,
+                found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone())),
+            );
+        }
+        Need::Inside(kind, zone) => {
+            let inside = world
+                .iter()
+                .filter(|(text, _)| id(text).parent() == Some(zone.clone()) && id(text).is(kind));
+            let bodies = inside.map(|(_, body)| body.clone()).collect();
+            asked.push(format!("inside {}", zone.name()));
+            facts.inside.insert((kind, zone), Ok(bodies));
+        }
+        Need::Frontends(subscription, group) => {
+            asked.push(format!("frontends {}", group.as_deref().unwrap_or("everywhere")));
+            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+        }
+    }
+}
