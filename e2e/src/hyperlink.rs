@@ -138,6 +138,23 @@ impl Hyperlink {
             .await
     }
 
+    /// Waits until it leads.
+    ///
+    /// # Errors
+    ///
+    /// It does not within `timeout`.
+    pub async fn leading(&self, timeout: Duration) -> Result<()> {
+        let role = self.role.as_str();
+        let leads = format!("hyperlink_leader{{role=\"{role}\"}} 1");
+        self.process
+            .until(&format!("hyperlink {role} leads"), timeout, async || {
+                let (_, metrics) = self.page("/metrics").await?;
+                ensure!(metrics.lines().any(|line| line == leads), "it does not");
+                Ok(())
+            })
+            .await
+    }
+
     /// Asks it to stop, as the kubelet does, and waits until it has.
     ///
     /// # Errors
