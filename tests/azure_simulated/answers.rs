@@ -24,7 +24,8 @@ fn refused(result: Result<Vec<Value>, ArmError>) -> (Class, String) {
 
 fn only_ours(sim: &Sim) -> bool {
     let sent = sim.azure.sent();
-    sent.iter().all(|call| call.request.uri().to_string().starts_with("https://arm.test/"))
+    sent.iter()
+        .all(|call| call.request.uri().to_string().starts_with("https://arm.test/"))
 }
 
 async fn with_zone() -> Sim {
@@ -42,7 +43,9 @@ async fn list_of_several_pages_is_read_to_its_end() {
         sim.install(&record(&name).id, record(&name).body(None));
     }
     let names = |all: Vec<Value>| -> std::collections::BTreeSet<String> {
-        all.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+        all.iter()
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let all = list(&sim, "ALL").await.unwrap();
     assert_eq!((all.len(), names(all).len()), (251, 251), "and the SOA");
@@ -89,7 +92,10 @@ async fn foreign_address_is_never_called(#[case] url: &str) {
     let mut sim = with_zone().await;
     sim.fault("GET", json!({"body": {"value": [], "nextLink": url}}));
     let (class, code) = refused(list(&sim, "ALL").await);
-    assert_eq!((class, code.as_str(), sim.calls()), (Class::Invalid, "ForeignHost", "GET".into()));
+    assert_eq!(
+        (class, code.as_str(), sim.calls()),
+        (Class::Invalid, "ForeignHost", "GET".into())
+    );
     // As the address of an operation: it is not asked, and what was accepted ends well nevertheless.
     for want in [&link_service() as &dyn Resource, &zone_link()] {
         for (method, rule) in [("PUT", toward as crate::sim::Rule), ("DELETE", away)] {
@@ -163,7 +169,10 @@ async fn words_never_seen_before_mean_that_an_operation_runs() {
     let mut sim = Sim::new();
     sim.faults(&[
         (json!({"method": "PUT"}), json!({"headers": {"retry-after": "1"}})),
-        (json!({"path": "privateDnsOperation"}), json!({"body": {"status": "Pondering"}})),
+        (
+            json!({"path": "privateDnsOperation"}),
+            json!({"body": {"status": "Pondering"}}),
+        ),
     ]);
     sim.bring(&zone()).await;
     assert_eq!(sim.calls(), "GET PUT GET POLL GET POLL GET");

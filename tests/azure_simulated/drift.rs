@@ -44,13 +44,7 @@ async fn subnet_that_was_closed_is_opened_and_keeps_what_others_attached() {
     let mut body = sim.shown(&subnet().id).unwrap();
     body["properties"]["routeTable"] = table.clone();
     sim.install(&subnet().id, body);
-    is_repaired(
-        &mut sim,
-        &subnet(),
-        "privateLinkServiceNetworkPolicies",
-        "GET PUT GET",
-    )
-    .await;
+    is_repaired(&mut sim, &subnet(), "privateLinkServiceNetworkPolicies", "GET PUT GET").await;
     assert_eq!(sim.shown(&subnet().id).unwrap()["properties"]["routeTable"], table);
 }
 
@@ -77,13 +71,7 @@ async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &s
     sim.bring(&subnet()).await;
     let old = sim.alias().await;
     sim.drift(&link_service().id, path, json!(value));
-    is_repaired(
-        &mut sim,
-        &link_service(),
-        field,
-        "GET DELETE GET PUT GET GET",
-    )
-    .await;
+    is_repaired(&mut sim, &link_service(), field, "GET DELETE GET PUT GET GET").await;
     assert_ne!(sim.alias().await, old);
 }
 
@@ -110,7 +98,9 @@ async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option
     let want = endpoint(&sim.alias().await);
     sim.bring(&want).await;
     let service = sim.shown(&link_service().id).unwrap();
-    let connection = id(service["properties"]["privateEndpointConnections"][0]["id"].as_str().unwrap());
+    let connection = id(service["properties"]["privateEndpointConnections"][0]["id"]
+        .as_str()
+        .unwrap());
     match decision {
         Some(word) => {
             let path = "/properties/privateLinkServiceConnectionState/status";

@@ -78,7 +78,10 @@ async fn delete_that_fails_late_is_repeated_after_its_wait() {
     sim.pass(away, &subnet()).await;
     sim.rest(&subnet()).await;
     let (step, done) = sim.pass(away, &subnet()).await;
-    assert!(matches!(&step.why, Why::Error(error) if error.code == "InUseSubnetCannotBeDeleted"), "{step:?}");
+    assert!(
+        matches!(&step.why, Why::Error(error) if error.code == "InUseSubnetCannotBeDeleted"),
+        "{step:?}"
+    );
     assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
     sim.take_away(&subnet()).await;
     assert_eq!(sim.writes(), 2);
@@ -127,7 +130,10 @@ async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn link_is_at_rest_only_when_it_is_in_force() {
-    let mut sim = Sim::seeded(&crate::wanted::seed_with("switches", json!({"link_complete_lag_s": 60})));
+    let mut sim = Sim::seeded(&crate::wanted::seed_with(
+        "switches",
+        json!({"link_complete_lag_s": 60}),
+    ));
     sim.bring(&zone()).await;
     let began = tokio::time::Instant::now();
     let body = sim.bring(&zone_link()).await;
@@ -187,7 +193,10 @@ async fn lost_answer_to_a_create_of(#[case] action: serde_json::Value) {
     sim.fault("PUT", action);
     sim.bring(&zone_link()).await;
     assert!(sim.writes() <= 4);
-    assert_eq!(sim.shown(&zone().id).unwrap()["properties"]["internalId"], zone_seen["properties"]["internalId"]);
+    assert_eq!(
+        sim.shown(&zone().id).unwrap()["properties"]["internalId"],
+        zone_seen["properties"]["internalId"]
+    );
     assert_eq!(zone_link().differs(&sim.shown(&zone_link().id).unwrap()), []);
 }
 
@@ -222,7 +231,10 @@ async fn unreadable_resource_is_never_written() {
     for _ in 0..5 {
         for rule in [toward, away] {
             let (step, done) = sim.pass(rule, &subnet()).await;
-            assert!(matches!(&step.why, Why::Error(error) if error.class == Class::Down), "{step:?}");
+            assert!(
+                matches!(&step.why, Why::Error(error) if error.class == Class::Down),
+                "{step:?}"
+            );
             assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
         }
         waits.push(sim.due_in(&subnet()));

@@ -15,7 +15,14 @@ fn state(sim: &Sim) -> Vec<Value> {
         .iter()
         .map(|body| {
             let properties = &body["properties"];
-            let kept = ["provisioningState", "virtualNetworkLinkState", "aRecords", "ttl", "addressPrefix", "visibility"];
+            let kept = [
+                "provisioningState",
+                "virtualNetworkLinkState",
+                "aRecords",
+                "ttl",
+                "addressPrefix",
+                "visibility",
+            ];
             let kept: Value = kept.iter().map(|name| properties[name].clone()).collect();
             // Interfaces and connections have random names.
             let id = known(body).split(".nic.").next().unwrap().to_owned();
@@ -40,7 +47,14 @@ async fn come(sim: &mut Sim) -> String {
 
 async fn go(sim: &mut Sim, alias: &str) {
     let endpoint = endpoint(alias);
-    let all: [&dyn Resource; 6] = [&record("api"), &zone_link(), &zone(), &endpoint, &link_service(), &subnet()];
+    let all: [&dyn Resource; 6] = [
+        &record("api"),
+        &zone_link(),
+        &zone(),
+        &endpoint,
+        &link_service(),
+        &subnet(),
+    ];
     for want in all {
         sim.restart();
         sim.take_away(want).await;
