@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 /// How long open connections may keep a stopping server.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A reason is cut to this many characters.
+/// What is said of an item is cut to this many characters.
 const REASON_LENGTH: usize = 200;
 
 /// What the process waits for, item by item. It is ready when every item is; without any item it is not.
@@ -29,8 +29,15 @@ pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
 
 struct Entry {
     name: Cow<'static, str>,
-    /// What it waits for; none when ready.
-    waiting: Option<String>,
+    state: Standing,
+}
+
+#[derive(PartialEq, Eq)]
+enum Standing {
+    /// In which way.
+    Ready(String),
+    /// For what.
+    Waiting(String),
 }
 
 /// One thing that must be there before the process is ready. Clones speak of the same thing.
@@ -46,7 +53,7 @@ impl Readiness {
         let mut entries = self.entries();
         entries.push(Entry {
             name: name.into(),
-            waiting: Some("not tried yet".to_owned()),
+            state: Standing::Waiting("not tried yet".to_owned()),
         });
         ReadinessItem {
             all: self.clone(),
@@ -58,14 +65,15 @@ impl Readiness {
     fn report(&self) -> (bool, String) {
         let entries = self.entries();
         let mut lines = String::new();
-        for Entry { name, waiting } in entries.iter() {
+        for Entry { name, state } in entries.iter() {
             // Writing to a String cannot fail.
-            let _ = match waiting {
-                None => writeln!(lines, "[+] {name}: ready"),
-                Some(reason) => writeln!(lines, "[-] {name}: {reason}"),
+            let _ = match state {
+                Standing::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
+                Standing::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
             };
         }
-        let ready = !entries.is_empty() && entries.iter().all(|entry| entry.waiting.is_none());
+        let ready = |entry: &Entry| matches!(entry.state, Standing::Ready(_));
+        let ready = !entries.is_empty() && entries.iter().all(ready);
         (ready, lines)
     }
 
@@ -77,30 +85,39 @@ impl Readiness {
 impl ReadinessItem {
     /// It is there.
     pub fn ready(&self) {
-        self.set(None);
+        self.ready_as("ready");
+    }
+
+    /// Nothing is waited for, and how it stands: short, nothing secret.
+    pub fn ready_as(&self, how: &str) {
+        self.set(Standing::Ready(clean(how)));
     }
 
     /// It is not there, and why: short, stable, nothing secret.
     pub fn waiting(&self, reason: &str) {
-        let line = reason.chars().take(REASON_LENGTH);
-        let line = line.map(|c| if c.is_control() { ' ' } else { c });
-        self.set(Some(line.collect()));
+        self.set(Standing::Waiting(clean(reason)));
     }
 
-    fn set(&self, waiting: Option<String>) {
+    fn set(&self, state: Standing) {
         let mut entries = self.all.entries();
         let Some(entry) = entries.get_mut(self.index) else {
             return;
         };
-        if entry.waiting == waiting {
+        if entry.state == state {
             return;
         }
-        match &waiting {
-            None => tracing::info!("ready: {}", entry.name),
-            Some(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
+        match &state {
+            Standing::Ready(how) => tracing::info!("{}: {how}", entry.name),
+            Standing::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
         }
-        entry.waiting = waiting;
+        entry.state = state;
     }
+}
+
+/// One line of limited length.
+fn clean(text: &str) -> String {
+    let line = text.chars().take(REASON_LENGTH);
+    line.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// What the pages are made from.
@@ -196,8 +213,14 @@ mod tests {
                 "[+] kubernetes api: ready\n[-] lease answered (ho): the API server says 403\n".into()
             )
         );
-        lease.ready();
-        assert_eq!(page(&pages, "/readyz").await.0, 200);
+        lease.ready_as("standing by, a leads");
+        assert_eq!(
+            page(&pages, "/readyz").await,
+            (
+                200,
+                "[+] kubernetes api: ready\n[+] lease answered (ho): standing by, a leads\n".into()
+            )
+        );
         api.waiting("connection refused");
         assert_eq!(page(&pages, "/readyz").await.0, 503);
     }

@@ -22,7 +22,7 @@ use hyperlink::controllers::link_service::{LinkServiceController, frontend};
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
-use hyperlink::leader::{Elector, LeaseSettings, Standing, gated_client};
+use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
 use hyperlink::observer::Observer;
 use kube::Api;
@@ -31,6 +31,7 @@ use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::cli;
 
@@ -44,8 +45,45 @@ struct Shared {
     config: Config,
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
-    readiness: Readiness,
     metrics: Arc<Metrics>,
+}
+
+/// What probes show of one role.
+struct RoleItems {
+    kubernetes: ReadinessItem,
+    crd: ReadinessItem,
+    lease: ReadinessItem,
+    controllers: ReadinessItem,
+}
+
+impl RoleItems {
+    fn of(readiness: &Readiness, role: Role) -> Self {
+        let item = |what: &str| readiness.item(format!("{what} ({role})"));
+        Self {
+            kubernetes: item("kubernetes"),
+            crd: item("custom resource definition"),
+            lease: item("lease"),
+            controllers: item("controllers"),
+        }
+    }
+}
+
+/// What probes show of the process.
+struct Items {
+    token: ReadinessItem,
+    arm: ReadinessItem,
+    roles: Vec<(Role, RoleItems)>,
+}
+
+impl Items {
+    fn of(readiness: &Readiness, config: &Config) -> Self {
+        let roles = config.roles.iter().copied();
+        Self {
+            token: readiness.item("azure token"),
+            arm: readiness.item("azure resource manager"),
+            roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
+        }
+    }
 }
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
@@ -57,36 +95,43 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, "started");
     let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
     let readiness = Readiness::default();
+    // All of them before the first probe, which would not miss what comes later.
+    let items = Items::of(&readiness, &config);
     let pages = Pages {
-        readiness: readiness.clone(),
+        readiness,
         metrics: Arc::clone(&metrics),
     };
-    let serving = tokio::spawn(http::serve(listener, pages, stop.child_token()));
+    // Probes and metrics are answered until all else has ended.
+    let all_ended = CancellationToken::new();
+    let serving = tokio::spawn(http::serve(listener, pages, all_ended.clone()));
+    let ended = manage(config, metrics, items, &stop).await;
+    all_ended.cancel();
+    let served = serving.await?;
+    ended?;
+    Ok(served?)
+}
+
+async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
     let kube = kube_config(&config).await?;
     let http = config.azure.http.client()?;
-    let tokens = TokenCache::new(config.azure.credential.clone(), &config.azure.cloud, http.clone());
+    let cloud = &config.azure.cloud;
+    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
     metrics.look_at_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let waiting = tokio::spawn(wait_for_azure(
-        tokens.clone(),
-        http.clone(),
-        config.clone(),
-        readiness.clone(),
-    ));
-    let azure = Arc::new(HttpsTransport::new(http, &config.azure.cloud, Arc::new(tokens)));
+    let azure = Arc::new(HttpsTransport::new(http.clone(), cloud, Arc::new(tokens.clone())));
+    let token = wait_for_token(tokens, items.token);
+    let arm = wait_for_arm(http, cloud.endpoint().clone(), items.arm);
+    let waiting = tokio::spawn(async { tokio::join!(token, arm) });
     let shared = Arc::new(Shared {
         config,
         kube,
         azure,
-        readiness,
         metrics,
     });
-    let ended = run_roles(&shared, &stop).await;
+    let ended = run_roles(&shared, items.roles, stop).await;
     waiting.abort();
-    stop.cancel();
-    serving.await??;
     ended
 }
 
@@ -105,15 +150,20 @@ async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
 }
 
 /// Each role by itself; the first that ends badly ends all.
-async fn run_roles(shared: &Arc<Shared>, stop: &CancellationToken) -> anyhow::Result<()> {
+async fn run_roles(
+    shared: &Arc<Shared>,
+    items: Vec<(Role, RoleItems)>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut roles = tokio::task::JoinSet::new();
-    for role in shared.config.roles.iter().copied() {
-        roles.spawn(run_role(Arc::clone(shared), role, stop.clone()));
+    for (role, items) in items {
+        roles.spawn(run_role(Arc::clone(shared), role, items, stop.clone()));
     }
     let mut ended = Ok(());
     while let Some(result) = roles.join_next().await {
         if let Err(error) = result.map_err(anyhow::Error::from).and_then(|role| role) {
-            ended = Err(error);
+            tracing::error!(error = format!("{error:#}"), "a role has ended");
+            ended = ended.and(Err(error));
             stop.cancel();
         }
     }
@@ -121,48 +171,36 @@ async fn run_roles(shared: &Arc<Shared>, stop: &CancellationToken) -> anyhow::Re
 }
 
 /// Campaigns, leads, and hands over.
-async fn run_role(shared: Arc<Shared>, role: Role, stop: CancellationToken) -> anyhow::Result<()> {
+async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
     let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
-    let gate = elector.gate();
-    let standing = tokio::spawn(follow(
+    let gate = Arc::new(elector.gate());
+    // Ends by itself with the election.
+    tokio::spawn(follow(
         elector.standing(),
-        shared.readiness.item(format!("lease ({role})")),
+        items.lease,
         role,
         Arc::clone(&shared.metrics),
     ));
-    let kube = gated_client(shared.kube.clone(), Arc::new(gate.clone()))?;
-    let synced = shared.readiness.item(format!("controllers ({role})"));
-    let installed = wait_for_crd(&kube, &shared, role);
+    let kube = gated_client(shared.kube.clone(), gate.clone())?;
+    items.controllers.ready_as("not leading");
     tokio::select! {
-        () = installed => {}
+        () = wait_for_crd(&kube, &shared, &items.kubernetes, &items.crd) => {}
         () = stop.cancelled() => return Ok(()),
     }
-    synced.ready();
-    let Some(mut leadership) = elector.lead(stop.clone()).await else {
+    let Some(leadership) = elector.lead(stop.clone()).await else {
         return Ok(());
     };
-    let controllers = CancellationToken::new();
-    let working = work(&shared, role, kube, Arc::new(gate), synced, controllers.clone());
-    tokio::pin!(working);
-    tokio::select! {
-        () = leadership.lost() => {
-            standing.abort();
-            bail!("the lease of role {role} is lost");
-        }
-        ended = &mut working => {
-            ended?;
-            bail!("the controllers of role {role} have ended");
-        }
-        () = stop.cancelled() => {}
+    let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
+    let worked = leadership.work(&stop, GRACE, working).await;
+    let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
+    match outcome {
+        None => tracing::warn!(%role, "running passes did not end in time and were broken off"),
+        Some(ended) => ended?,
     }
-    controllers.cancel();
-    if tokio::time::timeout(GRACE, working).await.is_err() {
-        tracing::warn!(%role, "running passes did not end in time");
+    if !stop.is_cancelled() {
+        bail!("the controllers of role {role} have ended");
     }
-    leadership.step_down().await.context("cannot release the lease")?;
-    standing.abort();
-    tracing::info!(%role, "lease released");
-    Ok(())
+    released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
 fn lease(config: &Config, role: Role) -> LeaseSettings {
@@ -186,7 +224,9 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
         metrics.leader(role, now == Standing::Leading);
         match now {
             Standing::Unknown => item.waiting("the API server has not answered about the lease"),
-            Standing::Standby { .. } | Standing::Leading => item.ready(),
+            Standing::Standby { holder: Some(holder) } => item.ready_as(&format!("standing by, {holder} leads")),
+            Standing::Standby { holder: None } => item.ready_as("standing by"),
+            Standing::Leading => item.ready_as("leading"),
             Standing::Lost => item.waiting("lost"),
         }
         if standing.changed().await.is_err() {
@@ -196,9 +236,7 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
 }
 
 /// Waits until the API server answers and knows the custom resource.
-async fn wait_for_crd(kube: &kube::Client, shared: &Shared, role: Role) {
-    let server = shared.readiness.item(format!("kubernetes ({role})"));
-    let crd = shared.readiness.item(format!("custom resource definition ({role})"));
+async fn wait_for_crd(kube: &kube::Client, shared: &Shared, server: &ReadinessItem, crd: &ReadinessItem) {
     let api: Api<AzurePrivateLinkService> = match &shared.config.namespace {
         Some(namespace) => Api::namespaced(kube.clone(), namespace),
         None => Api::all(kube.clone()),
@@ -221,34 +259,23 @@ async fn wait_for_crd(kube: &kube::Client, shared: &Shared, role: Role) {
     }
 }
 
-/// Waits until there is a token and until ARM answers at all.
-async fn wait_for_azure(tokens: TokenCache, http: reqwest::Client, config: Config, readiness: Readiness) {
-    let token = readiness.item("azure token");
-    let arm = readiness.item("azure resource manager");
-    let mut url = config.azure.cloud.endpoint().clone();
+async fn wait_for_token(tokens: TokenCache, item: ReadinessItem) {
+    while let Err(error) = tokens.token().await {
+        item.waiting(&error.to_string());
+        tokio::time::sleep(RETRY).await;
+    }
+    item.ready();
+}
+
+/// Waits until ARM answers at all.
+async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) {
     url.set_path("/metadata/endpoints");
     url.set_query(Some("api-version=2020-09-01"));
-    let (mut have_token, mut have_arm) = (false, false);
-    while !(have_token && have_arm) {
-        if !have_token {
-            match tokens.token().await {
-                Ok(_) => token.ready(),
-                Err(error) => token.waiting(&error.to_string()),
-            }
-            have_token = tokens.token().await.is_ok();
-        }
-        if !have_arm {
-            have_arm = http.get(url.clone()).send().await.is_ok();
-            if have_arm {
-                arm.ready()
-            } else {
-                arm.waiting("no answer")
-            }
-        }
-        if !(have_token && have_arm) {
-            tokio::time::sleep(RETRY).await;
-        }
+    while http.get(url.clone()).send().await.is_err() {
+        item.waiting("no answer");
+        tokio::time::sleep(RETRY).await;
     }
+    item.ready();
 }
 
 /// Runs the role's controllers until `stop`.
@@ -282,7 +309,7 @@ async fn work(
         concurrency: config.concurrency.get(),
         stop,
     };
-    synced.waiting("first list");
+    synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
     let on_store = move |store| observe_store(store, metrics, synced);
     match role {
@@ -333,7 +360,7 @@ fn observe_store(store: Store<AzurePrivateLinkService>, metrics: Arc<Metrics>, s
     metrics.count_conditions_with(move || count_conditions(&counted));
     tokio::spawn(async move {
         if store.wait_until_ready().await.is_ok() {
-            synced.ready();
+            synced.ready_as("running");
         }
     });
 }

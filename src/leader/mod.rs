@@ -11,6 +11,7 @@
 //! | `lease.rs` | how it is read and written |
 //! | `lookout.rs` | noticing a release at once |
 //! | `term.rs` | renewing, losing, stepping down |
+//! | `work.rs` | what ends before what |
 
 mod gate;
 mod gated_client;
@@ -18,6 +19,7 @@ mod guard;
 mod lease;
 mod lookout;
 mod term;
+mod work;
 
 #[cfg(test)]
 mod model;
@@ -33,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use gate::Gate;
 pub use gated_client::{GateShut, gated_client};
 pub use term::Leadership;
+pub use work::Worked;
 
 use guard::{Guard, Verdict};
 use lease::LeaseCalls;
@@ -139,6 +142,9 @@ pub enum LeaderError {
     /// The lease was written by somebody else between our look and our write.
     #[error("lease: somebody else has written it")]
     Conflict,
+    /// We do not lead any more.
+    #[error("the lease is lost")]
+    Lost,
     /// The API server refused a write for another reason.
     #[error("lease: {0}")]
     Write(kube_leader_election::Error),

@@ -118,7 +118,7 @@ impl Term {
                 () = tokio::time::sleep_until(next.min(until).into()) => {}
             }
             let begun = Instant::now();
-            let attempt = tokio::time::timeout_at(until.into(), self.attempt()).await;
+            let attempt = tokio::time::timeout_at(until.into(), self.attempt(until)).await;
             match attempt {
                 Ok(Err(Setback::Taken { holder })) => {
                     return self.lose(holder.as_deref().unwrap_or("nobody"));
@@ -144,8 +144,8 @@ impl Term {
     }
 
     /// Renews once; tells when the call that proved it began. A lease that was deleted is made anew: until that succeeds nobody
-    /// else may take it, because all others wait a whole lease duration.
-    async fn attempt(&self) -> Result<Instant, Setback> {
+    /// else may take it, because all others wait a whole lease duration. After `until` nothing is written.
+    async fn attempt(&self, until: Instant) -> Result<Instant, Setback> {
         let lease = self.calls.look().await?;
         if let Some(lease) = lease.as_ref().filter(|lease| !names(lease, &self.settings.identity)) {
             return Err(Setback::Taken {
@@ -153,6 +153,9 @@ impl Term {
             });
         }
         let begun = Instant::now();
+        if begun >= until {
+            return Err(LeaderError::TimedOut.into());
+        }
         self.calls.claim(lease).await?;
         Ok(begun)
     }

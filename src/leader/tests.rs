@@ -12,7 +12,7 @@ use super::model::Model;
 use super::*;
 use crate::azure::ports::Gate as _;
 
-const LEASE: &str = "hyperlink-test";
+pub(super) const LEASE: &str = "hyperlink-test";
 const TIMES: (Duration, Duration, Duration) = (
     Duration::from_secs(1),
     Duration::from_millis(600),
@@ -33,7 +33,7 @@ fn candidate(model: &Model, identity: &str) -> Elector {
     Elector::over(model.client(), settings(identity))
 }
 
-async fn leader(model: &Model, identity: &str) -> (Leadership, Gate, watch::Receiver<Standing>) {
+pub(super) async fn leader(model: &Model, identity: &str) -> (Leadership, Gate, watch::Receiver<Standing>) {
     let elector = candidate(model, identity);
     let (gate, standing) = (elector.gate(), elector.standing());
     assert!(!gate.open(), "shut before leading");
@@ -41,18 +41,18 @@ async fn leader(model: &Model, identity: &str) -> (Leadership, Gate, watch::Rece
     (leadership, gate, standing)
 }
 
-async fn within<T>(seconds: u64, what: impl Future<Output = T>) -> T {
+pub(super) async fn within<T>(seconds: u64, what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(seconds), what)
         .await
         .expect("took too long")
 }
 
-fn released() -> serde_json::Value {
+pub(super) fn released() -> serde_json::Value {
     json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3,
         "acquireTime": "2020-01-01T00:00:00.000000Z", "renewTime": "2020-01-01T00:00:00.000000Z"})
 }
 
-fn expired() -> serde_json::Value {
+pub(super) fn expired() -> serde_json::Value {
     json!({"holderIdentity": "gone", "leaseDurationSeconds": 1, "leaseTransitions": 3,
         "acquireTime": "2020-01-01T00:00:00.000000Z", "renewTime": "2020-01-01T00:00:00.000000Z"})
 }
