@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::Class;
+use hyperlink::azure::error::{ArmError, Class};
 use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
@@ -12,20 +12,24 @@ use tokio::time::sleep;
 use crate::sim::Sim;
 use crate::wanted::{link_service, record, subnet, zone, zone_link};
 
+/// Looks at the link service until its operation has failed.
+async fn failure(sim: &mut Sim) -> ArmError {
+    for _ in 0..10 {
+        sim.rest(&link_service()).await;
+        if let Seen::WriteFailed(error) = sim.look(&link_service()).await {
+            return error;
+        }
+    }
+    panic!("its operation has not failed: {}", sim.calls());
+}
+
 #[tokio::test(start_paused = true)]
 async fn text_of_a_failed_operation_is_kept_and_the_write_is_repeated() {
     let mut sim = Sim::new();
     let error = json!({"code": "SubnetIsFull", "message": "There is no room."});
     sim.fault("PUT", json!({"operation": "fail", "operation_error": error}));
     sim.pass(toward, &link_service()).await;
-    let failed = loop {
-        sim.rest(&link_service()).await;
-        match sim.look(&link_service()).await {
-            Seen::WriteFailed(error) => break error,
-            Seen::Found(_) => {}
-            other => panic!("{other:?}"),
-        }
-    };
+    let failed = failure(&mut sim).await;
     assert_eq!((failed.class, failed.code.as_str()), (Class::Invalid, "SubnetIsFull"));
     assert_eq!((failed.text.as_str(), failed.status), ("There is no room.", 200));
     assert_eq!(sim.due_in(&link_service()), 30);
@@ -54,12 +58,7 @@ async fn superseded_operation_is_put_again_in_seconds() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"operation": "cancel"}));
     sim.pass(toward, &link_service()).await;
-    let error = loop {
-        sim.rest(&link_service()).await;
-        if let Seen::WriteFailed(error) = sim.look(&link_service()).await {
-            break error;
-        }
-    };
+    let error = failure(&mut sim).await;
     let code = "CanceledAndSupersededDueToAnotherOperation";
     assert_eq!((error.class, error.code.as_str()), (Class::Busy, code));
     assert_eq!(sim.due_in(&link_service()), 3);
@@ -124,8 +123,9 @@ async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
     sleep(Duration::from_secs(3_600)).await;
     sim.forget_calls();
     sim.take_away(&zone_link()).await;
-    assert_eq!(sim.shown(&zone_link().id), None);
     assert!(sim.writes() <= 2, "{}", sim.calls());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(sim.shown(&zone_link().id), None);
 }
 
 #[tokio::test(start_paused = true)]
