@@ -195,7 +195,8 @@ impl Ground {
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
         let token_file = dir.path().join("federated-token");
         std::fs::write(&token_file, token)?;
-        let (azure_sim, azure) = AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, denied).await?;
+        let (azure_sim, azure) =
+            AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, denied).await?;
         Ok(Self {
             azure,
             oracle: azure_sim.oracle(),

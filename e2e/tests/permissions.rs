@@ -39,7 +39,11 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
             }
             same_sets(&format!("Kubernetes, role {}", role.as_str()), &used, &granted)?;
             let granted = shipped_actions(role.as_str())?.into_iter().collect();
-            same_sets(&format!("Azure, role {}", role.as_str()), &used_actions(&calls, client)?, &granted)?;
+            same_sets(
+                &format!("Azure, role {}", role.as_str()),
+                &used_actions(&calls, client)?,
+                &granted,
+            )?;
         }
         Ok(())
     });
@@ -79,9 +83,8 @@ async fn whole_life(ground: &Ground) -> Result<()> {
 /// Stops the leader and waits until the standby holds the lease.
 async fn take_over(ground: &Ground, leader: Hyperlink, lease: &str) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(ground.client()?, roles::NAMESPACE);
-    let holder = async || -> Result<Option<String>> {
-        Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity))
-    };
+    let holder =
+        async || -> Result<Option<String>> { Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity)) };
     let before = holder().await?;
     leader.stop().await?;
     eventually(&format!("a standby holds {lease}"), SOON, || async {
@@ -149,12 +152,22 @@ fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Right>> {
     let mut used = BTreeSet::new();
     for request in audited.iter().filter(|request| request.user.username == account) {
         let code = request.response_status.as_ref().and_then(|status| status.code);
-        ensure!(!matches!(code, Some(401 | 403)), "refused: {} {}", request.verb, request.uri);
+        ensure!(
+            !matches!(code, Some(401 | 403)),
+            "refused: {} {}",
+            request.verb,
+            request.uri
+        );
         let object = request
             .object_ref
             .as_ref()
             .with_context(|| format!("no resource: {}", request.uri))?;
-        used.insert(right(&object.api_group, &object.resource, &object.subresource, &request.verb));
+        used.insert(right(
+            &object.api_group,
+            &object.resource,
+            &object.subresource,
+            &request.verb,
+        ));
     }
     Ok(used)
 }
@@ -189,7 +202,12 @@ fn rules(file: &str) -> Result<Vec<PolicyRule>> {
 fn used_actions(calls: &[Call], client: &str) -> Result<BTreeSet<String>> {
     let mut used = BTreeSet::new();
     for call in calls.iter().filter(|call| call.principal.as_deref() == Some(client)) {
-        ensure!(!matches!(call.status, 401 | 403), "refused: {} {}", call.method, call.path);
+        ensure!(
+            !matches!(call.status, 401 | 403),
+            "refused: {} {}",
+            call.method,
+            call.path
+        );
         // The URL of a Microsoft.Network operation is signed, which is all that it takes.
         if call.resource_kind == "Microsoft.Network/locations/operations" {
             continue;
@@ -266,7 +284,10 @@ fn without_the_right_to_join_the_path_is_refused(
         let written = calls.iter().filter(|call| call.is_write() && call.path.contains(kind));
         let refused: Vec<_> = written.map(|call| (call.status, call.code.as_deref())).collect();
         ensure!(
-            !refused.is_empty() && refused.iter().all(|one| *one == (403, Some("LinkedAuthorizationFailed"))),
+            !refused.is_empty()
+                && refused
+                    .iter()
+                    .all(|one| *one == (403, Some("LinkedAuthorizationFailed"))),
             "{refused:?}"
         );
         Ok(())
@@ -299,7 +320,9 @@ fn blocking_the_owners_deletion_takes_a_right(#[case] granted: bool) {
                 "metadata": {"name": name}, "subjects": [subject],
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}}),
         ];
-        control_plane.apply_yaml(&documents.map(|one| one.to_string()).join("\n---\n")).await?;
+        control_plane
+            .apply_yaml(&documents.map(|one| one.to_string()).join("\n---\n"))
+            .await?;
         let created = create_blocking(&account.client()?, &name).await;
         match created {
             Ok(()) => ensure!(granted, "it was created"),
@@ -314,7 +337,11 @@ fn blocking_the_owners_deletion_takes_a_right(#[case] granted: bool) {
 }
 
 async fn create_blocking(client: &kube::Client, namespace: &str) -> kube::Result<()> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", "AzurePrivateLinkService"));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "hypershift.openshift.io",
+        "v1beta1",
+        "AzurePrivateLinkService",
+    ));
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
     let network = "/subscriptions/11111111-1111-4111-8111-111111111111/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
     let mut object = DynamicObject::new("private-router", &kind).data(json!({"spec": {

@@ -22,7 +22,11 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
             Ok(done) => done,
             Err(error) if error.code == GATE_SHUT => Done::GateShut,
             Err(error) => {
-                memory.write_failed(step.kind, &step.id, &error, Instant::now());
+                let failed = match step.verb {
+                    Verb::Delete => Memory::delete_failed,
+                    _ => Memory::write_failed,
+                };
+                failed(memory, step.kind, &step.id, &error, Instant::now());
                 Done::Failed(error)
             }
         };

@@ -65,7 +65,7 @@ impl Looker<'_> {
     async fn not_yet_deleted(&self, kind: Kind, id: &ResourceId, seen: Seen, operation: &Operation) -> Seen {
         match self.ask(kind, id, operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
-            Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Ok(OperationState::Failed(error)) => self.delete_failed(kind, id, error),
             Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, seen, Instant::now()),
         }
     }
@@ -121,6 +121,12 @@ impl Looker<'_> {
         let wait = self.memory.write_failed(kind, id, &error, Instant::now());
         self.log("operation failed", kind, id, &error, wait);
         Seen::WriteFailed(error)
+    }
+
+    fn delete_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {
+        let wait = self.memory.delete_failed(kind, id, &error, Instant::now());
+        self.log("delete failed", kind, id, &error, wait);
+        Seen::DeleteFailed(error)
     }
 
     fn log(&self, what: &str, kind: Kind, id: &ResourceId, error: &ArmError, wait: Duration) {

@@ -157,11 +157,20 @@ impl Memory {
 
     /// A write was refused, or its operation failed; waits longer each time until the resource is as wanted. Gives the wait.
     pub fn write_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Seen::WriteFailed(error.clone()), error, now)
+    }
+
+    /// The same for a delete.
+    pub fn delete_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Seen::DeleteFailed(error.clone()), error, now)
+    }
+
+    fn failed(&self, kind: Kind, id: &ResourceId, seen: Seen, error: &ArmError, now: Instant) -> Duration {
         let mut wait = Duration::ZERO;
         self.update(kind, id, now, |entry| {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
-            (entry.seen, entry.operation) = (Some(Seen::WriteFailed(error.clone())), None);
+            (entry.seen, entry.operation) = (Some(seen), None);
             entry.due_at(now + wait);
         });
         wait

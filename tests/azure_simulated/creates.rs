@@ -13,7 +13,10 @@ use crate::wanted::{zone, zone_link};
 /// Answers to PUTs say that it is worth to look again after a second.
 fn impatient(sim: &Sim, more: serde_json::Value) {
     let mut action = json!({"headers": {"retry-after": "1"}});
-    action.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    action
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
     sim.fault("PUT", action);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::error::Class;
+use hyperlink::azure::error::{ArmError, Class};
 use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
@@ -12,20 +12,24 @@ use tokio::time::sleep;
 use crate::sim::Sim;
 use crate::wanted::{link_service, record, subnet, zone, zone_link};
 
+/// Looks at the link service until its operation has failed.
+async fn failure(sim: &mut Sim) -> ArmError {
+    for _ in 0..10 {
+        sim.rest(&link_service()).await;
+        if let Seen::WriteFailed(error) = sim.look(&link_service()).await {
+            return error;
+        }
+    }
+    panic!("its operation has not failed: {}", sim.calls());
+}
+
 #[tokio::test(start_paused = true)]
 async fn text_of_a_failed_operation_is_kept_and_the_write_is_repeated() {
     let mut sim = Sim::new();
     let error = json!({"code": "SubnetIsFull", "message": "There is no room."});
     sim.fault("PUT", json!({"operation": "fail", "operation_error": error}));
     sim.pass(toward, &link_service()).await;
-    let failed = loop {
-        sim.rest(&link_service()).await;
-        match sim.look(&link_service()).await {
-            Seen::WriteFailed(error) => break error,
-            Seen::Found(_) => {}
-            other => panic!("{other:?}"),
-        }
-    };
+    let failed = failure(&mut sim).await;
     assert_eq!((failed.class, failed.code.as_str()), (Class::Invalid, "SubnetIsFull"));
     assert_eq!((failed.text.as_str(), failed.status), ("There is no room.", 200));
     assert_eq!(sim.due_in(&link_service()), 30);
@@ -54,12 +58,7 @@ async fn superseded_operation_is_put_again_in_seconds() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"operation": "cancel"}));
     sim.pass(toward, &link_service()).await;
-    let error = loop {
-        sim.rest(&link_service()).await;
-        if let Seen::WriteFailed(error) = sim.look(&link_service()).await {
-            break error;
-        }
-    };
+    let error = failure(&mut sim).await;
     let code = "CanceledAndSupersededDueToAnotherOperation";
     assert_eq!((error.class, error.code.as_str()), (Class::Busy, code));
     assert_eq!(sim.due_in(&link_service()), 3);
@@ -78,7 +77,10 @@ async fn delete_that_fails_late_is_repeated_after_its_wait() {
     sim.pass(away, &subnet()).await;
     sim.rest(&subnet()).await;
     let (step, done) = sim.pass(away, &subnet()).await;
-    assert!(matches!(&step.why, Why::Error(error) if error.code == "InUseSubnetCannotBeDeleted"), "{step:?}");
+    assert!(
+        matches!(&step.why, Why::Error(error) if error.code == "InUseSubnetCannotBeDeleted"),
+        "{step:?}"
+    );
     assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
     sim.take_away(&subnet()).await;
     assert_eq!(sim.writes(), 2);
@@ -121,13 +123,17 @@ async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
     sleep(Duration::from_secs(3_600)).await;
     sim.forget_calls();
     sim.take_away(&zone_link()).await;
-    assert_eq!(sim.shown(&zone_link().id), None);
     assert!(sim.writes() <= 2, "{}", sim.calls());
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(sim.shown(&zone_link().id), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn link_is_at_rest_only_when_it_is_in_force() {
-    let mut sim = Sim::seeded(&crate::wanted::seed_with("switches", json!({"link_complete_lag_s": 60})));
+    let mut sim = Sim::seeded(&crate::wanted::seed_with(
+        "switches",
+        json!({"link_complete_lag_s": 60}),
+    ));
     sim.bring(&zone()).await;
     let began = tokio::time::Instant::now();
     let body = sim.bring(&zone_link()).await;
@@ -187,7 +193,10 @@ async fn lost_answer_to_a_create_of(#[case] action: serde_json::Value) {
     sim.fault("PUT", action);
     sim.bring(&zone_link()).await;
     assert!(sim.writes() <= 4);
-    assert_eq!(sim.shown(&zone().id).unwrap()["properties"]["internalId"], zone_seen["properties"]["internalId"]);
+    assert_eq!(
+        sim.shown(&zone().id).unwrap()["properties"]["internalId"],
+        zone_seen["properties"]["internalId"]
+    );
     assert_eq!(zone_link().differs(&sim.shown(&zone_link().id).unwrap()), []);
 }
 
@@ -222,7 +231,10 @@ async fn unreadable_resource_is_never_written() {
     for _ in 0..5 {
         for rule in [toward, away] {
             let (step, done) = sim.pass(rule, &subnet()).await;
-            assert!(matches!(&step.why, Why::Error(error) if error.class == Class::Down), "{step:?}");
+            assert!(
+                matches!(&step.why, Why::Error(error) if error.class == Class::Down),
+                "{step:?}"
+            );
             assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
         }
         waits.push(sim.due_in(&subnet()));

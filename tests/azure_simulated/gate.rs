@@ -14,7 +14,10 @@ async fn shut_gate_holds_writes_and_lets_reads_pass() {
     let (_, done) = sim.pass(toward, &subnet()).await;
     assert_eq!((done, sim.calls()), (Done::GateShut, "GET".to_owned()));
     assert_eq!(sim.shown(&subnet().id), None);
-    assert!(!matches!(sim.look(&subnet()).await, Seen::WriteFailed(_)), "nothing was refused");
+    assert!(
+        !matches!(sim.look(&subnet()).await, Seen::WriteFailed(_)),
+        "nothing was refused"
+    );
     sim.valve.set(1);
     sim.bring(&subnet()).await;
     sim.forget_calls();

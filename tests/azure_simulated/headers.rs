@@ -18,7 +18,14 @@ use crate::wanted::{endpoint, link_service, record, subnet, zone, zone_link};
 async fn whole_life(sim: &mut Sim) {
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
-    let all: [&dyn Resource; 6] = [&subnet(), &link_service(), &endpoint, &zone(), &zone_link(), &record("api")];
+    let all: [&dyn Resource; 6] = [
+        &subnet(),
+        &link_service(),
+        &endpoint,
+        &zone(),
+        &zone_link(),
+        &record("api"),
+    ];
     for want in all {
         sim.bring(want).await;
     }
@@ -84,7 +91,13 @@ async fn nothing_is_left_and_nothing_is_counted_as_under_way_after_a_whole_life(
     whole_life(&mut sim).await;
     assert_eq!(sim.azure.world().resources(sim.azure.now(), "").len(), before);
     assert_eq!(sim.in_flight(), 0);
-    assert!(sim.counted.budgets.lock().unwrap().contains_key("subscription-resource-requests"));
+    assert!(
+        sim.counted
+            .budgets
+            .lock()
+            .unwrap()
+            .contains_key("subscription-resource-requests")
+    );
     let calls = sim.counted.calls.lock().unwrap();
     assert_eq!(calls.len(), sim.azure.sent().len());
     let gone = calls.iter().filter(|call| call.class.is_some());

@@ -135,12 +135,14 @@ impl Sim {
     pub(crate) async fn until(&mut self, rule: Rule, want: &dyn Resource) -> Step {
         let mut last = None;
         for _ in 0..PATIENCE {
-            let (step, _) = self.pass(rule, want).await;
+            let (step, done) = self.pass(rule, want).await;
             if step.verb == Verb::Keep {
                 return step;
             }
             last = Some(step);
-            self.rest(want).await;
+            if done != Done::Settled {
+                self.rest(want).await;
+            }
         }
         panic!("never at rest: {last:?}, after {}", self.calls());
     }

@@ -64,8 +64,7 @@ pub async fn run(preset: Preset) -> Result<Report> {
     };
     let outcome = bench.phases().await;
     if outcome.is_err() {
-        bench.ground.keep_logs()?;
-        eprintln!("logs are kept in {}", bench.ground.dir().display());
+        crate::run_dir::keep_all();
     }
     outcome?;
     let mut report = bench.report;
@@ -129,7 +128,7 @@ impl Bench {
         let cluster = self.cluster.clone();
         cluster.create(&self.ground).await?;
         eventually("the Service has an address", SOON, || async {
-            let status = cluster.get_service(&client).await?.status;
+            let status = cluster.get_service(&client).await?.and_then(|found| found.status);
             let balancer = status.and_then(|status| status.load_balancer);
             ensure!(balancer.is_some_and(|found| found.ingress.is_some()), "it has none");
             Ok(())

@@ -157,7 +157,9 @@ fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
     let theirs: Vec<_> = ConditionType::owned_by(Role::Ho)
         .filter_map(|kind| conditions::get(conditions, kind))
         .collect();
-    let refused = theirs.iter().filter(|condition| condition.status == Status::False.as_str());
+    let refused = theirs
+        .iter()
+        .filter(|condition| condition.status == Status::False.as_str());
     let mut refused = refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)));
     if let Some((reason, condition)) = refused.find(|(reason, _)| REFUSALS.contains(reason)) {
         return Some(Problem::new(reason, condition.message.clone()));

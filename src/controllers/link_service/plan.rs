@@ -344,7 +344,7 @@ fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs>
     Ok(match facts.look(Kind::Subnet, id)? {
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
-        Seen::ReadFailed(error) | Seen::WriteFailed(error) => {
+        Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
             let text = format!("subnet {}: {error}", id.name());
             Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(error.delay(1)))
         }

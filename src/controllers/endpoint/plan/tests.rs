@@ -110,7 +110,10 @@ fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
 #[test]
 fn zones_start_before_there_is_an_alias() {
     let (decision, asked) = run(&looked_at("Provisioning"), &[]);
-    assert_eq!(decision.steps[0].why, Why::Needs("the alias of the Private Link Service"));
+    assert_eq!(
+        decision.steps[0].why,
+        Why::Needs("the alias of the Private Link Service")
+    );
     assert!(matches!(verb(&decision, "example.hypershift.local"), Verb::Put(_)));
     assert!(matches!(verb(&decision, "apps.example.com"), Verb::Put(_)));
     assert_eq!(asked, ["example.hypershift.local", "apps.example.com"]);
