@@ -54,6 +54,7 @@ async fn whole_life(ground: &Ground) -> Result<()> {
     first.ready(SOON).await?;
     cpo.ready(SOON).await?;
     let cluster = HostedCluster::new(ground, "whole").with_base_domain("apps.example.com");
+    fail_first_zone(ground).await?;
     cluster.create(ground).await?;
     cluster.becomes_available(ground, SOON).await?;
     cluster.becomes_reachable(ground, SOON).await?;
@@ -73,9 +74,28 @@ async fn whole_life(ground: &Ground) -> Result<()> {
         cluster.becomes_reachable(ground, SOON).await?;
     }
     connect_somebody_else(ground, &cluster).await?;
+    // The zone stays for it, without ours.
+    let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
+    ground
+        .oracle()
+        .drift_put(&format!("{}/A/www", cluster.zones()[1]), &record)
+        .await?;
     cluster.delete(ground, SOON).await?;
     second.stop().await?;
     third.stop().await
+}
+
+/// The first zone's operation ends badly. Only the operation's own URL tells why.
+async fn fail_first_zone(ground: &Ground) -> Result<()> {
+    let rule = json!([{"match": {"method": "PUT", "path": "/privateDnsZones/[^/]+$"}, "do": {"operation": "fail"}}]);
+    let url = format!("{}/faults", ground.control_url());
+    reqwest::Client::new()
+        .put(url)
+        .json(&rule)
+        .send()
+        .await?
+        .error_for_status()?;
+    Ok(())
 }
 
 /// Another endpoint connects to the service, and does not go when the cluster goes.
@@ -228,6 +248,10 @@ fn used_actions(calls: &[Call], client: &str) -> Result<BTreeSet<String>> {
             other => return Err(anyhow!("{other} {}", call.path)),
         };
         used.insert(format!("{}/{verb}", call.resource_kind));
+        if call.query.contains("networkInterfaces") {
+            // What an expanded read shows is the interface itself.
+            used.insert("Microsoft.Network/networkInterfaces/read".to_owned());
+        }
         if verb == "write" {
             used.extend(joins(&call.resource_kind).iter().map(|action| (*action).to_owned()));
         }
