@@ -193,10 +193,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
-    match outcome {
-        None => tracing::warn!(%role, "running passes did not end in time and were broken off"),
-        Some(ended) => ended?,
-    }
+    outcome.unwrap_or(Ok(()))?;
     if !stop.is_cancelled() {
         bail!("the controllers of role {role} have ended");
     }

@@ -24,6 +24,8 @@ use crate::run_dir::RunDir;
 pub struct Call {
     /// Counts up by one.
     pub seq: u64,
+    /// When it came.
+    pub time: jiff::Timestamp,
     /// `GET`, `PUT`, …
     pub method: String,
     /// Without the query.
@@ -135,8 +137,12 @@ pub struct Azure {
     pub guest_subscription: String,
     /// The management side's identity.
     pub ho: Credential,
+    /// Another identity with the same rights.
+    pub ho_twin: Credential,
     /// The guest side's identity.
     pub cpo: Credential,
+    /// Another identity with the same rights.
+    pub cpo_twin: Credential,
 }
 
 /// What a scenario stands on.

@@ -1,6 +1,7 @@
 //! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount
 //! that has the shipped rights and nothing else, and with HyperShift's environment variables.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -54,12 +55,32 @@ impl Hyperlink {
             .control_plane()
             .service_account(roles::NAMESPACE, role.as_str())
             .await?;
+        let credential = match role {
+            Role::Ho => &ground.azure().ho,
+            Role::Cpo => &ground.azure().cpo,
+        };
+        Self::start_as(ground, role, name, access.path(), credential, flags).await
+    }
+
+    /// The same with an access to the API server and an Azure identity of one's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start`].
+    pub async fn start_as(
+        ground: &Ground,
+        role: Role,
+        name: &str,
+        kubeconfig: &Path,
+        credential: &Credential,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let azure = ground.azure();
         let mut program = Program::new(crate::binaries::executable("hyperlink")?)
             .without_our_environment()
             .arg("run")
             .flag("role", role.as_str())
-            .flag("kubeconfig", access.path())
+            .flag("kubeconfig", kubeconfig)
             .flag("lease-namespace", roles::NAMESPACE)
             .flag("arm-endpoint", &azure.arm)
             .flag("authority", &azure.authority)
@@ -70,7 +91,7 @@ impl Hyperlink {
         for (flag, value) in flags {
             program = program.flag(flag, value);
         }
-        let process = credentials(program, ground, role).spawn(name, ground.dir())?;
+        let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
         let address = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;
@@ -139,16 +160,13 @@ impl Hyperlink {
     }
 }
 
-fn credentials(program: Program, ground: &Ground, role: Role) -> Program {
+fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {
     let azure = ground.azure();
-    let (program, credential) = match role {
-        Role::Ho => (
-            program
-                .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
-                .env("AZURE_RESOURCE_GROUP", &azure.management_group),
-            &azure.ho,
-        ),
-        Role::Cpo => (program, &azure.cpo),
+    let program = match role {
+        Role::Ho => program
+            .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
+            .env("AZURE_RESOURCE_GROUP", &azure.management_group),
+        Role::Cpo => program,
     };
     match credential {
         Credential::SecretFile { path } => program.env("AZURE_CREDENTIALS_FILE", path),
