@@ -14,7 +14,6 @@ use e2e::{Ground, eventually};
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(5);
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(4);
 /// For what should take no time on a machine that has other things to do too.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
