@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::ControlPlane;
 use crate::ground::{Azure, Call, Credential, Oracle, Reachable};
+use crate::hyperlink::Role;
 use crate::process::{Process, Program};
 
 const TENANT: &str = "22222222-2222-4222-8222-222222222222";
@@ -22,15 +23,20 @@ const GROUP: &str = "mgmt-rg";
 const LOCATION: &str = "eastus";
 const AUDIENCE: &str = "https://management.azure.com";
 
-const HO_CLIENT: &str = "aaaaaaaa-0001-4000-8000-000000000001";
+/// Client id of the management side's identity.
+pub const HO_CLIENT: &str = "aaaaaaaa-0001-4000-8000-000000000001";
 const HO_OBJECT: &str = "bbbbbbbb-0001-4000-8000-000000000001";
-const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
+/// Client id of the guest side's identity.
+pub const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
 const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 
 const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
 const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
 
 const START: Duration = Duration::from_secs(20);
+
+/// The management side's client secret.
+pub const HO_SECRET: &str = "ho-secret";
 
 /// How long the simulated operations take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +88,7 @@ pub struct AzureSim {
 impl AzureSim {
     /// Starts the simulator and its cloud controller, and seeds the world. `token_file` holds a
     /// ServiceAccount token of `control_plane`, which is what the guest side's identity trusts.
+    /// The identities may do what is shipped, but for one `denied` action of one role.
     ///
     /// # Errors
     ///
@@ -92,6 +99,7 @@ impl AzureSim {
         preset: Preset,
         control_plane: &ControlPlane,
         token_file: PathBuf,
+        denied: Option<(Role, &str)>,
     ) -> Result<(Self, Azure)> {
         let simulator = Program::new(armsim)
             .without_our_environment()
@@ -104,10 +112,8 @@ impl AzureSim {
             base: addresses.control.clone(),
             http: reqwest::Client::new(),
         };
-        let seed = world(&control_plane.token_keys().await?)?;
-        control
-            .send(reqwest::Method::PUT, "/seed", &[], Some(&with_twins(seed)?))
-            .await?;
+        let seed = with_twins(world(&control_plane.token_keys().await?, denied)?)?;
+        control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
         let cloud_controller = Program::new(armsim)
             .without_our_environment()
             .arg("cloud-controller")
@@ -185,7 +191,7 @@ fn cpo_credential(client: &str, token_file: PathBuf) -> Credential {
 fn ho_credential(dir: &Path, client: &str) -> Result<Credential> {
     let path = dir.join(format!("azure-credentials-{client}.json"));
     let file = json!({
-        "subscriptionId": MANAGEMENT, "tenantId": TENANT, "clientId": client, "clientSecret": "ho-secret",
+        "subscriptionId": MANAGEMENT, "tenantId": TENANT, "clientId": client, "clientSecret": HO_SECRET,
     });
     std::fs::write(&path, file.to_string())?;
     Ok(Credential::SecretFile { path })
@@ -217,18 +223,24 @@ fn with_twins(mut seed: Value) -> Result<Value> {
 }
 
 /// The Actions of a role definition that is shipped.
-fn shipped_actions(role: &str) -> Result<Value> {
+///
+/// # Errors
+///
+/// The file is missing or is no role definition.
+pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
     let path = crate::repository().join(format!("docs/azure/role-{role}.json"));
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    let definition: Value = serde_json::from_str(&text)?;
-    definition
-        .get("Actions")
-        .cloned()
-        .with_context(|| format!("no Actions in {}", path.display()))
+    let mut definition: Value = serde_json::from_str(&text)?;
+    serde_json::from_value(definition["Actions"].take()).with_context(|| format!("no Actions in {}", path.display()))
 }
 
-fn world(token_keys: &Value) -> Result<Value> {
-    let ho = json!({"client_id": HO_CLIENT, "object_id": HO_OBJECT, "secret": "ho-secret"});
+fn world(token_keys: &Value, denied: Option<(Role, &str)>) -> Result<Value> {
+    let actions = |role: Role| -> Result<Vec<String>> {
+        let mut actions = shipped_actions(role.as_str())?;
+        actions.retain(|action| denied != Some((role, action)));
+        Ok(actions)
+    };
+    let ho = json!({"client_id": HO_CLIENT, "object_id": HO_OBJECT, "secret": HO_SECRET});
     let cpo = json!({"client_id": CPO_CLIENT, "object_id": CPO_OBJECT, "federated": [{
         "issuer": ControlPlane::TOKEN_ISSUER,
         "subject": "system:serviceaccount:kube-system:control-plane-operator",
@@ -239,8 +251,8 @@ fn world(token_keys: &Value) -> Result<Value> {
         "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
         "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT}, {"id": GUEST, "tenant": TENANT}],
         "roles": [
-            {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": shipped_actions("ho")?},
-            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": shipped_actions("cpo")?},
+            {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
+            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},
         ],
         "resources": [
             {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},

@@ -19,7 +19,10 @@ pub fn executable(name: &str) -> Result<PathBuf> {
     let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let known = match built.as_ref() {
         Some(known) => known,
-        None => built.insert(build()?),
+        // The whole workspace: building one package alone chooses other features of the
+        // dependencies, and builds them all once more.
+        None if cfg!(debug_assertions) => built.insert(build(&["--workspace", "--bins"])?),
+        None => built.insert(build(&["--workspace", "--bins", "--release"])?),
     };
     known
         .get(name)
@@ -27,20 +30,22 @@ pub fn executable(name: &str) -> Result<PathBuf> {
         .with_context(|| format!("no executable {name} in the workspace"))
 }
 
-fn build() -> Result<HashMap<String, PathBuf>> {
+/// The `hyperlink` that ships: its package alone, with the profile that ships.
+///
+/// # Errors
+///
+/// The build fails; its messages go to standard error.
+pub fn shipped() -> Result<PathBuf> {
+    build(&["--package", "hyperlink", "--bin", "hyperlink", "--profile", "dist"])?
+        .remove("hyperlink")
+        .context("no executable hyperlink")
+}
+
+fn build(what: &[&str]) -> Result<HashMap<String, PathBuf>> {
     let mut cargo = Command::new(env!("CARGO"));
-    // The whole workspace: building one package alone chooses other features of the
-    // dependencies, and builds them all once more.
-    cargo.args([
-        "build",
-        "--locked",
-        "--workspace",
-        "--bins",
-        "--message-format=json-render-diagnostics",
-    ]);
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
+    cargo
+        .args(["build", "--locked", "--message-format=json-render-diagnostics"])
+        .args(what);
     let output = cargo
         .current_dir(crate::repository())
         .stderr(Stdio::inherit())

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
 use crate::azure_sim::{AzureSim, Preset};
+use crate::hyperlink::Role;
 use crate::kubeconfig::Access;
 use crate::roles;
 use crate::run_dir::RunDir;
@@ -25,7 +27,7 @@ pub struct Call {
     /// Counts up by one.
     pub seq: u64,
     /// When it came.
-    pub time: jiff::Timestamp,
+    pub time: Timestamp,
     /// `GET`, `PUT`, …
     pub method: String,
     /// Without the query.
@@ -40,6 +42,8 @@ pub struct Call {
     pub code: Option<String>,
     /// Whether it changed anything.
     pub changed: bool,
+    /// The type that was addressed: `Microsoft.Network/privateEndpoints`, …
+    pub resource_kind: String,
 }
 
 impl Call {
@@ -174,6 +178,19 @@ impl Ground {
     ///
     /// A build fails, or something does not come up.
     pub async fn local(preset: Preset) -> Result<Self> {
+        Self::start(preset, None).await
+    }
+
+    /// The same, but the identity of `role` lacks one Azure action.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ground::local`].
+    pub async fn local_without(preset: Preset, role: Role, action: &str) -> Result<Self> {
+        Self::start(preset, Some((role, action))).await
+    }
+
+    async fn start(preset: Preset, denied: Option<(Role, &str)>) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
         let control_plane = ControlPlane::start().await?;
@@ -182,7 +199,8 @@ impl Ground {
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
         let token_file = dir.path().join("federated-token");
         std::fs::write(&token_file, token)?;
-        let (azure_sim, azure) = AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file).await?;
+        let (azure_sim, azure) =
+            AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, denied).await?;
         Ok(Self {
             azure,
             oracle: azure_sim.oracle(),

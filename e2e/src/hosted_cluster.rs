@@ -14,7 +14,8 @@ use uuid::Uuid;
 use crate::ground::Ground;
 use crate::wait::eventually;
 
-const NAMESPACE: &str = "clusters";
+/// Where the HostedClusters are.
+pub const NAMESPACE: &str = "clusters";
 const SERVICE: &str = "private-router";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
@@ -24,6 +25,8 @@ pub struct HostedCluster {
     name: String,
     base_domain: Option<String>,
     nat_subnet: Option<String>,
+    hosted_cluster_patch: Option<Value>,
+    control_plane_patch: Value,
     location: String,
     tenant: String,
     subscription: String,
@@ -37,6 +40,8 @@ impl HostedCluster {
             name: name.to_owned(),
             base_domain: None,
             nat_subnet: None,
+            hosted_cluster_patch: Some(json!({})),
+            control_plane_patch: json!({}),
             location: azure.location.clone(),
             tenant: azure.tenant.clone(),
             subscription: azure.guest_subscription.clone(),
@@ -54,6 +59,27 @@ impl HostedCluster {
     #[must_use]
     pub fn with_nat_subnet(mut self, id: &str) -> Self {
         self.nat_subnet = Some(id.to_owned());
+        self
+    }
+
+    /// Lays this over the HostedCluster before it is made (RFC 7396).
+    #[must_use]
+    pub fn with_hosted_cluster(mut self, patch: Value) -> Self {
+        self.hosted_cluster_patch = Some(patch);
+        self
+    }
+
+    /// Makes no HostedCluster; [`HostedCluster::create_hosted_cluster`] does it later.
+    #[must_use]
+    pub fn without_hosted_cluster(mut self) -> Self {
+        self.hosted_cluster_patch = None;
+        self
+    }
+
+    /// Lays this over the HostedControlPlane before it is made (RFC 7396).
+    #[must_use]
+    pub fn with_control_plane(mut self, patch: Value) -> Self {
+        self.control_plane_patch = patch;
         self
     }
 
@@ -163,9 +189,13 @@ impl HostedCluster {
         self.create_guest_network(ground).await?;
         let control_plane = ground.control_plane();
         let namespace = self.control_plane_namespace();
+        control_plane
+            .apply_yaml(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string())
+            .await?;
+        if self.hosted_cluster_patch.is_some() {
+            self.create_hosted_cluster(ground).await?;
+        }
         let documents = [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}),
-            self.hosted_cluster(),
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
             self.hosted_control_plane(),
         ];
@@ -178,6 +208,19 @@ impl HostedCluster {
             .context("no uid")?;
         control_plane.apply_yaml(&self.service(&owner).to_string()).await?;
         Ok(())
+    }
+
+    /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_hosted_cluster(&self, ground: &Ground) -> Result<()> {
+        let mut object = self.hosted_cluster();
+        if let Some(patch) = &self.hosted_cluster_patch {
+            merge(&mut object, patch);
+        }
+        ground.control_plane().apply_yaml(&object.to_string()).await.map(drop)
     }
 
     async fn create_guest_network(&self, ground: &Ground) -> Result<()> {
@@ -280,7 +323,7 @@ impl HostedCluster {
         let mut spec = self.common_spec();
         spec["issuerURL"] = "https://issuer.example.com".into();
         spec["releaseImage"] = "example.com/release:4.22.0".into();
-        json!({
+        let mut object = json!({
             "apiVersion": "hypershift.openshift.io/v1beta1",
             "kind": "HostedControlPlane",
             "metadata": {
@@ -290,7 +333,9 @@ impl HostedCluster {
                 "finalizers": [HYPERSHIFT_FINALIZER],
             },
             "spec": spec,
-        })
+        });
+        merge(&mut object, &self.control_plane_patch);
+        object
     }
 
     fn service(&self, owner: &str) -> Value {
@@ -374,7 +419,8 @@ impl HostedCluster {
         Ok(())
     }
 
-    fn api(&self, client: &kube::Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
+    /// The objects of one of HyperShift's kinds in a namespace.
+    pub fn api(&self, client: &kube::Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", kind));
         Api::namespaced_with(client.clone(), namespace, &kind)
     }
@@ -472,6 +518,24 @@ pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
     serde_json::from_value(list).unwrap_or_default()
 }
 
+/// Lays a JSON merge patch over an object.
+fn merge(object: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        object.clone_from(patch);
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            object.as_object_mut().map(|object| object.remove(name));
+        } else {
+            merge(&mut object[name.as_str()], value);
+        }
+    }
+}
+
 fn gone(found: Option<DynamicObject>) -> Result<()> {
     found.map_or(Ok(()), |found| {
         Err(anyhow!("finalizers {:?}", found.metadata.finalizers))
@@ -479,7 +543,11 @@ fn gone(found: Option<DynamicObject>) -> Result<()> {
 }
 
 /// Takes HyperShift's finalizer away, and only that one.
-async fn release(api: &Api<DynamicObject>, name: &str) -> Result<()> {
+///
+/// # Errors
+///
+/// The API server refuses.
+pub async fn release(api: &Api<DynamicObject>, name: &str) -> Result<()> {
     let Some(found) = api.get_opt(name).await? else {
         return Ok(());
     };

@@ -51,6 +51,21 @@ impl Hyperlink {
     ///
     /// The build fails or the process ends; the end of its log is in the error.
     pub async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        Self::start_program(&crate::binaries::executable("hyperlink")?, ground, role, name, flags).await
+    }
+
+    /// As [`Hyperlink::start`], with an executable of one's own choice.
+    ///
+    /// # Errors
+    ///
+    /// The process ends; the end of its log is in the error.
+    pub async fn start_program(
+        program: &Path,
+        ground: &Ground,
+        role: Role,
+        name: &str,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let access = ground
             .control_plane()
             .service_account(roles::NAMESPACE, role.as_str())
@@ -76,7 +91,7 @@ impl Hyperlink {
         flags: &[(&str, &str)],
     ) -> Result<Self> {
         let azure = ground.azure();
-        let mut program = Program::new(crate::binaries::executable("hyperlink")?)
+        let mut program = Program::new(program)
             .without_our_environment()
             .arg("run")
             .flag("role", role.as_str())
@@ -139,6 +154,23 @@ impl Hyperlink {
             .until(&what, timeout, async || match self.page("/readyz").await? {
                 (200, _) => Ok(()),
                 (_, waits) => Err(anyhow!("{waits}")),
+            })
+            .await
+    }
+
+    /// Waits until it leads.
+    ///
+    /// # Errors
+    ///
+    /// It does not within `timeout`.
+    pub async fn leading(&self, timeout: Duration) -> Result<()> {
+        let role = self.role.as_str();
+        let leads = format!("hyperlink_leader{{role=\"{role}\"}} 1");
+        self.process
+            .until(&format!("hyperlink {role} leads"), timeout, async || {
+                let (_, metrics) = self.page("/metrics").await?;
+                ensure!(metrics.lines().any(|line| line == leads), "it does not");
+                Ok(())
             })
             .await
     }

@@ -6,6 +6,7 @@
 //! kept and named when a test fails ([`run_dir`]).
 
 pub mod azure_sim;
+pub mod bench;
 pub mod binaries;
 pub mod control_plane;
 pub mod crds;

@@ -225,8 +225,17 @@ impl Process {
 
     /// The most memory that it had resident so far, in bytes (`VmHWM`), while it runs.
     pub fn peak_rss(&self) -> Option<u64> {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that it has resident, in bytes (`VmRSS`), while it runs.
+    pub fn rss(&self) -> Option<u64> {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, field: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 

@@ -1,5 +1,6 @@
 //! One ARM call at a time: address, headers, paging, and what the answer says about time and operations. No retries.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -101,7 +102,7 @@ impl Client {
         self.counters.as_ref()
     }
 
-    /// Reads one resource. A private endpoint comes with its network interfaces.
+    /// Reads one resource: an object with an id. A private endpoint comes with its network interfaces.
     pub async fn get(&self, pass: Pass, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
         let mut url = self.url(kind, &id.to_string());
         if kind == Kind::Endpoint {
@@ -114,7 +115,12 @@ impl Client {
             budget: Budget::Reads,
             subscription: id.subscription(),
         };
-        self.call(call, request(Method::GET, &url, None)).await
+        let answer = self.call(call, request(Method::GET, &url, None)).await?;
+        // Whoever answers instead of ARM must not pass for a resource that has nothing of what is wanted.
+        match answer.body.get("id") {
+            Some(_) => Ok(answer),
+            None => Err(ArmError::own(Class::Down, "NotAResource")),
+        }
     }
 
     /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end), all pages.
@@ -127,7 +133,8 @@ impl Client {
     ) -> Result<Vec<Value>, ArmError> {
         let mut items = Vec::new();
         let mut url = self.url(kind, path);
-        for _ in 0..MAX_PAGES {
+        let mut read = HashSet::new();
+        while read.len() < MAX_PAGES && read.insert(url.clone()) {
             let call = Call {
                 pass,
                 kind,
@@ -142,7 +149,6 @@ impl Client {
             }
             match answer.body.get("nextLink").and_then(Value::as_str) {
                 None | Some("") => return Ok(items),
-                Some(next) if next == url.as_str() => break,
                 Some(next) => url = self.own_url(next)?,
             }
         }
@@ -288,17 +294,21 @@ impl Client {
             class,
             took: began.elapsed(),
         });
-        if let Err(ArmError {
-            class: Class::Throttled,
-            retry_after,
-            ..
-        }) = &result
-        {
-            let wait = retry_after.unwrap_or(THROTTLED_WAIT);
-            self.throttle
-                .used_up(call.subscription, call.budget, wait, Instant::now());
+        result.map_err(|error| self.note_throttling(&call, error))
+    }
+
+    /// Holds back the calls on a budget that is used up, for as long as the error then says.
+    fn note_throttling(&self, call: &Call<'_>, error: ArmError) -> ArmError {
+        if error.class != Class::Throttled {
+            return error;
         }
-        result
+        let wait = error.retry_after.unwrap_or(THROTTLED_WAIT);
+        self.throttle
+            .used_up(call.subscription, call.budget, wait, Instant::now());
+        ArmError {
+            retry_after: Some(wait),
+            ..error
+        }
     }
 
     fn read(&self, answer: &Response<Bytes>) -> Result<Answer, ArmError> {

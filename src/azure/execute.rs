@@ -22,7 +22,11 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
             Ok(done) => done,
             Err(error) if error.code == GATE_SHUT => Done::GateShut,
             Err(error) => {
-                memory.write_failed(step.kind, &step.id, &error, Instant::now());
+                let failed = match step.verb {
+                    Verb::Delete => Memory::delete_failed,
+                    _ => Memory::write_failed,
+                };
+                failed(memory, step.kind, &step.id, &error, Instant::now());
                 Done::Failed(error)
             }
         };
@@ -121,12 +125,14 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
         memory.settled(step.kind, &step.id, Seen::Absent, now);
         return Done::Settled;
     }
-    let operation = Operation {
-        url: answer.operation.clone(),
-        began: now,
-        deletes: true,
-    };
-    memory.began(step.kind, &step.id, operation, false);
+    if step.kind != Kind::Connection {
+        let operation = Operation {
+            url: answer.operation.clone(),
+            began: now,
+            deletes: true,
+        };
+        memory.began(step.kind, &step.id, operation, false);
+    }
     memory.moving(
         step.kind,
         &step.id,
@@ -165,12 +171,12 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
 }
 
 /// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
-/// Gives their ids: before such a decision the resource itself is read.
+/// Gives their ids: before such a decision the resource itself is read. Connections are read with their service only.
 pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
     let weighty = plan
         .steps
         .iter()
-        .filter(|step| step.writes() || step.left())
+        .filter(|step| (step.writes() || step.left()) && step.kind != Kind::Connection)
         .map(|step| &step.id);
     let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
     let remembered: Vec<ResourceId> = remembered.cloned().collect();

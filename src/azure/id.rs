@@ -201,6 +201,22 @@ impl ResourceId {
         })
     }
 
+    /// Whether this is the id of a resource nested in `outer`, at any depth.
+    pub fn is_in(&self, outer: &Self) -> bool {
+        self.path.len() > outer.path.len()
+            && self.subscription == outer.subscription
+            && same(&self.group, &outer.group)
+            && same(&self.provider, &outer.provider)
+            && self.starts_with(&outer.path)
+    }
+
+    fn starts_with(&self, path: &[(String, String)]) -> bool {
+        self.path
+            .iter()
+            .zip(path)
+            .all(|(a, b)| same(&a.0, &b.0) && same(&a.1, &b.1))
+    }
+
     /// The id of a resource nested in this one.
     pub fn child(&self, kind: Kind, name: &str) -> Result<Self, IdError> {
         let mut names: Vec<&str> = self.path.iter().map(|(_, n)| n.as_str()).collect();
@@ -228,11 +244,7 @@ impl PartialEq for ResourceId {
             && same(&self.group, &other.group)
             && same(&self.provider, &other.provider)
             && self.path.len() == other.path.len()
-            && self
-                .path
-                .iter()
-                .zip(&other.path)
-                .all(|(a, b)| same(&a.0, &b.0) && same(&a.1, &b.1))
+            && self.starts_with(&other.path)
     }
 }
 
@@ -315,6 +327,7 @@ mod tests {
         let vnet = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v")
             .unwrap();
         let subnet = vnet.child(Kind::Subnet, "nat").unwrap();
+        assert!(subnet.is_in(&vnet) && !vnet.is_in(&subnet) && !vnet.is_in(&vnet));
         assert_eq!(subnet.parent(), Some(vnet));
         assert_eq!(subnet.name(), "nat");
     }

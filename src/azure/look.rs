@@ -65,7 +65,7 @@ impl Looker<'_> {
     async fn not_yet_deleted(&self, kind: Kind, id: &ResourceId, seen: Seen, operation: &Operation) -> Seen {
         match self.ask(kind, id, operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
-            Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Ok(OperationState::Failed(error)) => self.delete_failed(kind, id, error),
             Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, seen, Instant::now()),
         }
     }
@@ -78,9 +78,18 @@ impl Looker<'_> {
         match self.ask(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
+            Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
             Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
-            // Made and gone again, or lost: absent either way.
-            Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+        }
+    }
+
+    /// The create has ended since the resource was looked for.
+    async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Seen {
+        match self.client.get(self.pass, kind, id).await {
+            Ok(answer) => self.found(kind, id, answer.body).await,
+            Err(error) if error.class == Class::Gone => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(error) => self.look_failed(kind, id, error),
         }
     }
 
@@ -112,6 +121,12 @@ impl Looker<'_> {
         let wait = self.memory.write_failed(kind, id, &error, Instant::now());
         self.log("operation failed", kind, id, &error, wait);
         Seen::WriteFailed(error)
+    }
+
+    fn delete_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {
+        let wait = self.memory.delete_failed(kind, id, &error, Instant::now());
+        self.log("delete failed", kind, id, &error, wait);
+        Seen::DeleteFailed(error)
     }
 
     fn log(&self, what: &str, kind: Kind, id: &ResourceId, error: &ArmError, wait: Duration) {

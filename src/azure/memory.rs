@@ -105,9 +105,12 @@ impl Memory {
         self.entries().get(id).and_then(|entry| entry.operation.clone())
     }
 
-    /// The resource is at rest as seen; its operation, if any, has ended.
+    /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
     pub fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
         let hold = self.hold(kind, id);
+        if seen == Seen::Absent {
+            self.entries().retain(|known, _| !known.is_in(id));
+        }
         self.update(kind, id, now, |entry| {
             if seen == Seen::Absent {
                 entry.made_here = false;
@@ -120,7 +123,8 @@ impl Memory {
     /// The resource is changing; look again after `wait`.
     pub fn moving(&self, kind: Kind, id: &ResourceId, seen: Seen, wait: Duration, now: Instant) {
         self.update(kind, id, now, |entry| {
-            (entry.seen, entry.due) = (Some(seen), now + wait)
+            entry.seen = Some(seen);
+            entry.due_at(now + wait);
         });
     }
 
@@ -153,11 +157,20 @@ impl Memory {
 
     /// A write was refused, or its operation failed; waits longer each time until the resource is as wanted. Gives the wait.
     pub fn write_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Seen::WriteFailed(error.clone()), error, now)
+    }
+
+    /// The same for a delete.
+    pub fn delete_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Seen::DeleteFailed(error.clone()), error, now)
+    }
+
+    fn failed(&self, kind: Kind, id: &ResourceId, seen: Seen, error: &ArmError, now: Instant) -> Duration {
         let mut wait = Duration::ZERO;
         self.update(kind, id, now, |entry| {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
-            (entry.seen, entry.operation) = (Some(Seen::WriteFailed(error.clone())), None);
+            (entry.seen, entry.operation) = (Some(seen), None);
             entry.due_at(now + wait);
         });
         wait
@@ -246,6 +259,27 @@ mod tests {
         memory.settled(Kind::Zone, &id(), Seen::Absent, now);
         assert_eq!(memory.recall(&id(), now + Duration::from_secs(71)), Some(Seen::Absent));
         assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
+        let (memory, now) = (memory(), Instant::now());
+        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
+        assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_in_a_resource_that_went_is_forgotten() {
+        let (memory, now) = (memory(), Instant::now());
+        let inside = id().child(Kind::Record, "api").unwrap();
+        let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
+        for known in [&inside, &beside] {
+            memory.settled(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
+        }
+        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        assert!(!memory.knows(&inside) && memory.knows(&beside));
     }
 
     #[tokio::test(start_paused = true)]

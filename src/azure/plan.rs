@@ -144,7 +144,9 @@ pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Put(want.body(None)), Why::Absent),
         Seen::Pending => (Verb::Wait, Why::Moving),
-        Seen::WriteFailed(error) | Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Seen::WriteFailed(error) | Seen::DeleteFailed(error) | Seen::ReadFailed(error) => {
+            (Verb::Wait, Why::Error(error.clone()))
+        }
         Seen::Found(current) => toward_found(want, current),
     };
     Step {
@@ -182,7 +184,7 @@ pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Keep, Why::AsWanted),
         Seen::Pending => (Verb::Wait, Why::Moving),
-        Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Seen::DeleteFailed(error) | Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Seen::WriteFailed(_) => (Verb::Delete, Why::Unwanted),
         Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),
         Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
@@ -266,6 +268,7 @@ mod tests {
     #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
     #[case::unreadable_is_never_written(Seen::ReadFailed(error()), Verb::Wait)]
     #[case::failed_operation_is_waited_out(Seen::WriteFailed(error()), Verb::Wait)]
+    #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Seen::Found(json!({"soft": 1})), Verb::Refuse)]
     #[case::moving_is_waited_for(found("Updating", "soft"), Verb::Wait)]
     #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
@@ -282,6 +285,7 @@ mod tests {
     #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
     #[case::unreadable_is_never_deleted(Seen::ReadFailed(error()), Verb::Wait)]
     #[case::failed_create_is_deleted(Seen::WriteFailed(error()), Verb::Delete)]
+    #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Seen::Found(json!({})), Verb::Refuse)]
     #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
     #[case::moving_is_deleted(found("Updating", "x"), Verb::Delete)]

@@ -105,8 +105,10 @@ pub enum Seen {
     Absent,
     /// A create was accepted and is still under way; nothing can be read yet.
     Pending,
-    /// The last write to it was refused, or the operation failed.
+    /// The last PUT of it was refused, or its operation failed.
     WriteFailed(ArmError),
+    /// The last DELETE of it was refused, or its operation failed.
+    DeleteFailed(ArmError),
     /// It could not be read.
     ReadFailed(ArmError),
 }

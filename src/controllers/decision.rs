@@ -97,6 +97,9 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (Done::Nothing, Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
+        (_, Why::Moving) if failure == Reason::DeletionFailed => {
+            problem(Reason::Deleting, format!("{kind} {name} is being deleted"))
+        }
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
         _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
     }
@@ -159,5 +162,13 @@ mod tests {
             said.map(|p| (p.reason, p.message)),
             expected.map(|(r, m)| (r, m.to_owned()))
         );
+    }
+
+    #[test]
+    fn what_moves_while_it_goes_is_being_deleted() {
+        let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::DeletionFailed);
+        assert_eq!(said.map(|p| p.reason), Some(Reason::Deleting));
+        let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::PLSCreationFailed);
+        assert_eq!(said.map(|p| p.reason), Some(Reason::Provisioning));
     }
 }

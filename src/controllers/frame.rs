@@ -16,7 +16,7 @@ use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::execute;
-use crate::azure::plan::{Done, Plan};
+use crate::azure::plan::{Done, Plan, Step, Why};
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -229,8 +229,12 @@ fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
 }
 
 /// When the next pass is due: with the first resource that is to be looked at again, or when the decision says so.
+///
+/// What was not looked at because it waits for another one does not count: it would be due again and again.
 pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
-    let resources = cx.memory.next_look(decision.steps.iter().map(|step| &step.id));
+    let looked_at = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
+    let looked_at = decision.steps.iter().filter(looked_at);
+    let resources = cx.memory.next_look(looked_at.map(|step| &step.id));
     let rest = resources.map(|due| due.saturating_duration_since(now));
     [rest, decision.again, Some(cx.resync)]
         .into_iter()

@@ -1,5 +1,7 @@
 //! Which cluster a custom resource serves, agreed on by HostedCluster and HostedControlPlane. Pure.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kube::ResourceExt;
 
@@ -19,6 +21,9 @@ pub struct Identity {
     /// `spec.infraID`
     pub infra_id: String,
 }
+
+/// The management side hears of HostedClusters, but not of HostedControlPlanes.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The HostedCluster that the annotations name.
 pub fn cluster_ref(annotation: Option<&str>) -> Result<ClusterRef, Problem> {
@@ -60,6 +65,7 @@ pub fn agree(
             Reason::IdentityMismatch,
             "HostedCluster and HostedControlPlane disagree on the cluster".to_owned(),
         )
+        .again(LOOK_AGAIN)
     })
 }
 
@@ -85,7 +91,7 @@ pub fn paused(spec: &ClusterSpec, now: Timestamp) -> Option<Problem> {
         Paused::No => None,
         Paused::Indefinitely => Some(Problem::new(Reason::Provisioning, message)),
         Paused::Until(end) => {
-            let wait = std::time::Duration::try_from(end.duration_since(now)).unwrap_or_default();
+            let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
             Some(Problem::new(Reason::Provisioning, message).again(wait))
         }
     }

@@ -66,9 +66,10 @@ impl Demo {
         };
         for process in [&ho, &cpo] {
             process.ready(patience).await?;
+            process.leading(patience).await?;
             let name = process.role().as_str();
             view.line(&format!(
-                "hyperlink {name}  ready, process {}, {}",
+                "hyperlink {name}  leads, process {}, {}",
                 process.process().pid(),
                 process.url()
             ));

@@ -8,11 +8,12 @@ use kube::ResourceExt;
 use super::dns::{self, Place, WantedZone};
 use crate::api::hypershift::AzurePlatform;
 use crate::api::markers::CPO_INTENT;
-use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, Reason};
+use crate::api::{AzurePrivateLinkService, AzurePrivateLinkServiceStatus, ConditionType, Reason, Role, Status};
 use crate::azure::endpoint::{Approval, Endpoint, address, approval};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
 use crate::azure::plan::{Step, away, toward};
 use crate::azure::resource::Kind;
+use crate::conditions;
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
@@ -104,6 +105,9 @@ pub fn build(
     if let Some(problem) = &around.paused {
         return Ok((Decision::paused(problem.clone()), Vec::new()));
     }
+    if let Some(problem) = not_vouched_for(cr) {
+        return stuck(problem);
+    }
     if let Some(field) = outside(cr, &control_plane.azure) {
         return stuck(Problem::new(
             Reason::ScopeNotAllowed,
@@ -133,6 +137,43 @@ pub fn build(
         .chain(zone_steps.into_iter().flatten())
         .collect();
     Ok((decision, want.zones))
+}
+
+/// What the management side finds wrong with a cluster as such, beyond its own half of the path.
+const REFUSALS: [Reason; 6] = [
+    Reason::InvalidSpec,
+    Reason::HostedClusterNotFound,
+    Reason::HostedControlPlaneNotFound,
+    Reason::IdentityMismatch,
+    Reason::DuplicateIdentity,
+    Reason::CloudMismatch,
+];
+
+/// Only the management side reads the HostedCluster. What it refuses is not served here either, and nothing begins before
+/// it has looked.
+fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
+    let status = cr.status.as_ref();
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let theirs: Vec<_> = ConditionType::owned_by(Role::Ho)
+        .filter_map(|kind| conditions::get(conditions, kind))
+        .collect();
+    let refused = theirs
+        .iter()
+        .filter(|condition| condition.status == Status::False.as_str());
+    let mut refused = refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)));
+    if let Some((reason, condition)) = refused.find(|(reason, _)| REFUSALS.contains(reason)) {
+        return Some(Problem::new(reason, condition.message.clone()));
+    }
+    let begun = |status: &AzurePrivateLinkServiceStatus| {
+        status.private_link_service_alias.is_some() || status.private_endpoint_id.is_some()
+    };
+    let looked = !theirs.is_empty() || status.is_some_and(begun);
+    (!looked).then(|| {
+        Problem::new(
+            Reason::WaitingForPrivateLinkService,
+            "the management side has not looked at the cluster yet",
+        )
+    })
 }
 
 /// The first field that lies outside what the HostedControlPlane names.

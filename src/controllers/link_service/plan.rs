@@ -94,12 +94,36 @@ pub fn build(
     if let Some(problem) = &around.paused {
         return Ok((Decision::paused(problem.clone()), Err(problem.clone())));
     }
+    if let Err(error) = usable(cr, identity, settings) {
+        let problem = Problem::new(Reason::InvalidSpec, error.to_string());
+        return Ok((Decision::stuck(problem.clone()), Err(problem)));
+    }
     let found = find_frontend(cr, around, facts, settings)?;
     let decision = match &found {
         Ok(frontend) => with_frontend(cr, identity, frontend, facts, settings, refused)?,
         Err(problem) => Decision::stuck(problem.clone()),
     };
     Ok((decision, found))
+}
+
+/// Whether Azure can take every id and name that there will be. Asked before the first call.
+fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings) -> Result<(), IdError> {
+    let (subscription, group) = (&settings.subscription, settings.resource_group.as_str());
+    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
+    names::in_group(Kind::LinkService, subscription, group, &name)?;
+    match &cr.spec.nat_subnet_id {
+        Some(given) => ResourceId::parse_as(Kind::Subnet, given)?,
+        // In which network is not known yet, and no matter for the name.
+        None => ResourceId::new(
+            Kind::Subnet,
+            subscription,
+            group,
+            &["any", &names::nat_subnet(&identity.infra_id)],
+        )?,
+    };
+    ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
+    ResourceId::parse_as(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)?;
+    Ok(())
 }
 
 fn find_frontend(
@@ -314,7 +338,7 @@ fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs>
     Ok(match facts.look(Kind::Subnet, id)? {
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
-        Seen::ReadFailed(error) | Seen::WriteFailed(error) => {
+        Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
             let text = format!("subnet {}: {error}", id.name());
             Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(error.delay(1)))
         }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::plan::Found;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
 use crate::azure::link_service::alias;
-use crate::azure::plan::{Done, Why};
+use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::decision::{Decision, Problem, shortfall};
@@ -37,7 +37,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
         fields.insert("privateLinkServiceID".into(), Value::Null);
         fields.insert("privateLinkServiceAlias".into(), Value::Null);
     }
-    let created = match obstacle(decision, done) {
+    let created = match obstacle(decision, done, build_failure) {
         None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => NewCondition::holds(
             ConditionType::AzurePLSCreated,
             "Azure Private Link Service is ready",
@@ -58,7 +58,8 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
 /// The report of a pass that takes the service away.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &[Done]) -> Report {
     let generation = cr.metadata.generation;
-    let problem = obstacle(decision, done).unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+    let problem = obstacle(decision, done, |_| Reason::DeletionFailed)
+        .unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
     let condition = |kind| fails(kind, &problem, generation);
     Report {
         conditions: vec![
@@ -69,18 +70,18 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
     }
 }
 
-/// The first thing that is not as it shall be.
-fn obstacle(decision: &Decision, done: &[Done]) -> Option<Problem> {
-    let of_step = || {
-        decision.steps.iter().zip(done).find_map(|(step, done)| {
-            let failure = match (step.kind, &step.why) {
-                (_, Why::Unwanted) => Reason::DeletionFailed,
-                (Kind::Subnet, _) => Reason::NATSubnetCreationFailed,
-                (_, Why::Differs(_) | Why::Replace(_)) => Reason::PLSUpdateFailed,
-                _ => Reason::PLSCreationFailed,
-            };
-            shortfall(step, done, failure)
-        })
-    };
+/// The first thing that is not as it shall be; `failure` names what it means if a step fails.
+fn obstacle(decision: &Decision, done: &[Done], failure: fn(&Step) -> Reason) -> Option<Problem> {
+    let mut steps = decision.steps.iter().zip(done);
+    let of_step = || steps.find_map(|(step, done)| shortfall(step, done, failure(step)));
     decision.problem.clone().or_else(of_step)
+}
+
+/// The reason of a step that brings something about.
+fn build_failure(step: &Step) -> Reason {
+    match (step.kind, &step.why) {
+        (Kind::Subnet, _) => Reason::NATSubnetCreationFailed,
+        (_, Why::Differs(_) | Why::Replace(_)) => Reason::PLSUpdateFailed,
+        _ => Reason::PLSCreationFailed,
+    }
 }

@@ -86,9 +86,30 @@ fn verb<'a>(decision: &'a Decision, name: &str) -> &'a Verb {
     &decision.steps.iter().find(|step| step.id.name() == name).unwrap().verb
 }
 
+/// A custom resource on which the management side has said this much.
+fn looked_at(reason: &str) -> AzurePrivateLinkService {
+    let condition = json!({"type": "AzurePLSCreated", "status": "False", "reason": reason, "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    cr(json!({"conditions": [condition]}), json!({}))
+}
+
+#[rstest]
+#[case::not_looked_at_yet(cr(Value::Null, json!({})), Reason::WaitingForPrivateLinkService)]
+#[case::of_no_cluster(looked_at("HostedClusterNotFound"), Reason::HostedClusterNotFound)]
+#[case::of_a_doubtful_cluster(looked_at("IdentityMismatch"), Reason::IdentityMismatch)]
+#[case::unusable(looked_at("InvalidSpec"), Reason::InvalidSpec)]
+fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
+    #[case] resource: AzurePrivateLinkService,
+    #[case] reason: Reason,
+) {
+    let (decision, asked) = run(&resource, &[]);
+    assert_eq!(decision.problem.map(|p| p.reason), Some(reason));
+    assert_eq!((decision.steps, asked), (vec![], vec![]));
+}
+
 #[test]
 fn zones_start_before_there_is_an_alias() {
-    let (decision, asked) = run(&cr(Value::Null, json!({})), &[]);
+    let (decision, asked) = run(&looked_at("Provisioning"), &[]);
     assert_eq!(
         decision.steps[0].why,
         Why::Needs("the alias of the Private Link Service")

@@ -1,0 +1,108 @@
+//! What Hyperlink wrote to Kubernetes, counted in the API server's own audit log.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::roles;
+
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    verb: String,
+    user: User,
+    object_ref: Option<ObjectRef>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Deserialize)]
+struct ObjectRef {
+    resource: String,
+    #[serde(default)]
+    subresource: String,
+}
+
+/// An audit log from some point on.
+#[derive(Debug)]
+pub struct Audit {
+    log: PathBuf,
+    from: usize,
+}
+
+impl Audit {
+    /// From now on.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read.
+    pub fn begin(log: PathBuf) -> Result<Self> {
+        let from = whole_lines(&log)?.lines().count();
+        Ok(Self { log, from })
+    }
+
+    /// The writes of Hyperlink's ServiceAccounts since then, leases left out: `patch azureprivatelinkservices/status`.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be read, or has a line in another form.
+    pub fn writes(&self) -> Result<Vec<String>> {
+        let ours = format!("system:serviceaccount:{}:", roles::NAMESPACE);
+        let mut writes = Vec::new();
+        for line in whole_lines(&self.log)?.lines().skip(self.from) {
+            let line: Line = serde_json::from_str(line).context("an audit line")?;
+            let Some(object) = line.object_ref else { continue };
+            let counts = line.user.username.starts_with(&ours)
+                && WRITES.contains(&line.verb.as_str())
+                && object.resource != "leases";
+            if counts {
+                let part = if object.subresource.is_empty() { "" } else { "/" };
+                writes.push(format!("{} {}{part}{}", line.verb, object.resource, object.subresource));
+            }
+        }
+        Ok(writes)
+    }
+}
+
+/// The last line may be half written.
+fn whole_lines(log: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(log).with_context(|| format!("read {}", log.display()))?;
+    Ok(text
+        .rsplit_once('\n')
+        .map(|(whole, _)| whole.to_owned())
+        .unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn writes_of_hyperlink_count_but_for_leases_and_reads() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let line = |verb: &str, user: &str, resource: &str| json!({"verb": verb, "user": {"username": user}, "objectRef": {"resource": resource, "subresource": "status"}});
+        let ho = "system:serviceaccount:hyperlink:ho";
+        writeln!(file, "{}", line("patch", ho, "before")).unwrap();
+        let audit = Audit::begin(file.path().to_owned()).unwrap();
+        for line in [
+            line("patch", ho, "leases"),
+            line("get", ho, "services"),
+            line("update", "admin", "services"),
+            line("patch", ho, "azureprivatelinkservices"),
+        ] {
+            writeln!(file, "{line}").unwrap();
+        }
+        write!(file, "{{half").unwrap();
+        assert_eq!(audit.writes().unwrap(), ["patch azureprivatelinkservices/status"]);
+    }
+}

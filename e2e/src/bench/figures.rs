@@ -1,0 +1,82 @@
+//! The figures: a table for people and JSON for tools. Numbers only; how they are measured is not here.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+/// One measured figure. Less is better.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+    /// The most that it should be, if there is such a thing.
+    pub goal: Option<f64>,
+}
+
+impl Figure {
+    /// A figure with a goal.
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str, goal: f64) -> Self {
+        Self {
+            goal: Some(goal),
+            ..Self::told(name, value, unit)
+        }
+    }
+
+    /// A figure without a goal.
+    pub fn told(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        Self {
+            name: name.into(),
+            value: (value * 100.0).round() / 100.0,
+            unit,
+            goal: None,
+        }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.goal {
+            None => "",
+            Some(goal) if self.value <= goal => "met",
+            Some(_) => "MISSED",
+        }
+    }
+}
+
+/// The table, one line a figure.
+pub fn table(figures: &[Figure]) -> String {
+    let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or_default();
+    let mut text = format!("{:width$}  {:>8}  {:7}  {:>6}\n", "figure", "value", "unit", "goal");
+    for figure in figures {
+        let goal = figure.goal.map(|goal| format!("{goal}")).unwrap_or_default();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:width$}  {:>8}  {:7}  {goal:>6}  {}",
+            figure.name,
+            figure.value,
+            figure.unit,
+            figure.verdict()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goal_is_met_up_to_and_with_its_value() {
+        let verdicts = [
+            Figure::new("x", 31.0, "calls", 32.0),
+            Figure::new("x", 32.001, "calls", 32.0),
+            Figure::new("x", 32.01, "calls", 32.0),
+            Figure::told("x", 1e9, "calls"),
+        ]
+        .map(|figure| figure.verdict());
+        assert_eq!(verdicts, ["met", "met", "MISSED", ""]);
+    }
+}

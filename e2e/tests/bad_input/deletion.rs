@@ -1,0 +1,119 @@
+//! Orders in which things are deleted: nothing hangs, nothing leaks.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
+use kube::api::DeleteParams;
+
+use crate::site::{SOON, Site, situation};
+
+async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
+    let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
+    cluster.create(&site.ground).await?;
+    site.heals(&cluster).await?;
+    Ok(cluster)
+}
+
+async fn delete_hosted_cluster(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let api = cluster.api(&site.ground.client()?, "HostedCluster", NAMESPACE);
+    api.delete(cluster.name(), &DeleteParams::default()).await?;
+    release(&api, cluster.name()).await?;
+    eventually("the HostedCluster is gone", SOON, || async {
+        ensure!(api.get_opt(cluster.name()).await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn custom_resource_deleted_alone_comes_back() {
+    situation(async |site| {
+        let cluster = lives(site, "alone").await?;
+        let client = site.ground.client()?;
+        let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+        let before = api.get("private-router").await?.metadata.uid;
+        api.delete("private-router", &DeleteParams::default()).await?;
+        eventually("there is a new custom resource", SOON, || async {
+            let now = cluster.get_link_service(&client).await?.context("none")?.metadata.uid;
+            ensure!(now != before, "the old one is there");
+            Ok(())
+        })
+        .await?;
+        site.heals(&cluster).await?;
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+#[test]
+fn control_plane_deleted_while_its_namespace_stays() {
+    situation(async |site| {
+        let cluster = lives(site, "headless").await?;
+        let client = site.ground.client()?;
+        cluster.delete_control_plane(&client, SOON).await?;
+        eventually("the custom resource is gone", SOON, || async {
+            ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        site.nothing_is_left_of(&cluster, &[]).await?;
+        cluster.delete_namespace(&client, SOON).await
+    });
+}
+
+#[test]
+fn namespace_deleted_first() {
+    situation(async |site| {
+        let cluster = lives(site, "evicted").await?;
+        let client = site.ground.client()?;
+        let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client.clone());
+        let name = cluster.control_plane_namespace();
+        namespaces.delete(&name, &DeleteParams::default()).await?;
+        let control_planes = cluster.api(&client, "HostedControlPlane", &name);
+        eventually("only HyperShift holds the HostedControlPlane", SOON, || async {
+            let Some(found) = control_planes.get_opt(cluster.name()).await? else {
+                return Ok(());
+            };
+            let held = found.metadata.finalizers.unwrap_or_default();
+            ensure!(held == ["hypershift.openshift.io/finalizer"], "{held:?}");
+            Ok(())
+        })
+        .await?;
+        release(&control_planes, cluster.name()).await?;
+        eventually("the namespace is gone", SOON, || async {
+            let left = namespaces.get_opt(&name).await?;
+            ensure!(left.is_none(), "{:?}", left.and_then(|left| left.status));
+            Ok(())
+        })
+        .await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+#[test]
+fn hosted_cluster_gone_first() {
+    situation(async |site| {
+        let cluster = lives(site, "orphan").await?;
+        let client = site.ground.client()?;
+        delete_hosted_cluster(site, &cluster).await?;
+        cluster.delete_control_plane(&client, SOON).await?;
+        cluster.delete_namespace(&client, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+#[test]
+fn everything_deleted_while_it_is_being_made() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "aborted").with_base_domain("aborted.example.com");
+        cluster.create(&site.ground).await?;
+        eventually("the first write is out", SOON, || async {
+            let calls = site.calls_about(&cluster).await?;
+            ensure!(calls.iter().any(|call| call.is_write()), "none");
+            Ok(())
+        })
+        .await?;
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}

@@ -1,0 +1,60 @@
+//! Azure's answers that lead to another host: refused, and the token stays here.
+
+use anyhow::{Result, ensure};
+use e2e::hosted_cluster::HostedCluster;
+use serde_json::{Value, json};
+
+use crate::site::{Site, no_secret_in, run};
+use crate::wire::Listener;
+
+/// A cluster that comes up once the fault is over. Nobody ever called the other host.
+async fn refused_and_healed(name: &str, condition: &str, reason: &str, fault: impl Fn(&str) -> Value) -> Result<()> {
+    let site = Site::start().await?;
+    let elsewhere = Listener::bind().await?;
+    site.faults(fault(&format!("https://{}/elsewhere", elsewhere.address())))
+        .await?;
+    let cluster = HostedCluster::new(&site.ground, name);
+    cluster.create(&site.ground).await?;
+    site.refuses(&cluster, condition, reason).await?;
+    site.faults(json!([])).await?;
+    site.heals(&cluster).await?;
+    ensure!(elsewhere.calls() == 0, "somebody called the other host");
+    no_secret_in(&site.ho)?;
+    no_secret_in(&site.cpo)
+}
+
+#[test]
+fn next_link_on_another_host() {
+    run(refused_and_healed(
+        "paged",
+        "AzureInternalLoadBalancerAvailable",
+        "ILBLookupFailed",
+        |url| {
+            json!([{"match": {"method": "GET", "path": "/loadBalancers$", "times": 1000},
+            "do": {"status": 200, "body": {"value": [], "nextLink": url}}}])
+        },
+    ));
+}
+
+#[test]
+fn polling_url_on_another_host() {
+    run(refused_and_healed(
+        "polled",
+        "AzurePLSCreated",
+        "NATSubnetCreationFailed",
+        |url| json!([{"match": {"method": "PUT", "path": "/subnets/", "times": 1000}, "do": {"poll_url": url}}]),
+    ));
+}
+
+#[test]
+fn redirect_to_another_host() {
+    run(refused_and_healed(
+        "redirected",
+        "AzureInternalLoadBalancerAvailable",
+        "ILBLookupFailed",
+        |url| {
+            json!([{"match": {"method": "GET", "path": "/loadBalancers$", "times": 1000},
+            "do": {"status": 307, "headers": {"Location": url}, "body": {}}}])
+        },
+    ));
+}

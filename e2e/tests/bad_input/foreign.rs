@@ -1,0 +1,121 @@
+//! Things of others under our names: untouched while the cluster lives and when it goes.
+
+use anyhow::{Result, ensure};
+use e2e::hosted_cluster::HostedCluster;
+use serde_json::{Value, json};
+
+use crate::site::{SOON, Site, situation};
+
+fn tags() -> Value {
+    json!({"owner": "customer"})
+}
+
+/// The resource is not ours, stays as it was while the cluster lives and goes, and holds up nothing.
+async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, condition: &str) -> Result<()> {
+    let before = site.seen(id).await?;
+    cluster.create(&site.ground).await?;
+    site.refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
+        .await?;
+    ensure!(site.seen(id).await? == before, "{id} was changed");
+    cluster.delete(&site.ground, SOON).await?;
+    ensure!(site.seen(id).await? == before, "{id} was changed by the deletion");
+    let writes = site.calls_about(cluster).await?;
+    let written = writes
+        .iter()
+        .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(id));
+    ensure!(written.is_none(), "{written:?}");
+    site.nothing_is_left_of(cluster, &[id]).await
+}
+
+/// The group must be there before something is put into it.
+async fn put(site: &Site, cluster: &HostedCluster, id: &str, resource: Value) -> Result<()> {
+    let oracle = site.ground.oracle();
+    let location = &site.ground.azure().location;
+    oracle
+        .drift_put(&cluster.resource_group(), &json!({"location": location}))
+        .await?;
+    oracle.drift_put(id, &resource).await
+}
+
+#[test]
+fn foreign_internal_zone() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "zone-taken");
+        let zone = cluster.zones().remove(0);
+        put(site, &cluster, &zone, json!({"location": "global", "tags": tags()})).await?;
+        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable").await
+    });
+}
+
+#[test]
+fn foreign_base_domain_zone_with_records() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "base-taken").with_base_domain("taken.example.com");
+        let zone = cluster.zones().remove(1);
+        put(site, &cluster, &zone, json!({"location": "global", "tags": tags()})).await?;
+        // One of them has a name of ours.
+        for name in ["www", "api-base-taken"] {
+            let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
+            put(site, &cluster, &format!("{zone}/A/{name}"), record).await?;
+        }
+        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable").await
+    });
+}
+
+#[test]
+fn foreign_endpoint() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "endpoint-taken");
+        let location = &site.ground.azure().location;
+        let vnet = format!("{}-other", cluster.vnet());
+        let network = json!({"location": location, "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]},
+            "subnets": [{"name": "default", "properties": {
+                "addressPrefix": "10.9.0.0/24", "privateEndpointNetworkPolicies": "Disabled"}}]}});
+        put(site, &cluster, &vnet, network).await?;
+        let alias = "theirs.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.eastus.azure.privatelinkservice";
+        let connection = json!({"name": "theirs", "properties": {"privateLinkServiceId": alias, "groupIds": []}});
+        let endpoint = json!({"location": location, "tags": tags(), "properties": {
+            "subnet": {"id": format!("{vnet}/subnets/default")},
+            "manualPrivateLinkServiceConnections": [connection]}});
+        put(site, &cluster, &cluster.endpoint(), endpoint).await?;
+        let before = site.seen(&cluster.endpoint()).await?;
+        cluster.create(&site.ground).await?;
+        site.refuses(&cluster, "AzurePrivateEndpointAvailable", "NotOurs")
+            .await?;
+        cluster.delete(&site.ground, SOON).await?;
+        ensure!(site.seen(&cluster.endpoint()).await? == before, "it was changed");
+        let nics = format!(
+            "{}/providers/Microsoft.Network/networkInterfaces",
+            cluster.resource_group()
+        );
+        site.nothing_is_left_of(&cluster, &[&cluster.endpoint(), &vnet, &nics])
+            .await
+    });
+}
+
+#[test]
+fn foreign_link_service() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "service-taken");
+        let azure = site.ground.azure();
+        let network = format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
+            azure.management_subscription, azure.management_group
+        );
+        let balancer = format!("{network}/loadBalancers/theirs");
+        let subnet = site.ground.create_nat_subnet("theirs").await?;
+        let frontend = json!({"name": "theirs", "properties": {"privateIPAllocationMethod": "Dynamic",
+            "subnet": {"id": format!("{}/subnets/nodes", azure.management_vnet)}}});
+        let body = json!({"location": azure.location, "sku": {"name": "Standard"},
+            "properties": {"frontendIPConfigurations": [frontend]}});
+        put(site, &cluster, &balancer, body).await?;
+        let nat = json!({"name": "nat", "properties": {"primary": true, "privateIPAllocationMethod": "Dynamic",
+            "privateIPAddressVersion": "IPv4", "subnet": {"id": subnet}}});
+        let body = json!({"location": azure.location, "tags": tags(), "properties": {
+            "loadBalancerFrontendIpConfigurations": [{"id": format!("{balancer}/frontendIPConfigurations/theirs")}],
+            "ipConfigurations": [nat]}});
+        let id = cluster.link_service(&site.ground);
+        put(site, &cluster, &id, body).await?;
+        stays_untouched(site, &cluster, &id, "AzurePLSCreated").await
+    });
+}

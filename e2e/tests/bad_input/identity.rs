@@ -1,0 +1,166 @@
+//! A custom resource that leads to no cluster, to another, or to names that Azure cannot take: said so, and Azure is
+//! not even asked.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::site::{ALL, SOON, Site, patch, refused, situation};
+
+const ANNOTATION: &str = "hypershift.openshift.io/cluster";
+
+fn annotated(value: Value) -> Value {
+    json!({"metadata": {"annotations": {ANNOTATION: value}}})
+}
+
+/// All conditions are False for this reason, and nobody has asked Azure.
+async fn is_refused(site: &Site, cluster: &HostedCluster, reason: &str) -> Result<()> {
+    site.refuses_all(cluster, &ALL, reason).await?;
+    site.nobody_asked_about(cluster).await
+}
+
+async fn mend_control_plane(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
+    let client = site.ground.client()?;
+    let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    patch(&api, cluster.name(), with).await.map(drop)
+}
+
+#[rstest]
+#[case::missing("unnamed", Value::Null, "InvalidSpec")]
+#[case::not_a_name("misnamed", json!("no-slash"), "InvalidSpec")]
+#[case::of_another_cluster("straying", json!("clusters/other"), "IdentityMismatch")]
+fn cluster_annotation_that_does_not_lead_home(#[case] name: &str, #[case] annotation: Value, #[case] reason: &str) {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, name).with_control_plane(annotated(annotation));
+        cluster.create(&site.ground).await?;
+        is_refused(site, &cluster, reason).await?;
+        mend_control_plane(site, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
+        site.heals(&cluster).await
+    });
+}
+
+#[test]
+fn annotation_points_nowhere() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "nowhere").without_hosted_cluster();
+        cluster.create(&site.ground).await?;
+        is_refused(site, &cluster, "HostedClusterNotFound").await?;
+        cluster.create_hosted_cluster(&site.ground).await?;
+        site.heals(&cluster).await
+    });
+}
+
+#[test]
+fn hosted_cluster_and_control_plane_disagree_on_the_cluster_id() {
+    situation(async |site| {
+        let other = json!({"spec": {"clusterID": "99999999-9999-4999-8999-999999999999"}});
+        let cluster = HostedCluster::new(&site.ground, "torn").with_control_plane(other);
+        cluster.create(&site.ground).await?;
+        is_refused(site, &cluster, "IdentityMismatch").await?;
+        let calls = site.ground.oracle().journal(0).await?;
+        ensure!(
+            !calls.iter().any(|call| call.path.contains("99999999-9999")),
+            "asked for the other id"
+        );
+        mend_control_plane(site, &cluster, json!({"spec": {"clusterID": cluster.cluster_id()}})).await?;
+        site.heals(&cluster).await
+    });
+}
+
+#[test]
+fn infra_id_makes_a_name_over_80_characters() {
+    situation(async |site| {
+        let long = json!({"spec": {"infraID": "x".repeat(80)}});
+        let cluster = HostedCluster::new(&site.ground, "infra-long")
+            .with_hosted_cluster(long.clone())
+            .with_control_plane(long);
+        cluster.create(&site.ground).await?;
+        is_refused(site, &cluster, "InvalidSpec").await?;
+        let calls = site.ground.oracle().journal(0).await?;
+        ensure!(!calls.iter().any(|call| call.path.contains(&"x".repeat(80))));
+        // The id can never change: what can be mended is that the cluster goes, and it does.
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+/// A custom resource as somebody else's observer might have made it.
+async fn foreign_made(site: &Site, cluster: &HostedCluster, name: &str, network: &str) -> Result<Api<DynamicObject>> {
+    let client = site.ground.client()?;
+    let namespace = cluster.control_plane_namespace();
+    let owner = cluster
+        .api(&client, "HostedControlPlane", &namespace)
+        .get(cluster.name())
+        .await?;
+    let azure = site.ground.azure();
+    let object = json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+        "metadata": {"name": name, "annotations": {ANNOTATION: format!("{NAMESPACE}/{}", cluster.name())},
+            "ownerReferences": [{"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+                "name": cluster.name(), "uid": owner.metadata.uid, "controller": true, "blockOwnerDeletion": true}]},
+        "spec": {"subscriptionID": azure.guest_subscription, "resourceGroupName": cluster.infra_id(),
+            "location": azure.location, "loadBalancerIP": "10.224.0.4", "baseDomain": "apps.example.com",
+            "guestVNetID": network, "guestSubnetID": format!("{network}/subnets/default")},
+    });
+    let api = cluster.api(&client, "AzurePrivateLinkService", &namespace);
+    api.create(&PostParams::default(), &serde_json::from_value(object)?)
+        .await?;
+    Ok(api)
+}
+
+async fn all_refused(api: &Api<DynamicObject>, name: &str, reason: &str) -> Result<()> {
+    eventually(&format!("{name} is refused"), SOON, || async {
+        refused(&api.get(name).await?, &ALL, reason)
+    })
+    .await
+}
+
+async fn goes(api: &Api<DynamicObject>, name: &str) -> Result<()> {
+    api.delete(name, &DeleteParams::default()).await?;
+    eventually(&format!("{name} is gone"), SOON, || async {
+        ensure!(api.get_opt(name).await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn arm_id_that_does_not_parse() {
+    situation(async |site| {
+        let network = |cluster: &HostedCluster| format!("{}%2fx", cluster.vnet());
+        let cluster = HostedCluster::new(&site.ground, "unparsable");
+        // The HostedControlPlane says the same, so that it is the id and not the scope that is wrong.
+        let azure = json!({"vnetID": network(&cluster), "subnetID": format!("{}/subnets/default", network(&cluster))});
+        let cluster = cluster.with_control_plane(json!({"spec": {"platform": {"azure": azure}}}));
+        cluster.create(&site.ground).await?;
+        let api = foreign_made(site, &cluster, "private-router", &network(&cluster)).await?;
+        all_refused(&api, "private-router", "InvalidSpec").await?;
+        site.nobody_asked_about(&cluster).await?;
+        // Immutable: it can only go.
+        goes(&api, "private-router").await?;
+        site.nobody_asked_about(&cluster).await
+    });
+}
+
+#[test]
+fn custom_resource_makes_a_name_over_80_characters() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "long-named").with_base_domain("long.example.com");
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let name = "r".repeat(60);
+        let api = foreign_made(site, &cluster, &name, &cluster.vnet()).await?;
+        all_refused(&api, &name, "InvalidSpec").await?;
+        let calls = site.calls_about(&cluster).await?;
+        let asked = calls.iter().find(|call| call.path.contains(&name));
+        ensure!(asked.is_none(), "{asked:?}");
+        goes(&api, &name).await?;
+        // What belongs to the cluster's good custom resource has not suffered.
+        let client = site.ground.client()?;
+        cluster.get_link_service(&client).await?.context("no custom resource")?;
+        site.heals(&cluster).await
+    });
+}

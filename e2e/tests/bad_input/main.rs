@@ -1,0 +1,14 @@
+//! What Hyperlink makes of bad input, end to end on the real API server and the simulated Azure: wrong objects, things
+//! of others under our names, lost neighbours, orders in which nobody should delete.
+
+mod approval;
+mod deletion;
+mod elsewhere;
+mod foreign;
+mod identity;
+mod nat_subnet;
+mod settings;
+mod shared_zone;
+mod site;
+mod unreachable;
+mod wire;

@@ -1,0 +1,96 @@
+//! NAT subnets that cannot serve, and one that others came to use.
+
+use anyhow::ensure;
+use e2e::hosted_cluster::HostedCluster;
+use serde_json::json;
+
+use crate::site::{SOON, situation};
+
+#[test]
+fn given_subnet_with_network_policies() {
+    situation(async |site| {
+        let id = format!("{}/subnets/policed", site.ground.azure().management_vnet);
+        let subnet = |policies: &str| json!({"properties": {"addressPrefix": "10.226.0.0/24", "privateLinkServiceNetworkPolicies": policies}});
+        site.ground.oracle().drift_put(&id, &subnet("Enabled")).await?;
+        let cluster = HostedCluster::new(&site.ground, "policed").with_nat_subnet(&id);
+        cluster.create(&site.ground).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .await?;
+        site.ground.oracle().drift_put(&id, &subnet("Disabled")).await?;
+        site.heals(&cluster).await?;
+        let calls = site.ground.oracle().journal(0).await?;
+        let written = calls
+            .iter()
+            .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(&id));
+        ensure!(written.is_none(), "a given subnet was written: {written:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn given_subnet_that_does_not_exist() {
+    situation(async |site| {
+        let id = format!("{}/subnets/later", site.ground.azure().management_vnet);
+        let cluster = HostedCluster::new(&site.ground, "subnetless").with_nat_subnet(&id);
+        cluster.create(&site.ground).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .await?;
+        let subnet = json!({"properties": {
+            "addressPrefix": "10.227.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
+        site.ground.oracle().drift_put(&id, &subnet).await?;
+        site.heals(&cluster).await
+    });
+}
+
+#[test]
+fn given_subnet_outside_the_load_balancers_network() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "outside");
+        let id = cluster.subnet();
+        let cluster = cluster.with_nat_subnet(&id);
+        cluster.create(&site.ground).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "InvalidSpec").await?;
+        let written: Vec<_> = site
+            .calls_about(&cluster)
+            .await?
+            .into_iter()
+            .filter(|call| call.is_write())
+            .collect();
+        ensure!(written.is_empty(), "{written:?}");
+        // The field can never change: a cluster made anew without it heals.
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await?;
+        let cluster = HostedCluster::new(&site.ground, "outside");
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await
+    });
+}
+
+#[test]
+fn our_subnet_that_others_use_stays() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "crowded");
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let subnet = cluster.own_nat_subnet(&site.ground);
+        let azure = site.ground.azure();
+        let network = format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
+            azure.management_subscription, azure.management_group
+        );
+        let balancer = format!("{network}/loadBalancers/guest-of-crowded");
+        let frontend =
+            json!({"name": "theirs", "properties": {"privateIPAllocationMethod": "Dynamic", "subnet": {"id": subnet}}});
+        let body = json!({"location": azure.location, "sku": {"name": "Standard"},
+            "properties": {"frontendIPConfigurations": [frontend]}});
+        site.ground.oracle().drift_put(&balancer, &body).await?;
+        let before = site.seen(&balancer).await?;
+        cluster.delete(&site.ground, SOON).await?;
+        ensure!(site.seen(&balancer).await? == before, "their load balancer was changed");
+        ensure!(
+            site.ground.resource_ids().await?.contains(&subnet.to_lowercase()),
+            "the subnet is gone"
+        );
+        site.nothing_is_left_of(&cluster, &[&subnet]).await
+    });
+}

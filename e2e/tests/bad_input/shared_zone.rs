@@ -1,0 +1,60 @@
+//! What others came to use while the cluster lived stays for them when it goes, without what is ours.
+
+use anyhow::{Result, ensure};
+use e2e::hosted_cluster::HostedCluster;
+use serde_json::json;
+
+use crate::site::{SOON, Site, situation};
+
+async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
+    let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
+    cluster.create(&site.ground).await?;
+    site.heals(&cluster).await?;
+    Ok(cluster)
+}
+
+#[test]
+fn zone_with_records_of_others_stays_for_them() {
+    situation(async |site| {
+        let cluster = lives(site, "recorded").await?;
+        let zone = cluster.zones().remove(1);
+        let theirs = format!("{zone}/A/www");
+        let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
+        site.ground.oracle().drift_put(&theirs, &record).await?;
+        let before = site.seen(&theirs).await?;
+        cluster.delete(&site.ground, SOON).await?;
+        ensure!(site.seen(&theirs).await? == before, "their record was changed");
+        let all = site.seen(&zone).await?;
+        ensure!(
+            !all.contains("api-recorded") && !all.contains("virtualNetworkLinks/"),
+            "ours is left: {all}"
+        );
+        site.nothing_is_left_of(&cluster, &[&zone]).await
+    });
+}
+
+#[test]
+fn zone_with_links_of_others_stays_for_them() {
+    situation(async |site| {
+        let cluster = lives(site, "linked").await?;
+        let zone = cluster.zones().remove(0);
+        let location = &site.ground.azure().location;
+        let vnet = format!("{}-other", cluster.vnet());
+        let network = json!({"location": location,
+            "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}, "subnets": []}});
+        site.ground.oracle().drift_put(&vnet, &network).await?;
+        let theirs = format!("{zone}/virtualNetworkLinks/theirs");
+        let link = json!({"location": "global", "properties": {
+            "virtualNetwork": {"id": vnet}, "registrationEnabled": false}});
+        site.ground.oracle().drift_put(&theirs, &link).await?;
+        let before = site.seen(&theirs).await?;
+        cluster.delete(&site.ground, SOON).await?;
+        ensure!(site.seen(&theirs).await? == before, "their link was changed");
+        let all = site.seen(&zone).await?;
+        ensure!(
+            !all.contains("private-router-vnet-link") && !all.contains("/A/"),
+            "ours is left: {all}"
+        );
+        site.nothing_is_left_of(&cluster, &[&zone, &vnet]).await
+    });
+}

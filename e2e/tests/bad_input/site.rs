@@ -1,0 +1,224 @@
+//! The ground that most situations share, each with a hosted cluster of its own, and what they ask of it.
+
+use std::future::Future;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use e2e::azure_sim::{HO_SECRET, Preset};
+use e2e::ground::Call;
+use e2e::hosted_cluster::{HostedCluster, conditions};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::{Ground, eventually, roles};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::OnceCell;
+
+pub(crate) const SOON: Duration = Duration::from_secs(90);
+
+/// Settled resources are looked at this often.
+const RESYNC: [(&str, &str); 2] = [("resync", "4s"), ("record-resync", "4s")];
+
+/// A ground with both roles running on it.
+pub(crate) struct Site {
+    pub(crate) ground: Ground,
+    pub(crate) ho: Hyperlink,
+    pub(crate) cpo: Hyperlink,
+}
+
+impl Site {
+    /// Starts one.
+    pub(crate) async fn start() -> Result<Self> {
+        let ground = Ground::local(Preset::Fast).await?;
+        leases(&ground).await?;
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &RESYNC).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &RESYNC).await?;
+        Ok(Self { ground, ho, cpo })
+    }
+
+    /// Sets the simulator's fault rules.
+    pub(crate) async fn faults(&self, rules: Value) -> Result<()> {
+        control(&self.ground, reqwest::Method::PUT, "/faults", rules).await
+    }
+
+    /// Waits until a condition of the cluster's custom resource is False for this reason.
+    pub(crate) async fn refuses(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
+        self.refuses_all(cluster, &[kind], reason).await
+    }
+
+    /// Waits until these conditions are.
+    pub(crate) async fn refuses_all(&self, cluster: &HostedCluster, kinds: &[&str], reason: &str) -> Result<()> {
+        let client = self.ground.client()?;
+        eventually(&format!("{kinds:?} are False: {reason}"), SOON, || async {
+            let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
+            refused(&found, kinds, reason)
+        })
+        .await
+    }
+
+    /// Waits until the whole path is there.
+    pub(crate) async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
+        cluster.becomes_available(&self.ground, SOON).await?;
+        cluster.becomes_reachable(&self.ground, SOON).await
+    }
+
+    /// The calls whose path names the cluster.
+    pub(crate) async fn calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
+        let names = [
+            cluster.infra_id(),
+            cluster.cluster_id(),
+            format!("/{}.", cluster.name()),
+        ];
+        let mut calls = self.ground.oracle().journal(0).await?;
+        calls.retain(|call| names.iter().any(|name| call.path.contains(name.as_str())));
+        Ok(calls)
+    }
+
+    /// Fails if anybody has asked Azure about the cluster.
+    pub(crate) async fn nobody_asked_about(&self, cluster: &HostedCluster) -> Result<()> {
+        let calls = self.calls_about(cluster).await?;
+        ensure!(calls.is_empty(), "{calls:?}");
+        Ok(())
+    }
+
+    /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
+    pub(crate) async fn nothing_is_left_of(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+        let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
+        let mine = [cluster.infra_id(), cluster.cluster_id()];
+        let ids = self.ground.resource_ids().await?;
+        let left: Vec<_> = ids
+            .iter()
+            .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
+            .filter(|id| !own.iter().any(|own| own.to_lowercase() == **id))
+            .filter(|id| !kept.iter().any(|kept| id.starts_with(&kept.to_lowercase())))
+            .collect();
+        ensure!(left.is_empty(), "left behind: {left:?}");
+        Ok(())
+    }
+
+    /// What the simulator holds under an id, everything below it included.
+    pub(crate) async fn seen(&self, id: &str) -> Result<String> {
+        let found = self.ground.oracle().resources(id).await?;
+        ensure!(!found.is_empty(), "{id} is not there");
+        Ok(serde_json::to_string(&found)?)
+    }
+}
+
+/// Whether these conditions are False for this reason.
+pub(crate) fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<()> {
+    let all = conditions(object);
+    for kind in kinds {
+        let said = all.iter().find(|one| one.kind == *kind);
+        ensure!(
+            said.is_some_and(|one| one.status == "False" && one.reason == reason),
+            "{all:?}"
+        );
+    }
+    Ok(())
+}
+
+/// All conditions but the load balancer's, which is fine on a cluster whose other resources are not.
+pub(crate) const ALL: [&str; 5] = [
+    "AzureInternalLoadBalancerAvailable",
+    "AzurePLSCreated",
+    "AzurePrivateEndpointAvailable",
+    "AzurePrivateDNSAvailable",
+    "AzurePrivateLinkServiceAvailable",
+];
+
+/// Leases as they are when nobody holds them: a missing one is taken only after its whole duration.
+pub(crate) async fn leases(ground: &Ground) -> Result<()> {
+    let lease = |role| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": roles::NAMESPACE, "name": format!("hyperlink-{role}")}, "spec": {}})
+    };
+    let text = format!("{}\n---\n{}", lease("ho"), lease("cpo"));
+    ground.control_plane().apply_yaml(&text).await.map(drop)
+}
+
+/// A call to the simulator's control face.
+pub(crate) async fn control(ground: &Ground, method: reqwest::Method, path: &str, body: Value) -> Result<()> {
+    let url = format!("{}{path}", ground.control_url());
+    let answer = reqwest::Client::new().request(method, url).json(&body).send().await?;
+    let (status, text) = (answer.status(), answer.text().await?);
+    ensure!(status.is_success(), "{path}: {status}: {text}");
+    Ok(())
+}
+
+/// Lays a JSON merge patch over an object.
+pub(crate) async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<DynamicObject> {
+    Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
+}
+
+/// Runs one situation on the shared site, and looks into the logs after it.
+pub(crate) fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Site) -> F) {
+    static SITE: OnceCell<Site> = OnceCell::const_new();
+    run(async {
+        let site = SITE.get_or_try_init(Site::start).await?;
+        // Azure's budgets are those of five minutes of a few clusters; here many come up in one.
+        control(&site.ground, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
+        test(site).await?;
+        for process in [&site.ho, &site.cpo] {
+            no_secret_in(process)?;
+        }
+        Ok(())
+    });
+}
+
+/// Runs one situation on a ground of its own.
+pub(crate) fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) -> F) {
+    run(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        leases(&ground).await?;
+        test(ground).await
+    });
+}
+
+/// One runtime for all tests of this process: what they share is bound to it.
+pub(crate) fn run(test: impl Future<Output = Result<()>>) {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    e2e::scenario::install_tls_provider();
+    let runtime = RUNTIME.get_or_init(|| Runtime::new().expect("a runtime"));
+    if let Err(error) = runtime.block_on(test) {
+        panic!("{error:#}");
+    }
+}
+
+/// Fails if the log of a process has something that only its Azure should see.
+pub(crate) fn no_secret_in(process: &Hyperlink) -> Result<()> {
+    let log = process.process().log();
+    let text = std::fs::read_to_string(log)?;
+    match secret_in(&text) {
+        None => Ok(()),
+        Some(line) => Err(anyhow!("a secret in {}: {line}", log.display())),
+    }
+}
+
+/// The first line with a client secret, a bearer token, any JSON web token, or a raw body of Azure's.
+fn secret_in(log: &str) -> Option<&str> {
+    let words = [
+        HO_SECRET,
+        "Bearer",
+        "eyJ",
+        "client_secret",
+        "client_assertion",
+        "\\\"properties\\\"",
+        "\\\"error\\\":",
+    ];
+    log.lines().find(|line| words.iter().any(|word| line.contains(word)))
+}
+
+#[test]
+fn a_secret_in_a_log_is_found() {
+    let clean = r#"{"message":"step","id":"/subscriptions/s"}"#;
+    assert_eq!(secret_in(clean), None);
+    for planted in [
+        "Authorization: Bearer x",
+        "eyJhbGciOi",
+        HO_SECRET,
+        r#"{"body":"{\"error\":{}}"}"#,
+    ] {
+        assert!(secret_in(&format!("{clean}\n{planted}")).is_some(), "{planted}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Neighbours that are not there: the process stays up, says which one it waits for, and goes on when it comes.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use e2e::ground::Credential;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::kubeconfig::Access;
+use e2e::{Ground, eventually, roles};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams};
+
+use crate::site::{SOON, alone, no_secret_in};
+use crate::wire::{Way, nobodys_address};
+
+/// Waits until `/readyz` is red and says of `item` that it waits for it.
+async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {
+    let what = format!("it waits for {item}");
+    process
+        .process()
+        .until(&what, SOON, async || {
+            let (status, text) = process.page("/readyz").await?;
+            let red = text.lines().any(|line| line.starts_with("[-]") && line.contains(item));
+            let tried = !text.contains(&format!("{item}: not tried yet"));
+            ensure!(status == 503 && red && tried, "{status}: {text}");
+            Ok(())
+        })
+        .await?;
+    ensure!(process.page("/livez").await?.0 == 200, "it is not alive");
+    Ok(())
+}
+
+async fn becomes_ready(process: &Hyperlink) -> Result<()> {
+    process.ready(SOON).await?;
+    process.process().check()?;
+    no_secret_in(process)
+}
+
+fn address_of(url: &str) -> Result<SocketAddr> {
+    let url = url::Url::parse(url)?;
+    url.socket_addrs(|| None)?.pop().context("no address")
+}
+
+#[test]
+fn token_endpoint_refuses() {
+    alone(async |ground| {
+        let Credential::SecretFile { path } = &ground.azure().ho else {
+            return Err(anyhow!("not a file"));
+        };
+        let good = std::fs::read_to_string(path)?;
+        std::fs::write(path, good.replace(e2e::azure_sim::HO_SECRET, "wrong-Secret"))?;
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        waits_for(&ho, "azure token").await?;
+        let said = std::fs::read_to_string(ho.process().log())?;
+        ensure!(!said.contains("wrong-Secret"), "the secret is in the log");
+        ensure!(
+            !ho.page("/readyz").await?.1.contains("wrong-Secret"),
+            "the secret is on the page"
+        );
+        std::fs::write(path, good)?;
+        becomes_ready(&ho).await
+    });
+}
+
+#[test]
+fn arm_refuses_connections() {
+    alone(async |ground| {
+        let address = nobodys_address().await?;
+        let flags = [("arm-endpoint", format!("https://{address}"))];
+        let cpo = start(&ground, Role::Cpo, &flags).await?;
+        waits_for(&cpo, "azure resource manager").await?;
+        let _way = Way::open_at(address, address_of(&ground.azure().arm)?).await?;
+        becomes_ready(&cpo).await
+    });
+}
+
+#[test]
+fn arm_is_a_black_hole() {
+    alone(async |ground| {
+        let way = Way::black_hole(address_of(&ground.azure().arm)?).await?;
+        let flags = [("arm-endpoint", format!("https://{}", way.address()))];
+        let cpo = start(&ground, Role::Cpo, &flags).await?;
+        waits_for(&cpo, "azure resource manager").await?;
+        way.mend();
+        becomes_ready(&cpo).await
+    });
+}
+
+#[test]
+fn custom_resource_definition_is_not_installed() {
+    alone(async |ground| {
+        let client = ground.client()?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+        let name = "azureprivatelinkservices.hypershift.openshift.io";
+        let mut definition = definitions.get(name).await?;
+        definitions.delete(name, &DeleteParams::default()).await?;
+        eventually("the definition is gone", SOON, || async {
+            ensure!(definitions.get_opt(name).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        waits_for(&ho, "custom resource definition").await?;
+        waits_for(&cpo, "custom resource definition").await?;
+        definition.metadata.resource_version = None;
+        definition.metadata.uid = None;
+        definition.status = None;
+        e2e::crds::install_one(&client, serde_json::from_value(serde_json::to_value(definition)?)?).await?;
+        becomes_ready(&ho).await?;
+        becomes_ready(&cpo).await
+    });
+}
+
+#[test]
+fn api_server_is_not_reachable_at_the_start() {
+    alone(async |ground| {
+        let address = nobodys_address().await?;
+        let control_plane = ground.control_plane();
+        let token = control_plane.token(roles::NAMESPACE, "ho", None).await?;
+        let admin: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(ground.admin().path())?)?;
+        let ca = admin["clusters"][0]["cluster"]["certificate-authority-data"]
+            .as_str()
+            .context("no CA")?;
+        let ca = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca)?;
+        let path = ground.dir().join("nowhere.kubeconfig");
+        let ca = String::from_utf8(ca)?;
+        Access::write(&path, &format!("https://{address}"), &ca, "ho", &token).await?;
+        let flags = [("kubeconfig", path.display().to_string())];
+        let ho = start(&ground, Role::Ho, &flags).await?;
+        waits_for(&ho, "kubernetes (ho)").await?;
+        let _way = Way::open_at(address, address_of(control_plane.server())?).await?;
+        becomes_ready(&ho).await
+    });
+}
+
+async fn start(ground: &Ground, role: Role, flags: &[(&str, String)]) -> Result<Hyperlink> {
+    let flags: Vec<_> = flags.iter().map(|(flag, value)| (*flag, value.as_str())).collect();
+    Hyperlink::start(ground, role, role.as_str(), &flags).await
+}

@@ -1,0 +1,104 @@
+//! Creates in private DNS: accepted with nothing to read; only the operation tells how they stand.
+
+use std::time::Duration;
+
+use hyperlink::azure::error::Class;
+use hyperlink::azure::plan::{Done, Verb, Why, toward};
+use hyperlink::azure::resource::Seen;
+use serde_json::json;
+
+use crate::sim::Sim;
+use crate::wanted::{zone, zone_link};
+
+/// Answers to PUTs say that it is worth to look again after a second.
+fn impatient(sim: &Sim, more: serde_json::Value) {
+    let mut action = json!({"headers": {"retry-after": "1"}});
+    action
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().unwrap().clone());
+    sim.fault("PUT", action);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_cannot_be_read_yet_is_waited_for_by_its_operation() {
+    let mut sim = Sim::new();
+    impatient(&sim, json!({}));
+    let (_, done) = sim.pass(toward, &zone()).await;
+    assert_eq!((done, sim.due_in(&zone())), (Done::Accepted, 1));
+    sim.rest(&zone()).await;
+    let (step, _) = sim.pass(toward, &zone()).await;
+    assert_eq!((step.verb, step.why), (Verb::Wait, Why::Moving));
+    // The status says when to ask again.
+    assert_eq!(sim.due_in(&zone()), 30);
+    sim.bring(&zone()).await;
+    assert_eq!(sim.calls(), "GET PUT GET POLL GET");
+    assert_eq!(sim.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_whose_operation_is_lost_is_put_again_and_ends_well() {
+    let mut sim = Sim::new();
+    impatient(&sim, json!({"operation": "lost"}));
+    sim.bring(&zone()).await;
+    assert_eq!(sim.writes(), 2, "{}", sim.calls());
+    assert!(sim.shown(&zone().id).is_some());
+    assert_eq!(sim.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_a_process_left_behind_ends_well_in_the_next() {
+    let mut sim = Sim::new();
+    sim.pass(toward, &zone()).await;
+    sim.restart();
+    sim.bring(&zone()).await;
+    sim.pass(toward, &zone_link()).await;
+    sim.restart();
+    sim.bring(&zone_link()).await;
+    assert_eq!(sim.writes(), 4, "{}", sim.calls());
+    sim.forget_calls();
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
+    sim.bring(&zone()).await;
+    sim.bring(&zone_link()).await;
+    assert_eq!(sim.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn create_that_fails_late_tells_why_and_is_repeated() {
+    let mut sim = Sim::new();
+    let error = json!({"code": "BadRequest", "message": "no such suffix"});
+    sim.fault("PUT", json!({"operation": "fail", "operation_error": error}));
+    sim.pass(toward, &zone()).await;
+    sim.rest(&zone()).await;
+    let Seen::WriteFailed(error) = sim.look(&zone()).await else {
+        panic!("not failed");
+    };
+    assert_eq!((error.class, error.code.as_str()), (Class::Invalid, "BadRequest"));
+    assert_eq!(error.text, "no such suffix");
+    assert_eq!(sim.calls(), "GET PUT GET POLL");
+    sim.bring(&zone()).await;
+    assert_eq!(sim.writes(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn zone_that_another_one_made_meanwhile_is_not_overwritten() {
+    let mut sim = Sim::new();
+    sim.pass(toward, &zone()).await;
+    sim.install(&zone().id, json!({"location": "global", "tags": {"cluster": "theirs"}}));
+    sim.rest(&zone()).await;
+    let (step, _) = sim.pass(toward, &zone()).await;
+    assert_eq!(step.verb, Verb::Refuse, "{step:?}");
+    assert_eq!(sim.shown(&zone().id).unwrap()["tags"], json!({"cluster": "theirs"}));
+}
+
+/// Requests take their time; the operation may end between any two of them.
+#[tokio::test(start_paused = true)]
+async fn create_that_ends_between_look_and_poll_is_not_put_twice() {
+    for milliseconds in (200..9_000).step_by(400) {
+        let mut sim = Sim::new();
+        sim.azure.set_latency(Duration::from_millis(milliseconds));
+        sim.faults(&[(json!({"times": 99}), json!({"headers": {"retry-after": "1"}}))]);
+        sim.bring(&zone()).await;
+        assert_eq!(sim.writes(), 1, "{milliseconds} ms: {}", sim.calls());
+    }
+}

@@ -1,0 +1,243 @@
+//! What is changed behind our back is repaired; what is not ours is left alone.
+
+use std::time::Duration;
+
+use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
+use hyperlink::azure::resource::Resource;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::sim::Sim;
+use crate::wanted::{GUEST, NET, endpoint, id, link_service, record, subnet, zone, zone_link};
+
+const LATER: Duration = Duration::from_secs(7_200);
+
+/// Longer than the longest round of looks; then the difference is seen, repaired by these calls, and stays away.
+async fn is_repaired(sim: &mut Sim, want: &dyn Resource, field: &'static str, calls: &str) {
+    assert!(!want.differs(&sim.shown(want.id()).unwrap()).is_empty(), "no drift");
+    sleep(LATER).await;
+    sim.forget_calls();
+    let (step, _) = sim.pass(toward, want).await;
+    match &step.why {
+        Why::Differs(fields) | Why::Replace(fields) => assert_eq!(fields, &[field]),
+        other => panic!("{other}"),
+    }
+    sim.bring(want).await;
+    assert_eq!(sim.calls(), calls);
+    assert_eq!(want.differs(&sim.shown(want.id()).unwrap()), []);
+    sim.forget_calls();
+    sleep(LATER).await;
+    sim.bring(want).await;
+    assert_eq!(sim.writes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn subnet_that_was_closed_is_opened_and_keeps_what_others_attached() {
+    let mut sim = Sim::new();
+    sim.bring(&subnet()).await;
+    let path = "/properties/privateLinkServiceNetworkPolicies";
+    sim.drift(&subnet().id, path, json!("Enabled"));
+    let table = json!({"id": format!("{NET}/routeTables/t")});
+    sim.install(&id(&format!("{NET}/routeTables/t")), json!({"location": "westus2"}));
+    let mut body = sim.shown(&subnet().id).unwrap();
+    body["properties"]["routeTable"] = table.clone();
+    sim.install(&subnet().id, body);
+    is_repaired(&mut sim, &subnet(), "privateLinkServiceNetworkPolicies", "GET PUT GET").await;
+    assert_eq!(sim.shown(&subnet().id).unwrap()["properties"]["routeTable"], table);
+}
+
+#[rstest]
+#[case::visible_to_others("visibility", json!({"subscriptions": ["*"]}))]
+#[case::approves_nobody("autoApproval", json!({"subscriptions": []}))]
+#[case::speaks_the_proxy_protocol("enableProxyProtocol", json!(true))]
+#[tokio::test(start_paused = true)]
+async fn link_service_is_changed_back(#[case] field: &'static str, #[case] value: Value) {
+    let mut sim = Sim::new();
+    sim.bring(&link_service()).await;
+    sim.drift(&link_service().id, &format!("/properties/{field}"), value);
+    is_repaired(&mut sim, &link_service(), field, "GET PUT GET").await;
+}
+
+#[rstest]
+#[case::leads_to_another_frontend("loadBalancerFrontendIpConfigurations", "/properties/loadBalancerFrontendIpConfigurations/0/id",
+    format!("{NET}/loadBalancers/lb/frontendIPConfigurations/stranger"))]
+#[case::has_another_nat_subnet("ipConfigurations", "/properties/ipConfigurations/0/properties/subnet/id",
+    format!("{NET}/virtualNetworks/hub/subnets/x-pls-nat"))]
+#[tokio::test(start_paused = true)]
+async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &str, #[case] value: String) {
+    let mut sim = Sim::new();
+    sim.bring(&subnet()).await;
+    let old = sim.alias().await;
+    sim.drift(&link_service().id, path, json!(value));
+    is_repaired(&mut sim, &link_service(), field, "GET DELETE GET PUT GET GET").await;
+    assert_ne!(sim.alias().await, old);
+}
+
+#[rstest]
+#[case::leads_elsewhere("privateLinkServiceId", "/properties/manualPrivateLinkServiceConnections/0/properties/privateLinkServiceId",
+    json!("other.guid.westus2.azure.privatelinkservice"))]
+#[case::is_in_another_subnet("subnet", "/properties/subnet/id", json!(format!("{GUEST}/virtualNetworks/workers/subnets/elsewhere")))]
+#[tokio::test(start_paused = true)]
+async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, #[case] value: Value) {
+    let mut sim = Sim::new();
+    let want = endpoint(&sim.alias().await);
+    sim.bring(&want).await;
+    sim.drift(&want.id, path, value);
+    let calls = "GET DELETE GET PUT GET GET GET GET";
+    is_repaired(&mut sim, &want, field, calls).await;
+}
+
+#[rstest]
+#[case::rejected(Some("Rejected"), "GET DELETE GET PUT GET GET GET GET")]
+// The simulator draws one of the rare long operations here.
+#[case::removed(None, "GET DELETE GET PUT GET GET GET GET GET GET GET GET GET GET GET GET")]
+#[tokio::test(start_paused = true)]
+async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option<&str>, #[case] calls: &str) {
+    let mut sim = Sim::new();
+    let want = endpoint(&sim.alias().await);
+    sim.bring(&want).await;
+    let service = sim.shown(&link_service().id).unwrap();
+    let connection = id(service["properties"]["privateEndpointConnections"][0]["id"]
+        .as_str()
+        .unwrap());
+    match decision {
+        Some(word) => {
+            let path = "/properties/privateLinkServiceConnectionState/status";
+            sim.drift(&connection, path, json!(word));
+        }
+        None => sim.remove(&connection),
+    }
+    let field = "privateLinkServiceConnectionState";
+    is_repaired(&mut sim, &want, field, calls).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_that_registers_names_is_changed_back() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.bring(&zone_link()).await;
+    sim.drift(&zone_link().id, "/properties/registrationEnabled", json!(true));
+    is_repaired(&mut sim, &zone_link(), "registrationEnabled", "GET PUT GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_to_another_network_is_made_anew() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.bring(&zone_link()).await;
+    let elsewhere = json!(format!("{GUEST}/virtualNetworks/stranger"));
+    sim.drift(&zone_link().id, "/properties/virtualNetwork/id", elsewhere);
+    is_repaired(&mut sim, &zone_link(), "virtualNetwork", "GET DELETE GET PUT GET").await;
+}
+
+#[rstest]
+#[case::another_address("aRecords", json!([{"ipv4Address": "10.9.9.9"}]))]
+#[case::one_address_more("aRecords", json!([{"ipv4Address": "10.1.0.4"}, {"ipv4Address": "10.9.9.9"}]))]
+#[case::another_ttl("ttl", json!(5))]
+#[tokio::test(start_paused = true)]
+async fn record_is_changed_back(#[case] field: &'static str, #[case] value: Value) {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.bring(&record("api")).await;
+    sim.drift(&record("api").id, &format!("/properties/{field}"), value);
+    is_repaired(&mut sim, &record("api"), field, "GET PUT").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_kind_that_was_removed_is_made_again() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    let endpoint = endpoint(&alias);
+    let all: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
+    for want in all {
+        sim.bring(want).await;
+    }
+    for want in all.into_iter().rev() {
+        sim.remove(want.id());
+        sleep(LATER).await;
+        sim.bring(want).await;
+        assert_eq!(want.differs(&sim.shown(want.id()).unwrap()), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_in_a_removed_zone_is_made_again_with_it() {
+    let mut sim = Sim::new();
+    let all: [&dyn Resource; 3] = [&zone(), &zone_link(), &record("api")];
+    for want in all {
+        sim.bring(want).await;
+    }
+    // Later than the next look at the zone, long before the next look at links and records.
+    sim.remove(&zone().id);
+    sleep(Duration::from_secs(400)).await;
+    for want in all {
+        sim.bring(want).await;
+        assert!(sim.shown(want.id()).is_some(), "{want:?}");
+    }
+}
+
+/// Neither brought towards what is wanted nor taken away.
+async fn is_refused(sim: &mut Sim, want: &dyn Resource, body: Value) {
+    sim.install(want.id(), body);
+    let before = sim.shown(want.id()).unwrap();
+    for rule in [toward, away] {
+        let (step, done) = sim.pass(rule, want).await;
+        assert_eq!((step.verb, step.why, done), (Verb::Refuse, Why::NotOurs, Done::Nothing));
+        sleep(LATER).await;
+    }
+    assert_eq!(sim.writes(), 0);
+    assert_eq!(sim.shown(want.id()).unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_link_service_is_refused() {
+    let want = link_service();
+    let mut foreign = want.body(None);
+    foreign["tags"] = json!({"cluster": "another"});
+    let stranger = format!("{NET}/loadBalancers/lb/frontendIPConfigurations/stranger");
+    foreign["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!(stranger);
+    is_refused(&mut Sim::new(), &want, foreign).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_endpoint_is_refused() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    sim.forget_calls();
+    let mut foreign = endpoint(&alias).body(None);
+    foreign["tags"] = json!({});
+    let elsewhere = format!("{GUEST}/virtualNetworks/workers/subnets/elsewhere");
+    foreign["properties"]["subnet"]["id"] = json!(elsewhere);
+    is_refused(&mut sim, &endpoint(&alias), foreign).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_zone_is_refused() {
+    is_refused(&mut Sim::new(), &zone(), json!({"location": "global"})).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_link_is_refused() {
+    let mut sim = Sim::new();
+    sim.install(&zone().id, json!({"location": "global"}));
+    let want = hyperlink::azure::zone_link::ZoneLink {
+        zone_is_ours: false,
+        ..zone_link()
+    };
+    let mut foreign = want.body(None);
+    foreign["tags"] = json!({});
+    is_refused(&mut sim, &want, foreign).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_record_is_refused() {
+    let mut sim = Sim::new();
+    sim.install(&zone().id, json!({"location": "global"}));
+    let want = hyperlink::azure::record::Record {
+        zone_is_ours: false,
+        ..record("api")
+    };
+    let foreign = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
+    is_refused(&mut sim, &want, foreign).await;
+}

@@ -1,0 +1,176 @@
+//! What each request carries, and what the headers of answers mean.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::plan::{away, toward};
+use hyperlink::azure::resource::{Kind, Resource};
+use jiff::Timestamp;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::sim::Sim;
+use crate::wanted::{endpoint, link_service, record, subnet, zone, zone_link};
+
+/// Everything comes and goes once.
+async fn whole_life(sim: &mut Sim) {
+    let alias = sim.alias().await;
+    let endpoint = endpoint(&alias);
+    let all: [&dyn Resource; 6] = [
+        &subnet(),
+        &link_service(),
+        &endpoint,
+        &zone(),
+        &zone_link(),
+        &record("api"),
+    ];
+    for want in all {
+        sim.bring(want).await;
+    }
+    sim.drift(&zone_link().id, "/properties/registrationEnabled", json!(true));
+    sim.drift(&record("api").id, "/properties/ttl", json!(1));
+    sleep(Duration::from_secs(7_200)).await;
+    sim.bring(&zone_link()).await;
+    sim.bring(&record("api")).await;
+    for at in [5, 4, 3, 2, 1, 0] {
+        sleep(Duration::from_secs(7_200)).await;
+        sim.take_away(all[at]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_of_one_pass_share_an_id_and_passes_differ() {
+    let mut sim = Sim::new();
+    let mut ids = BTreeSet::new();
+    for _ in 0..3 {
+        sim.forget_calls();
+        sim.pass(toward, &zone()).await;
+        let sent = sim.azure.sent();
+        assert!(!sent.is_empty());
+        let of_pass: BTreeSet<String> = sent
+            .iter()
+            .map(|call| call.header("x-ms-correlation-request-id").unwrap().to_owned())
+            .collect();
+        assert_eq!(of_pass.len(), 1);
+        ids.extend(of_pass);
+        drop(sent);
+        sleep(Duration::from_secs(2)).await;
+        sim.rest(&zone()).await;
+    }
+    assert_eq!(ids.len(), 3);
+    assert!(ids.iter().all(|id| id.len() == 36));
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_carry_the_version_of_their_kind_and_preconditions_in_private_dns_only() {
+    let mut sim = Sim::new();
+    whole_life(&mut sim).await;
+    let mut conditions = BTreeSet::new();
+    for call in sim.azure.sent().iter() {
+        let (path, query) = (call.request.uri().path(), call.request.uri().query().unwrap());
+        let dns = path.contains("privateDns");
+        let version = if dns { "2024-06-01" } else { "2024-05-01" };
+        assert!(query.contains(&format!("api-version={version}")), "{path}?{query}");
+        let (matches, none) = (call.header("if-match"), call.header("if-none-match"));
+        assert!(dns || (matches, none) == (None, None), "{path}");
+        if call.verb() == "PUT" && dns {
+            conditions.insert((matches.is_some(), none == Some("*")));
+        }
+        assert_eq!(call.request.body().is_empty(), call.verb() != "PUT");
+    }
+    // A new resource, and a changed one; never both, never neither.
+    assert_eq!(conditions, BTreeSet::from([(false, true), (true, false)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_and_nothing_is_counted_as_under_way_after_a_whole_life() {
+    let mut sim = Sim::new();
+    let before = sim.azure.world().resources(sim.azure.now(), "").len();
+    whole_life(&mut sim).await;
+    assert_eq!(sim.azure.world().resources(sim.azure.now(), "").len(), before);
+    assert_eq!(sim.in_flight(), 0);
+    assert!(
+        sim.counted
+            .budgets
+            .lock()
+            .unwrap()
+            .contains_key("subscription-resource-requests")
+    );
+    let calls = sim.counted.calls.lock().unwrap();
+    assert_eq!(calls.len(), sim.azure.sent().len());
+    let gone = calls.iter().filter(|call| call.class.is_some());
+    assert!(gone.into_iter().all(|call| call.status == 404 && call.verb == "GET"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_that_changed_since_the_look_is_not_overwritten() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.bring(&record("api")).await;
+    sim.drift(&record("api").id, "/properties/ttl", json!(1));
+    let seen = sim.shown(&record("api").id).unwrap();
+    let step = toward(&record("api"), &hyperlink::azure::resource::Seen::Found(seen));
+    sim.drift(&record("api").id, "/properties/ttl", json!(2));
+    let plan = hyperlink::azure::plan::Plan { steps: vec![step] };
+    let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, Pass::begin()).await;
+    assert!(
+        matches!(&done[0], hyperlink::azure::plan::Done::Failed(error) if error.status == 412),
+        "{done:?}"
+    );
+    assert_eq!(sim.shown(&record("api").id).unwrap()["properties"]["ttl"], 2);
+}
+
+#[rstest]
+#[case::seconds(json!("7"), Some(7))]
+#[case::padded_seconds(json!(" 7 "), Some(7))]
+#[case::more_than_an_hour_is_an_hour(json!("86400"), Some(3_600))]
+#[case::zero(json!("0"), None)]
+#[case::negative(json!("-3"), None)]
+#[case::fraction(json!("1.5"), None)]
+#[case::garbage(json!("soon"), None)]
+#[case::beyond_all_numbers(json!("99999999999999999999999"), None)]
+#[case::past_date(json!("Sun, 06 Nov 1994 08:49:37 GMT"), None)]
+#[case::broken_date(json!("Sun, 99 Nov 2094 08:49:37 GMT"), None)]
+#[tokio::test(start_paused = true)]
+async fn retry_after(#[case] value: Value, #[case] seconds: Option<u64>) {
+    let sim = Sim::new();
+    sim.fault("PUT", json!({"headers": {"retry-after": value}}));
+    let want = zone();
+    let condition = hyperlink::azure::client::Condition::Any;
+    let answer = sim
+        .client
+        .put(Pass::begin(), Kind::Zone, &want.id, &want.body(None), &condition)
+        .await;
+    assert_eq!(answer.unwrap().retry_after, seconds.map(Duration::from_secs));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_as_a_date_is_the_time_until_then() {
+    let sim = Sim::new();
+    // Dates are compared with the real clock, whose seconds are not ours to stop.
+    let then = Timestamp::try_from(SystemTime::now() + Duration::from_secs(120)).unwrap();
+    let date = then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    sim.fault("PUT", json!({"headers": {"retry-after": date}}));
+    let want = zone();
+    let condition = hyperlink::azure::client::Condition::Any;
+    let answer = sim
+        .client
+        .put(Pass::begin(), Kind::Zone, &want.id, &want.body(None), &condition)
+        .await;
+    let wait = answer.unwrap().retry_after.unwrap();
+    assert!((60..=120).contains(&wait.as_secs()), "{wait:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_azure_asks_to_wait_is_waited_while_an_operation_runs() {
+    let mut sim = Sim::new();
+    sim.fault("PUT", json!({"headers": {"retry-after": "123"}}));
+    sim.pass(toward, &link_service()).await;
+    assert_eq!(sim.due_in(&link_service()), 123);
+    sim.fault("DELETE", json!({"headers": {"retry-after": "45"}}));
+    sim.rest(&link_service()).await;
+    sim.pass(away, &link_service()).await;
+    assert_eq!(sim.due_in(&link_service()), 45);
+}

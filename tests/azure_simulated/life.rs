@@ -1,0 +1,142 @@
+//! Each kind comes about, stays, and goes; and no call is made for nothing.
+
+use std::time::Duration;
+
+use hyperlink::azure::endpoint::{Approval, address, approval};
+use hyperlink::azure::link_service::{Connection, connections};
+use hyperlink::azure::plan::{Done, away, toward};
+use hyperlink::azure::resource::{Resource, Seen};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::sim::Sim;
+use crate::wanted::{ADDRESS, endpoint, link_service, record, subnet, zone, zone_link};
+
+/// Many hours of passes change nothing.
+async fn stays(sim: &mut Sim, want: &dyn Resource) {
+    sim.forget_calls();
+    let before = sim.shown(want.id()).unwrap();
+    for _ in 0..20 {
+        sleep(Duration::from_secs(3_600)).await;
+        let (step, done) = sim.pass(toward, want).await;
+        assert!(step.settled().is_some() && done == Done::Nothing, "{step:?}");
+    }
+    assert_eq!(sim.calls(), ["GET"; 20].join(" "));
+    assert_eq!(sim.shown(want.id()).unwrap(), before);
+    assert_eq!(sim.in_flight(), 0);
+}
+
+/// Comes with these calls, stays, and goes with these.
+async fn lives(sim: &mut Sim, want: &dyn Resource, coming: &str, going: &str) {
+    sim.forget_calls();
+    let body = sim.bring(want).await;
+    assert_eq!(want.differs(&body), []);
+    assert_eq!(sim.calls(), coming);
+    stays(sim, want).await;
+    // The last look is good enough to see that it must go, not to delete it.
+    sleep(Duration::from_secs(1)).await;
+    sim.forget_calls();
+    sim.take_away(want).await;
+    assert_eq!(sim.calls(), going);
+    assert_eq!(sim.shown(want.id()), None);
+    assert_eq!(sim.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nat_subnet_comes_stays_and_goes() {
+    lives(&mut Sim::new(), &subnet(), "GET PUT GET", "GET DELETE GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_service_comes_stays_and_goes() {
+    lives(&mut Sim::new(), &link_service(), "GET PUT GET GET", "GET DELETE GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_comes_stays_and_goes() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    lives(&mut sim, &endpoint(&alias), "GET PUT GET GET GET GET", "GET DELETE GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn zone_comes_stays_and_goes() {
+    lives(&mut Sim::new(), &zone(), "GET PUT GET", "GET DELETE GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn zone_link_comes_stays_and_goes() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.restart();
+    lives(&mut sim, &zone_link(), "GET PUT GET", "GET DELETE GET").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_comes_stays_and_goes() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.restart();
+    lives(&mut sim, &record("*.apps"), "GET PUT", "GET DELETE").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_into_our_new_zone_is_put_unread() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.forget_calls();
+    sim.bring(&zone_link()).await;
+    sim.bring(&record("api")).await;
+    assert_eq!(sim.calls(), "PUT GET PUT");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_in_an_approved_subscription_is_approved_and_has_its_address() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    let body = sim.bring(&endpoint(&alias)).await;
+    assert_eq!(approval(&body), Approval::Approved);
+    assert_eq!(address(&body), ADDRESS.parse().ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_goes_with_one_call_and_then_its_service_can_go() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    sim.bring(&endpoint(&alias)).await;
+    sleep(Duration::from_secs(3_600)).await;
+    let Seen::Found(service) = sim.look(&link_service()).await else {
+        panic!("no service");
+    };
+    let [connection]: [Connection; 1] = connections(&service).try_into().unwrap();
+    let (_, refused) = sim.pass(away, &link_service()).await;
+    let Done::Failed(refused) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        refused.code,
+        "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
+    );
+    sim.forget_calls();
+    let present = Seen::Found(json!({}));
+    let plan = hyperlink::azure::plan::Plan {
+        steps: vec![away(&connection, &present)],
+    };
+    // Passes of the service come and go while the connection is on its way.
+    for _ in 0..3 {
+        let began = tokio::time::Instant::now();
+        assert_eq!(
+            hyperlink::azure::execute::doubt_remembered(&plan, &sim.memory, began),
+            [],
+            "a connection is seen at its service only"
+        );
+        let looker = sim.looker();
+        let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, looker.pass).await;
+        assert_eq!(done, [Done::Accepted]);
+        sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(sim.calls(), "DELETE");
+    sim.rest(&link_service()).await;
+    sim.take_away(&link_service()).await;
+    assert_eq!(sim.in_flight(), 0);
+}

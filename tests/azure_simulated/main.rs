@@ -1,0 +1,23 @@
+//! The whole ARM layer on the simulated Azure, behind the transport trait: looks, plans, execution, errors, paging, budgets.
+//!
+//! Time is paused: what waits, waits in simulated time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests; the exemption for tests leaves out their helpers"
+)]
+
+mod answers;
+mod creates;
+mod drift;
+mod failures;
+mod gate;
+mod headers;
+mod life;
+mod refusals;
+mod restarts;
+mod sim;
+mod transport;
+mod wanted;

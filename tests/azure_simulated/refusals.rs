@@ -1,0 +1,397 @@
+//! Each refusal that this life can meet: its class, its code, its delay, and that all ends well once its reason is gone.
+
+use std::time::Duration;
+
+use hyperlink::azure::error::{ArmError, Class};
+use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
+use hyperlink::azure::resource::{Resource, Seen};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::sim::{Rule, Sim};
+use crate::wanted::{
+    GUEST, NET, PRINCIPAL, SUB, endpoint, id, link_service, record, seed_with, subnet, zone, zone_link,
+};
+
+/// The next pass writes and is refused so, with this many seconds to the next look.
+async fn refused(sim: &mut Sim, rule: Rule, want: &dyn Resource, class: Class, code: &str, delay: u64) -> ArmError {
+    let (step, done) = sim.pass(rule, want).await;
+    let Done::Failed(error) = done else {
+        panic!("{done:?} of {step:?}");
+    };
+    assert_eq!((error.class, error.code.as_str()), (class, code));
+    assert_eq!(sim.due_in(want), delay);
+    error
+}
+
+/// Passes that come before the time send nothing; then the rule is carried out.
+async fn waits_and_goes_on(sim: &mut Sim, rule: Rule, want: &dyn Resource) {
+    let wait = sim.due_in(want);
+    sim.forget_calls();
+    sleep(Duration::from_secs(wait - 1)).await;
+    let (step, done) = sim.pass(rule, want).await;
+    assert!(matches!(step.why, Why::Error(_)), "{step:?}");
+    assert_eq!(
+        (step.verb, done, sim.calls()),
+        (Verb::Wait, Done::Nothing, String::new())
+    );
+    sleep(Duration::from_secs(1)).await;
+    sim.until(rule, want).await;
+}
+
+fn wrapped(code: &str) -> Value {
+    json!({"error": {"code": code, "message": "Azure's own words."}})
+}
+
+fn detailed(code: &str, detail: &str) -> Value {
+    json!({"error": {"code": code, "message": "outer", "details": [{"code": detail, "message": "inner"}]}})
+}
+
+#[rstest]
+#[case::neighbour_is_updating(429, json!({}), detailed("RetryableError", "ReferencedResourceNotProvisioned"),
+    Class::Busy, "ReferencedResourceNotProvisioned", 3)]
+#[case::neighbour_is_updating_old_form(400, json!({}), wrapped("ReferencedResourceNotProvisioned"), Class::Busy,
+    "ReferencedResourceNotProvisioned", 3)]
+#[case::locked_by_an_operation(429, json!({}), wrapped("RetryableErrorDueToAnotherOperation"), Class::Busy,
+    "RetryableErrorDueToAnotherOperation", 3)]
+#[case::second_write_into_a_network(409, json!({}), wrapped("AnotherOperationInProgress"), Class::Busy,
+    "AnotherOperationInProgress", 3)]
+#[case::etag_is_old(412, json!({}), detailed("PreconditionFailed", "PreconditionFailedEtagMismatch"), Class::Busy,
+    "PreconditionFailedEtagMismatch", 3)]
+#[case::throttled_with_a_time(429, json!({"retry-after": "17"}), wrapped("SubscriptionRequestsThrottled"), Class::Throttled,
+    "SubscriptionRequestsThrottled", 17)]
+#[case::throttled_without_a_time(429, json!({}), wrapped("TooManyRequests"), Class::Throttled, "TooManyRequests", 60)]
+#[case::role_is_missing(403, json!({}), wrapped("AuthorizationFailed"), Class::Denied, "AuthorizationFailed", 60)]
+#[case::linked_role_is_missing(403, json!({}), wrapped("LinkedAuthorizationFailed"), Class::Denied,
+    "LinkedAuthorizationFailed", 60)]
+#[case::scope_is_locked(409, json!({}), wrapped("ScopeLocked"), Class::Denied, "ScopeLocked", 60)]
+#[case::provider_is_not_registered(409, json!({}), wrapped("MissingSubscriptionRegistration"), Class::Invalid,
+    "MissingSubscriptionRegistration", 30)]
+#[case::subnet_is_full(400, json!({}), wrapped("SubnetIsFull"), Class::Invalid, "SubnetIsFull", 30)]
+#[case::malformed_prefix(400, json!({}), wrapped("InvalidAddressPrefixFormat"), Class::Invalid, "InvalidAddressPrefixFormat", 30)]
+#[case::provider_was_silent(504, json!({}), wrapped("GatewayTimeout"), Class::Down, "GatewayTimeout", 5)]
+#[case::server_is_down(503, json!({"retry-after": "40"}), json!("<html>"), Class::Down, "Http503", 40)]
+#[case::server_fails(500, json!({}), wrapped("InternalServerError"), Class::Down, "InternalServerError", 5)]
+#[case::unwrapped(400, json!({}), json!({"code": "BadRequest", "message": "x"}), Class::Invalid, "BadRequest", 30)]
+#[case::token_is_refused(401, json!({}), wrapped("ExpiredAuthenticationToken"), Class::Denied, "ExpiredAuthenticationToken", 60)]
+#[tokio::test(start_paused = true)]
+async fn refused_writes_are_waited_out_and_repeated(
+    #[case] status: u16,
+    #[case] headers: Value,
+    #[case] body: Value,
+    #[case] class: Class,
+    #[case] code: &str,
+    #[case] delay: u64,
+    #[values("PUT", "DELETE")] method: &str,
+) {
+    let mut sim = Sim::new();
+    let rule = if method == "PUT" { toward } else { away };
+    if method == "DELETE" {
+        sim.bring(&subnet()).await;
+        sleep(Duration::from_secs(3_600)).await;
+    }
+    let action = json!({"status": status, "headers": headers, "body": body});
+    sim.fault(method, action);
+    refused(&mut sim, rule, &subnet(), class, code, delay).await;
+    waits_and_goes_on(&mut sim, rule, &subnet()).await;
+    assert_eq!(sim.writes(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_in_a_row_wait_longer() {
+    let mut sim = Sim::new();
+    let busy = json!({"status": 409, "code": "AnotherOperationInProgress"});
+    sim.faults(&[(json!({"method": "PUT", "times": 6}), busy)]);
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        sim.pass(toward, &subnet()).await;
+        waits.push(sim.due_in(&subnet()));
+        sim.rest(&subnet()).await;
+    }
+    assert_eq!(waits, [3, 6, 12, 24, 30, 30]);
+    sim.bring(&subnet()).await;
+    assert_eq!(sim.writes(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_subnets_at_once_in_one_network() {
+    for (busy, code) in [
+        ("409", "AnotherOperationInProgress"),
+        ("429", "RetryableErrorDueToAnotherOperation"),
+    ] {
+        let mut sim = Sim::seeded(&seed_with("switches", json!({"vnet_busy": busy})));
+        let mut second = subnet();
+        second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
+        second.prefix = "10.0.1.16/28".parse().ok();
+        sim.pass(toward, &subnet()).await;
+        refused(&mut sim, toward, &second, Class::Busy, code, 3).await;
+        waits_and_goes_on(&mut sim, toward, &second).await;
+        sim.bring(&subnet()).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_service_whose_subnet_is_still_updating() {
+    let mut sim = Sim::new();
+    let want = hyperlink::azure::link_service::LinkService {
+        nat_subnet: subnet().id,
+        ..link_service()
+    };
+    sim.pass(toward, &subnet()).await;
+    let code = "ReferencedResourceNotProvisioned";
+    refused(&mut sim, toward, &want, Class::Busy, code, 3).await;
+    waits_and_goes_on(&mut sim, toward, &want).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn link_service_in_a_closed_or_missing_subnet() {
+    let mut sim = Sim::new();
+    let want = hyperlink::azure::link_service::LinkService {
+        nat_subnet: subnet().id,
+        ..link_service()
+    };
+    let (step, done) = sim.pass(toward, &want).await;
+    let Done::Failed(error) = done else {
+        panic!("{step:?}");
+    };
+    assert_eq!(error.class, Class::Invalid, "{error:?}");
+    sim.bring(&subnet()).await;
+    sim.drift(
+        &subnet().id,
+        "/properties/privateLinkServiceNetworkPolicies",
+        json!("Enabled"),
+    );
+    sim.rest(&want).await;
+    let code = "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled";
+    refused(&mut sim, toward, &want, Class::Invalid, code, 60).await;
+    sim.drift(
+        &subnet().id,
+        "/properties/privateLinkServiceNetworkPolicies",
+        json!("Disabled"),
+    );
+    waits_and_goes_on(&mut sim, toward, &want).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_whose_alias_is_too_new() {
+    let mut sim = Sim::seeded(&seed_with("switches", json!({"alias_lag_s": 8})));
+    let want = endpoint(&sim.alias().await);
+    let code = "InvalidPrivateLinkServiceId";
+    refused(&mut sim, toward, &want, Class::Busy, code, 3).await;
+    waits_and_goes_on(&mut sim, toward, &want).await;
+}
+
+#[rstest]
+#[case::is_delegated("delegations", json!([{"name": "d", "properties": {"serviceName": "Microsoft.Sql/managedInstances"}}]),
+    "PrivateEndpointCreationNotAllowedAsSubnetIsDelegated")]
+#[case::has_policies("privateEndpointNetworkPolicies", json!("Enabled"),
+    "PrivateEndpointCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled")]
+#[tokio::test(start_paused = true)]
+async fn endpoint_in_a_subnet_that(#[case] field: &str, #[case] value: Value, #[case] code: &str) {
+    let mut sim = Sim::new();
+    let want = endpoint(&sim.alias().await);
+    let open = sim.shown(&want.subnet).unwrap();
+    sim.drift(&want.subnet, &format!("/properties/{field}"), value);
+    refused(&mut sim, toward, &want, Class::Invalid, code, 30).await;
+    sim.install(&want.subnet, open);
+    waits_and_goes_on(&mut sim, toward, &want).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn subnet_that_is_in_use() {
+    let mut sim = Sim::new();
+    let service = hyperlink::azure::link_service::LinkService {
+        nat_subnet: subnet().id,
+        ..link_service()
+    };
+    sim.bring(&subnet()).await;
+    sim.bring(&service).await;
+    sleep(Duration::from_secs(3_600)).await;
+    let code = "InUseSubnetCannotBeDeleted";
+    refused(&mut sim, away, &subnet(), Class::Busy, code, 3).await;
+    sim.remove(&service.id);
+    waits_and_goes_on(&mut sim, away, &subnet()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn prefix_that_overlaps() {
+    let mut sim = Sim::new();
+    let want = hyperlink::azure::subnet::NatSubnet {
+        prefix: "10.0.0.16/28".parse().ok(),
+        ..subnet()
+    };
+    let code = "NetcfgSubnetRangesOverlap";
+    refused(&mut sim, toward, &want, Class::Invalid, code, 30).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn zone_that_still_has_links() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sim.bring(&zone_link()).await;
+    sleep(Duration::from_secs(3_600)).await;
+    refused(&mut sim, away, &zone(), Class::Busy, "CannotDeleteResource", 3).await;
+    sim.take_away(&zone_link()).await;
+    sim.rest(&zone()).await;
+    sim.take_away(&zone()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_in_a_missing_zone() {
+    let mut sim = Sim::new();
+    let want = record("api");
+    refused(&mut sim, toward, &want, Class::Gone, "ParentResourceNotFound", 3).await;
+    sim.bring(&zone()).await;
+    sim.bring(&want).await;
+    sim.remove(&zone().id);
+    sleep(Duration::from_secs(7_200)).await;
+    sim.take_away(&want).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_that_another_one_made_meanwhile() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    // Our new zone is not read; somebody was quicker than we.
+    let theirs = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
+    sim.install(&record("api").id, theirs);
+    let error = refused(&mut sim, toward, &record("api"), Class::Busy, "PreconditionFailed", 3).await;
+    assert_eq!(error.status, 412);
+    waits_and_goes_on(&mut sim, toward, &record("api")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_that_is_missing_holds_nothing_of_ours() {
+    let mut sim = Sim::new();
+    let mut want = zone();
+    want.id = id(&want
+        .id
+        .to_string()
+        .replace("/resourceGroups/guest/", "/resourceGroups/gone/"));
+    sim.take_away(&want).await;
+    assert_eq!(sim.calls(), "GET");
+    sleep(Duration::from_secs(3_600)).await;
+    refused(&mut sim, toward, &want, Class::Gone, "ResourceGroupNotFound", 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_that_goes_under_our_hands() {
+    let mut sim = Sim::new();
+    sim.bring(&zone()).await;
+    sleep(Duration::from_secs(3_600)).await;
+    let gone = json!({"status": 404, "code": "ResourceGroupNotFound"});
+    sim.fault("DELETE", gone);
+    let (_, done) = sim.pass(away, &zone()).await;
+    assert_eq!(done, Done::Settled);
+}
+
+#[rstest]
+#[case::on_the_target(json!([{"object_id": PRINCIPAL, "scope": format!("/subscriptions/{SUB}"), "actions": ["*/read"]}]),
+    "AuthorizationFailed")]
+#[case::on_a_linked_scope(json!([
+    {"object_id": PRINCIPAL, "scope": format!("/subscriptions/{SUB}"), "actions": ["*/read", "*/write"]}]), "LinkedAuthorizationFailed")]
+#[tokio::test(start_paused = true)]
+async fn role_is_missing(#[case] roles: Value, #[case] code: &str) {
+    let mut sim = Sim::seeded(&seed_with("roles", roles));
+    let error = refused(&mut sim, toward, &link_service(), Class::Denied, code, 60).await;
+    assert_eq!(error.status, 403);
+    assert!(
+        error.text.contains(PRINCIPAL) && !error.to_string().contains(PRINCIPAL),
+        "ids are for the log only"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn resource_that_may_not_be_read_is_not_written() {
+    let mut sim = Sim::seeded(&seed_with("roles", json!([])));
+    let (step, done) = sim.pass(toward, &link_service()).await;
+    assert!(
+        matches!(&step.why, Why::Error(error) if error.class == Class::Denied),
+        "{step:?}"
+    );
+    assert_eq!(
+        (done, sim.calls(), sim.due_in(&link_service())),
+        (Done::Nothing, "GET".into(), 60)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
+    let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
+    let mut sim = Sim::seeded(&seed_with("throttle", writes));
+    sim.pass(toward, &subnet()).await;
+    let error = refused(
+        &mut sim,
+        toward,
+        &link_service(),
+        Class::Throttled,
+        "SubscriptionRequestsThrottled",
+        10,
+    )
+    .await;
+    assert_eq!(error.retry_after, Some(Duration::from_secs(10)));
+    sleep(Duration::from_secs(4)).await;
+    sim.forget_calls();
+    let mut second = subnet();
+    second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
+    let error = refused(&mut sim, toward, &second, Class::Throttled, "WaitingForBudget", 6).await;
+    assert_eq!((error.status, sim.calls()), (0, "GET".to_owned()));
+    // Another subscription has a budget of its own.
+    sim.pass(toward, &zone()).await;
+    assert_eq!(sim.calls(), "GET GET PUT");
+    sleep(Duration::from_secs(6)).await;
+    sim.forget_calls();
+    sim.pass(toward, &second).await;
+    assert_eq!(sim.calls(), "GET PUT", "asked again once the time has come");
+}
+
+#[tokio::test(start_paused = true)]
+async fn used_up_reads_are_not_asked_for_again_before_their_time() {
+    let reads = json!({"dns_reads_5min": 1});
+    let mut sim = Sim::seeded(&seed_with("throttle", reads));
+    sim.pass(toward, &zone()).await;
+    let mut second = zone();
+    second.id = id(&format!("{GUEST}/privateDnsZones/y.hypershift.local"));
+    let Seen::ReadFailed(error) = sim.look(&second).await else {
+        panic!("not throttled");
+    };
+    assert_eq!(
+        (error.class, error.code.as_str()),
+        (Class::Throttled, "TooManyRequests")
+    );
+    assert_eq!(error.retry_after, Some(Duration::from_secs(300)));
+    sim.forget_calls();
+    let began = tokio::time::Instant::now();
+    sim.bring(&zone()).await;
+    assert!(began.elapsed() >= Duration::from_secs(300));
+    let first = sim.azure.sent()[0].at;
+    assert_eq!(first - began, Duration::from_secs(300));
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_zone_of_the_same_name_on_our_network() {
+    let mut sim = Sim::new();
+    let theirs = id(&format!(
+        "{}/privateDnsZones/x.hypershift.local",
+        GUEST.replace("/guest/", "/other/")
+    ));
+    let their_link = id(&format!("{theirs}/virtualNetworkLinks/theirs"));
+    sim.install(&theirs, json!({"location": "global"}));
+    sim.install(&their_link, zone_link().body(None));
+    sim.bring(&zone()).await;
+    let (_, done) = sim.pass(toward, &zone_link()).await;
+    assert_eq!(done, Done::Accepted, "refused only when the operation ends");
+    sim.rest(&zone_link()).await;
+    let Seen::WriteFailed(error) = sim.look(&zone_link()).await else {
+        panic!("linked twice");
+    };
+    assert_eq!(
+        (error.class, error.code.as_str(), error.status),
+        (Class::Invalid, "BadRequest", 200)
+    );
+    assert!(error.text.contains("overlapping namespaces"), "{}", error.text);
+    assert_eq!(sim.due_in(&zone_link()), 30);
+    sim.remove(&their_link);
+    waits_and_goes_on(&mut sim, toward, &zone_link()).await;
+}

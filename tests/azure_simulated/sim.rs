@@ -1,0 +1,251 @@
+//! One process of ours before the simulated Azure: passes over single resources, as the controllers make them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyperlink::azure::client::{Client, Pass};
+use hyperlink::azure::execute::{doubt_remembered, run};
+use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::link_service::alias;
+use hyperlink::azure::look::Looker;
+use hyperlink::azure::memory::Memory;
+use hyperlink::azure::plan::{Done, Plan, Step, Verb, away, toward};
+use hyperlink::azure::ports::{CallSeen, Counters, Gate};
+use hyperlink::azure::resource::{Kind, Resource, Seen};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until};
+use url::Url;
+
+use crate::transport::SimTransport;
+use crate::wanted::{link_service, seed};
+
+/// `toward` or `away`.
+pub(crate) type Rule = fn(&dyn Resource, &Seen) -> Step;
+
+/// Lets that many writes pass.
+pub(crate) struct Valve(AtomicI64);
+
+impl Valve {
+    pub(crate) fn set(&self, writes: i64) {
+        self.0.store(writes, Ordering::SeqCst);
+    }
+}
+
+impl Gate for Valve {
+    fn open(&self) -> bool {
+        self.0.fetch_sub(1, Ordering::SeqCst) > 0
+    }
+}
+
+/// Keeps what was counted last.
+#[derive(Default)]
+pub(crate) struct Counted {
+    in_flight: Mutex<HashMap<Kind, usize>>,
+    pub(crate) budgets: Mutex<HashMap<&'static str, u64>>,
+    pub(crate) calls: Mutex<Vec<CallSeen>>,
+}
+
+impl Counters for Counted {
+    fn call(&self, seen: CallSeen) {
+        self.calls.lock().unwrap().push(seen);
+    }
+
+    fn budget(&self, budget: &'static str, remaining: u64) {
+        self.budgets.lock().unwrap().insert(budget, remaining);
+    }
+
+    fn operations(&self, kind: Kind, in_flight: usize, _: Duration) {
+        self.in_flight.lock().unwrap().insert(kind, in_flight);
+    }
+}
+
+pub(crate) struct Sim {
+    pub(crate) azure: Arc<SimTransport>,
+    pub(crate) valve: Arc<Valve>,
+    pub(crate) counted: Arc<Counted>,
+    pub(crate) client: Client,
+    pub(crate) memory: Memory,
+    /// Whether the process dies after each write.
+    pub(crate) dies: bool,
+}
+
+/// Passes that anything may take.
+const PATIENCE: usize = 80;
+
+impl Sim {
+    pub(crate) fn new() -> Self {
+        Self::seeded(&seed())
+    }
+
+    pub(crate) fn seeded(seed: &Value) -> Self {
+        let azure = Arc::new(SimTransport::new(seed));
+        let valve = Arc::new(Valve(AtomicI64::new(i64::MAX)));
+        let counted = Arc::new(Counted::default());
+        Self {
+            client: client(&azure, &valve, &counted),
+            memory: memory(),
+            dies: false,
+            azure,
+            valve,
+            counted,
+        }
+    }
+
+    /// The process ends and another one begins.
+    pub(crate) fn restart(&mut self) {
+        self.client = client(&self.azure, &self.valve, &self.counted);
+        self.memory = memory();
+    }
+
+    pub(crate) fn looker(&self) -> Looker<'_> {
+        Looker {
+            client: &self.client,
+            memory: &self.memory,
+            pass: Pass::begin(),
+        }
+    }
+
+    pub(crate) async fn look(&self, want: &dyn Resource) -> Seen {
+        self.looker().look(want.kind(), want.id()).await
+    }
+
+    /// One pass over one resource: look, decide, read again what is only remembered, execute.
+    pub(crate) async fn pass(&mut self, rule: Rule, want: &dyn Resource) -> (Step, Done) {
+        let began = Instant::now();
+        let looker = self.looker();
+        for _ in 0..3 {
+            let step = rule(want, &looker.look(want.kind(), want.id()).await);
+            let plan = Plan { steps: vec![step] };
+            if !doubt_remembered(&plan, &self.memory, began).is_empty() {
+                continue;
+            }
+            let done = run(&plan, &self.client, &self.memory, looker.pass).await.remove(0);
+            let step = plan.steps.into_iter().next().unwrap();
+            if self.dies && step.writes() {
+                self.restart();
+            }
+            return (step, done);
+        }
+        panic!("read again and again, never executed");
+    }
+
+    /// Passes, each when the next look is due, until the resource is as wanted or gone.
+    pub(crate) async fn until(&mut self, rule: Rule, want: &dyn Resource) -> Step {
+        let mut last = None;
+        for _ in 0..PATIENCE {
+            let (step, done) = self.pass(rule, want).await;
+            if step.verb == Verb::Keep {
+                return step;
+            }
+            last = Some(step);
+            if done != Done::Settled {
+                self.rest(want).await;
+            }
+        }
+        panic!("never at rest: {last:?}, after {}", self.calls());
+    }
+
+    pub(crate) async fn bring(&mut self, want: &dyn Resource) -> Value {
+        self.until(toward, want).await.found.unwrap()
+    }
+
+    pub(crate) async fn take_away(&mut self, want: &dyn Resource) {
+        assert!(self.until(away, want).await.gone());
+    }
+
+    /// Waits until the next look at the resource is due.
+    pub(crate) async fn rest(&self, want: &dyn Resource) {
+        match self.memory.next_look([want.id()]) {
+            Some(due) => sleep_until(due).await,
+            None => sleep(Duration::from_secs(1)).await,
+        }
+    }
+
+    /// How long until the next look is due, in seconds.
+    pub(crate) fn due_in(&self, want: &dyn Resource) -> u64 {
+        let due = self.memory.next_look([want.id()]).unwrap();
+        due.saturating_duration_since(Instant::now()).as_secs()
+    }
+
+    /// The link service, settled; gives its alias.
+    pub(crate) async fn alias(&mut self) -> String {
+        alias(&self.bring(&link_service()).await).unwrap().to_owned()
+    }
+
+    /// The verbs of the calls since the last `forget_calls`.
+    pub(crate) fn calls(&self) -> String {
+        let sent = self.azure.sent();
+        sent.iter().map(|call| call.verb()).collect::<Vec<_>>().join(" ")
+    }
+
+    pub(crate) fn forget_calls(&self) {
+        self.azure.sent().clear();
+    }
+
+    /// How many of the calls were writes.
+    pub(crate) fn writes(&self) -> usize {
+        let sent = self.azure.sent();
+        let writes = sent.iter().filter(|call| matches!(call.verb(), "PUT" | "DELETE"));
+        writes.count()
+    }
+
+    /// The resource as Azure has it now.
+    pub(crate) fn shown(&self, id: &ResourceId) -> Option<Value> {
+        let now = self.azure.now();
+        let found = self.azure.world().resources(now, &id.to_string());
+        found.into_iter().find(|body| {
+            let shown = body["id"].as_str().unwrap_or_default();
+            shown.eq_ignore_ascii_case(&id.to_string())
+        })
+    }
+
+    /// Puts a resource behind everybody's back.
+    pub(crate) fn install(&self, id: &ResourceId, body: Value) {
+        let now = self.azure.now();
+        self.azure.world().put_resource(now, &id.to_string(), body).unwrap();
+    }
+
+    /// Changes a resource behind everybody's back.
+    pub(crate) fn drift(&self, id: &ResourceId, path: &str, value: Value) {
+        let mut body = self.shown(id).unwrap();
+        *body.pointer_mut(path).unwrap() = value;
+        self.install(id, body);
+    }
+
+    /// Removes a resource behind everybody's back.
+    pub(crate) fn remove(&self, id: &ResourceId) {
+        let now = self.azure.now();
+        assert!(self.azure.world().delete_resource(now, &id.to_string()).unwrap());
+    }
+
+    /// Fault rules from now on: what they match, and what they do.
+    pub(crate) fn faults(&self, rules: &[(Value, Value)]) {
+        let rules: Vec<Value> = rules
+            .iter()
+            .map(|(matches, action)| json!({"match": matches, "do": action}))
+            .collect();
+        let rules = armsim::parse_faults(json!(rules).to_string().as_bytes()).unwrap();
+        self.azure.world().set_faults(rules);
+    }
+
+    /// The next call with this method fails so.
+    pub(crate) fn fault(&self, method: &str, action: Value) {
+        self.faults(&[(json!({"method": method}), action)]);
+    }
+
+    /// Operations that are counted as under way, over all kinds.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.counted.in_flight.lock().unwrap().values().sum()
+    }
+}
+
+fn client(azure: &Arc<SimTransport>, valve: &Arc<Valve>, counted: &Arc<Counted>) -> Client {
+    let endpoint = Url::parse("https://arm.test/").unwrap();
+    Client::new(azure.clone(), endpoint, valve.clone(), counted.clone())
+}
+
+fn memory() -> Memory {
+    Memory::new(Duration::from_secs(300), Duration::from_secs(2_700))
+}

@@ -1,0 +1,115 @@
+//! The simulated Azure as a transport: the world handles each request at the time that the paused clock shows.
+
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use armsim::{Answer, Caller, Preset, Seed, World};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
+use hyperlink::azure::transport::{Transport, TransportError};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::wanted::{PRINCIPAL, TENANT};
+
+/// A request as it was sent.
+pub(crate) struct Sent {
+    pub(crate) request: Request<Bytes>,
+    pub(crate) at: Instant,
+}
+
+impl Sent {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.request.headers().get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// `GET`, `PUT`, `DELETE`; `POLL` for the state of an operation.
+    pub(crate) fn verb(&self) -> &str {
+        let path = self.request.uri().path();
+        let polls = ["/operations/", "/operationResults/", "/privateDnsOperation"];
+        if polls.iter().any(|part| path.contains(part)) {
+            "POLL"
+        } else {
+            self.request.method().as_str()
+        }
+    }
+}
+
+pub(crate) struct SimTransport {
+    world: Mutex<World>,
+    sent: Mutex<Vec<Sent>>,
+    latency: Mutex<Duration>,
+    began: Instant,
+}
+
+impl SimTransport {
+    pub(crate) fn new(seed: &Value) -> Self {
+        let mut world = World::new(Preset::Recorded, 1);
+        let seed = Seed::parse(seed.to_string().as_bytes()).unwrap();
+        world.seed(epoch(), seed).unwrap();
+        Self {
+            world: Mutex::new(world),
+            sent: Mutex::default(),
+            latency: Mutex::default(),
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    pub(crate) fn sent(&self) -> MutexGuard<'_, Vec<Sent>> {
+        self.sent.lock().unwrap()
+    }
+
+    /// Each request from now on takes this long to get there.
+    pub(crate) fn set_latency(&self, latency: Duration) {
+        *self.latency.lock().unwrap() = latency;
+    }
+
+    /// What Azure's clock shows.
+    pub(crate) fn now(&self) -> Timestamp {
+        epoch() + SignedDuration::try_from(self.began.elapsed()).unwrap()
+    }
+}
+
+fn epoch() -> Timestamp {
+    "2026-01-05T10:00:00Z".parse().unwrap()
+}
+
+#[async_trait]
+impl Transport for SimTransport {
+    async fn ready(&self) -> Result<(), TransportError> {
+        Ok(())
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let latency = *self.latency.lock().unwrap();
+        if !latency.is_zero() {
+            tokio::time::sleep(latency).await;
+        }
+        let caller = Caller {
+            tenant_id: TENANT.into(),
+            client_id: "hyperlink".into(),
+            object_id: PRINCIPAL.into(),
+        };
+        let Answer { mut response, wire } = self.world().handle(self.now(), &caller, &request);
+        self.sent().push(Sent {
+            request,
+            at: Instant::now(),
+        });
+        if let Some(delay) = wire.delay {
+            tokio::time::sleep(delay).await;
+        }
+        if wire.drop.is_some() {
+            return Err(TransportError::Connection("dropped".into()));
+        }
+        if let Some(bytes) = wire.cut_body_at {
+            response.body_mut().truncate(bytes);
+        }
+        Ok(response)
+    }
+}
