@@ -40,6 +40,9 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Between two tries at something that the process waits for.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Between two looks whether the first list has come.
+const LIST_LOOK: Duration = Duration::from_millis(200);
+
 /// What the roles of one process share.
 struct Shared {
     config: Config,
@@ -359,8 +362,13 @@ fn observe_store(store: Store<AzurePrivateLinkService>, metrics: Arc<Metrics>, s
     let counted = store.clone();
     metrics.count_conditions_with(move || count_conditions(&counted));
     tokio::spawn(async move {
-        if store.wait_until_ready().await.is_ok() {
-            synced.ready_as("running");
+        // A store wakes only the last of those who wait for it, which is the controller: so ask again.
+        loop {
+            match tokio::time::timeout(LIST_LOOK, store.wait_until_ready()).await {
+                Ok(Ok(())) => return synced.ready_as("running"),
+                Ok(Err(_)) => return,
+                Err(_) => {}
+            }
         }
     });
 }

@@ -1,6 +1,7 @@
 //! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount
 //! that has the shipped rights and nothing else, and with HyperShift's environment variables.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub struct Hyperlink {
 
 impl Hyperlink {
     /// Starts one role and waits until it serves its probes. `name` tells several of one role
-    /// apart; `flags` come last and may override.
+    /// apart; `flags` go before its own.
     ///
     /// # Errors
     ///
@@ -71,19 +72,21 @@ impl Hyperlink {
             .service_account(roles::NAMESPACE, role.as_str())
             .await?;
         let azure = ground.azure();
-        let mut program = Program::new(program)
-            .without_our_environment()
-            .arg("run")
-            .flag("role", role.as_str())
-            .flag("kubeconfig", access.path())
-            .flag("lease-namespace", roles::NAMESPACE)
-            .flag("arm-endpoint", &azure.arm)
-            .flag("authority", &azure.authority)
-            .flag("audience", &azure.audience)
-            .flag("ca-file", &azure.ca_file)
-            .flag("metrics-bind", "127.0.0.1:0")
-            .flag("log-format", "json");
-        for (flag, value) in flags {
+        let own = [
+            ("role", role.as_str().as_ref()),
+            ("kubeconfig", access.path().as_os_str()),
+            ("lease-namespace", roles::NAMESPACE.as_ref()),
+            ("arm-endpoint", azure.arm.as_ref()),
+            ("authority", azure.authority.as_ref()),
+            ("audience", azure.audience.as_ref()),
+            ("ca-file", azure.ca_file.as_os_str()),
+            ("metrics-bind", "127.0.0.1:0".as_ref()),
+            ("log-format", "json".as_ref()),
+        ];
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
+        let mut program = Program::new(program).without_our_environment().arg("run");
+        for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
             program = program.flag(flag, value);
         }
         let process = credentials(program, ground, role).spawn(name, ground.dir())?;

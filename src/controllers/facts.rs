@@ -2,7 +2,7 @@
 //!
 //! A decision is run on the facts at hand; where one is missing it answers with a need, and is run again with it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ pub enum Need {
     Look(Kind, ResourceId),
     /// The internal frontends of a group's load balancers, or of the whole subscription's.
     Frontends(SubscriptionId, Option<String>),
+    /// The same, read just now: what is searched for may have appeared since the last list.
+    NewFrontends(SubscriptionId, Option<String>),
     /// All resources of a kind inside a zone. For records: of all types.
     Inside(Kind, ResourceId),
 }
@@ -32,8 +34,8 @@ pub struct Facts {
     pub looks: HashMap<ResourceId, Seen>,
     /// Frontends by scope.
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
-    /// Whether something is searched for that lists may not have shown yet.
-    pub searching: bool,
+    /// The scopes whose frontends were read just now.
+    pub new_frontends: HashSet<(SubscriptionId, Option<String>)>,
     /// Contents of zones.
     pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
 }
@@ -61,6 +63,19 @@ impl Facts {
         self.frontends
             .get(&key)
             .ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
+    }
+
+    /// The internal frontends in a scope, read just now.
+    pub fn new_frontends(
+        &self,
+        subscription: &SubscriptionId,
+        group: Option<&str>,
+    ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
+        let key = (subscription.clone(), group.map(str::to_owned));
+        if self.new_frontends.contains(&key) {
+            return self.frontends(subscription, group);
+        }
+        Err(vec![Need::NewFrontends(key.0, key.1)])
     }
 
     /// What is inside a zone.

@@ -7,6 +7,9 @@ use futures::future::join_all;
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
 use crate::azure::client::Pass;
+use crate::azure::error::ArmError;
+use crate::azure::id::SubscriptionId;
+use crate::azure::load_balancer::Frontend;
 use crate::azure::look::Looker;
 use crate::azure::resource::Kind;
 
@@ -44,13 +47,13 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
         match need {
             Need::Look(..) => {}
             Need::Frontends(subscription, group) => {
-                // A list that shows the wanted frontend may be as old as any other look; one that does not is read again.
-                let age = if facts.searching { JUST_NOW } else { cx.resync * 4 / 5 };
-                let found = cx
-                    .inventory
-                    .frontends(&cx.arm, pass, &subscription, group.as_deref(), age)
-                    .await;
+                let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5).await;
                 facts.frontends.insert((subscription, group), found);
+            }
+            Need::NewFrontends(subscription, group) => {
+                let found = frontends(cx, pass, &subscription, group.as_deref(), JUST_NOW).await;
+                facts.frontends.insert((subscription.clone(), group.clone()), found);
+                facts.new_frontends.insert((subscription, group));
             }
             Need::Inside(kind, zone) => {
                 let part = if kind == Kind::Record {
@@ -66,4 +69,14 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
             }
         }
     }
+}
+
+async fn frontends(
+    cx: &Context,
+    pass: Pass,
+    subscription: &SubscriptionId,
+    group: Option<&str>,
+    age: Duration,
+) -> Result<Vec<Frontend>, ArmError> {
+    cx.inventory.frontends(&cx.arm, pass, subscription, group, age).await
 }

@@ -48,16 +48,8 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
-        let known = cr
-            .status
-            .as_ref()
-            .is_some_and(|s| s.private_link_service_alias.is_some());
-        let facts = Facts {
-            searching: !known,
-            ..Facts::default()
-        };
         let refused = self.refused(&uid);
-        let outcome = frame::carry_out(cx, pass, cr, facts, |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {

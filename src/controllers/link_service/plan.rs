@@ -10,6 +10,7 @@ use super::frontend::{self, FrontendMatch, ServiceFacts};
 use super::nat_subnet::{self, NatSubnetRules};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::error::ArmError;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
 use crate::azure::link_service::{LinkService, connections};
 use crate::azure::load_balancer::Frontend;
@@ -139,16 +140,21 @@ fn find_frontend(
     let Some(service) = &around.service else {
         return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
     };
+    let choose = |list: &Result<Vec<Frontend>, ArmError>| match list {
+        Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
+        Err(error) => {
+            Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
+        }
+    };
+    let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
     let mut last = None;
     for group in [Some(settings.resource_group.as_str()), None] {
-        let chosen = match facts.frontends(&settings.subscription, group)? {
-            Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-            Err(error) => {
-                Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
-            }
-        };
+        let mut chosen = choose(facts.frontends(&settings.subscription, group)?);
+        if chosen.as_ref().is_err_and(waits) {
+            chosen = choose(facts.new_frontends(&settings.subscription, group)?);
+        }
         match chosen {
-            Err(problem) if problem.reason == Reason::WaitingForLoadBalancer => last = Some(problem),
+            Err(problem) if waits(&problem) => last = Some(problem),
             decided => return Ok(decided),
         }
     }

@@ -214,7 +214,8 @@ fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
     };
     let resource = cr(Value::Null, json!({}));
     let ((decision, _), asked) = decided(empty, &[], |facts| build(&resource, &around(), facts, &settings(), &[]));
-    assert_eq!(asked, ["frontends everywhere"]);
+    let expected = ["new frontends mgmt", "frontends everywhere", "new frontends everywhere"];
+    assert_eq!(asked, expected);
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::WaitingForLoadBalancer));
 }
 
