@@ -75,15 +75,20 @@ impl Hyperlink {
             Role::Ho => &ground.azure().ho,
             Role::Cpo => &ground.azure().cpo,
         };
+<<<<<<< HEAD
         Self::launch(program, ground, role, name, access.path(), credential, flags).await
+=======
+        Self::start_as(program, ground, role, name, access.path(), credential, flags).await
+>>>>>>> leader
     }
 
-    /// The same with an access to the API server and an Azure identity of one's own.
+    /// The same, with an access to the API server and an Azure identity of one's own.
     ///
     /// # Errors
     ///
-    /// As [`Hyperlink::start`].
+    /// As [`Hyperlink::start_program`].
     pub async fn start_as(
+        program: &Path,
         ground: &Ground,
         role: Role,
         name: &str,
