@@ -193,10 +193,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
-    match outcome {
-        None => tracing::warn!(%role, "running passes did not end in time and were broken off"),
-        Some(ended) => ended?,
-    }
+    outcome.unwrap_or(Ok(()))?;
     if !stop.is_cancelled() {
         bail!("the controllers of role {role} have ended");
     }
@@ -311,7 +308,7 @@ async fn work(
     };
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
-    let on_store = move |store| observe_store(store, metrics, synced);
+    let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
     match role {
         Role::Ho => {
             let controller = LinkServiceController::new(settings(config)?);
@@ -355,13 +352,16 @@ fn settings(config: &Config) -> anyhow::Result<Settings> {
 }
 
 /// Counts conditions from the store, and tells readiness when the store is filled.
-fn observe_store(store: Store<AzurePrivateLinkService>, metrics: Arc<Metrics>, synced: ReadinessItem) {
-    let counted = store.clone();
-    metrics.count_conditions_with(move || count_conditions(&counted));
+fn observe_store(
+    store: Store<AzurePrivateLinkService>,
+    filled: CancellationToken,
+    metrics: Arc<Metrics>,
+    synced: ReadinessItem,
+) {
+    metrics.count_conditions_with(move || count_conditions(&store));
     tokio::spawn(async move {
-        if store.wait_until_ready().await.is_ok() {
-            synced.ready_as("running");
-        }
+        filled.cancelled().await;
+        synced.ready_as("running");
     });
 }
 

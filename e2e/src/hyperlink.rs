@@ -1,6 +1,7 @@
 //! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount
 //! that has the shipped rights and nothing else, and with HyperShift's environment variables.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,7 +46,7 @@ pub struct Hyperlink {
 
 impl Hyperlink {
     /// Starts one role and waits until it serves its probes. `name` tells several of one role
-    /// apart; `flags` come last and may override.
+    /// apart; `flags` go before its own.
     ///
     /// # Errors
     ///
@@ -70,23 +71,58 @@ impl Hyperlink {
             .control_plane()
             .service_account(roles::NAMESPACE, role.as_str())
             .await?;
+        let credential = match role {
+            Role::Ho => &ground.azure().ho,
+            Role::Cpo => &ground.azure().cpo,
+        };
+        Self::launch(program, ground, role, name, access.path(), credential, flags).await
+    }
+
+    /// The same with an access to the API server and an Azure identity of one's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start`].
+    pub async fn start_as(
+        ground: &Ground,
+        role: Role,
+        name: &str,
+        kubeconfig: &Path,
+        credential: &Credential,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
+        let program = crate::binaries::executable("hyperlink")?;
+        Self::launch(&program, ground, role, name, kubeconfig, credential, flags).await
+    }
+
+    async fn launch(
+        program: &Path,
+        ground: &Ground,
+        role: Role,
+        name: &str,
+        kubeconfig: &Path,
+        credential: &Credential,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let azure = ground.azure();
-        let mut program = Program::new(program)
-            .without_our_environment()
-            .arg("run")
-            .flag("role", role.as_str())
-            .flag("kubeconfig", access.path())
-            .flag("lease-namespace", roles::NAMESPACE)
-            .flag("arm-endpoint", &azure.arm)
-            .flag("authority", &azure.authority)
-            .flag("audience", &azure.audience)
-            .flag("ca-file", &azure.ca_file)
-            .flag("metrics-bind", "127.0.0.1:0")
-            .flag("log-format", "json");
-        for (flag, value) in flags {
+        let own = [
+            ("role", role.as_str().as_ref()),
+            ("kubeconfig", kubeconfig.as_os_str()),
+            ("lease-namespace", roles::NAMESPACE.as_ref()),
+            ("arm-endpoint", azure.arm.as_ref()),
+            ("authority", azure.authority.as_ref()),
+            ("audience", azure.audience.as_ref()),
+            ("ca-file", azure.ca_file.as_os_str()),
+            ("metrics-bind", "127.0.0.1:0".as_ref()),
+            ("log-format", "json".as_ref()),
+        ];
+        let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
+        let mut program = Program::new(program).without_our_environment().arg("run");
+        for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
             program = program.flag(flag, value);
         }
-        let process = credentials(program, ground, role).spawn(name, ground.dir())?;
+        let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
         let address = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;
@@ -172,16 +208,13 @@ impl Hyperlink {
     }
 }
 
-fn credentials(program: Program, ground: &Ground, role: Role) -> Program {
+fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {
     let azure = ground.azure();
-    let (program, credential) = match role {
-        Role::Ho => (
-            program
-                .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
-                .env("AZURE_RESOURCE_GROUP", &azure.management_group),
-            &azure.ho,
-        ),
-        Role::Cpo => (program, &azure.cpo),
+    let program = match role {
+        Role::Ho => program
+            .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
+            .env("AZURE_RESOURCE_GROUP", &azure.management_group),
+        Role::Cpo => program,
     };
     match credential {
         Credential::SecretFile { path } => program.env("AZURE_CREDENTIALS_FILE", path),

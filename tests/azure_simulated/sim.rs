@@ -1,6 +1,6 @@
 //! One process of ours before the simulated Azure: passes over single resources, as the controllers make them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -189,6 +189,13 @@ impl Sim {
         let sent = self.azure.sent();
         let writes = sent.iter().filter(|call| matches!(call.verb(), "PUT" | "DELETE"));
         writes.count()
+    }
+
+    /// The correlation ids that the calls carry.
+    pub(crate) fn correlation_ids(&self) -> BTreeSet<String> {
+        let sent = self.azure.sent();
+        let ids = sent.iter().map(|call| call.header("x-ms-correlation-request-id"));
+        ids.map(|id| id.unwrap().to_owned()).collect()
     }
 
     /// The resource as Azure has it now.

@@ -31,7 +31,7 @@ fn connection_that_becomes_pending_is_reported_until_it_is_approved() {
         site.refuses_all(&cluster, &conditions, "PrivateEndpointConnectionNotApproved")
             .await?;
         decide(site, &cluster, "Approved").await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 
@@ -49,6 +49,6 @@ fn rejected_connection_is_made_anew() {
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }

@@ -10,8 +10,8 @@ fn tags() -> Value {
     json!({"owner": "customer"})
 }
 
-/// The resource is not ours, stays as it was while the cluster lives and goes, and holds up nothing.
-async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, condition: &str) -> Result<()> {
+/// The resource is not ours, stays as it was while the cluster lives and goes, and holds up nothing. `more` is theirs too.
+async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, condition: &str, more: &str) -> Result<()> {
     let before = site.seen(id).await?;
     cluster.create(&site.ground).await?;
     site.refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
@@ -24,7 +24,7 @@ async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, conditi
         .iter()
         .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(id));
     ensure!(written.is_none(), "{written:?}");
-    site.nothing_is_left_of(cluster, &[id]).await
+    site.nothing_is_left_of(cluster, &[id, more]).await
 }
 
 /// The group must be there before something is put into it.
@@ -43,7 +43,7 @@ fn foreign_internal_zone() {
         let cluster = HostedCluster::new(&site.ground, "zone-taken");
         let zone = cluster.zones().remove(0);
         put(site, &cluster, &zone, json!({"location": "global", "tags": tags()})).await?;
-        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable").await
+        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
     });
 }
 
@@ -58,7 +58,7 @@ fn foreign_base_domain_zone_with_records() {
             let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
             put(site, &cluster, &format!("{zone}/A/{name}"), record).await?;
         }
-        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable").await
+        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
     });
 }
 
@@ -116,6 +116,7 @@ fn foreign_link_service() {
             "ipConfigurations": [nat]}});
         let id = cluster.link_service(&site.ground);
         put(site, &cluster, &id, body).await?;
-        stays_untouched(site, &cluster, &id, "AzurePLSCreated").await
+        let interface = format!("{network}/networkInterfaces/pls-{}", cluster.cluster_id());
+        stays_untouched(site, &cluster, &id, "AzurePLSCreated", &interface).await
     });
 }

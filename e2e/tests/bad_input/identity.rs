@@ -38,7 +38,7 @@ fn cluster_annotation_that_does_not_lead_home(#[case] name: &str, #[case] annota
         cluster.create(&site.ground).await?;
         is_refused(site, &cluster, reason).await?;
         mend_control_plane(site, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 
@@ -49,7 +49,7 @@ fn annotation_points_nowhere() {
         cluster.create(&site.ground).await?;
         is_refused(site, &cluster, "HostedClusterNotFound").await?;
         cluster.create_hosted_cluster(&site.ground).await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 
@@ -66,7 +66,7 @@ fn hosted_cluster_and_control_plane_disagree_on_the_cluster_id() {
             "asked for the other id"
         );
         mend_control_plane(site, &cluster, json!({"spec": {"clusterID": cluster.cluster_id()}})).await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 
@@ -161,6 +161,6 @@ fn custom_resource_makes_a_name_over_80_characters() {
         // What belongs to the cluster's good custom resource has not suffered.
         let client = site.ground.client()?;
         cluster.get_link_service(&client).await?.context("no custom resource")?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }

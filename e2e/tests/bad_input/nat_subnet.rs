@@ -17,7 +17,7 @@ fn given_subnet_with_network_policies() {
         site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         site.ground.oracle().drift_put(&id, &subnet("Disabled")).await?;
-        site.heals(&cluster).await?;
+        site.heals_and_goes(&cluster).await?;
         let calls = site.ground.oracle().journal(0).await?;
         let written = calls
             .iter()
@@ -38,7 +38,7 @@ fn given_subnet_that_does_not_exist() {
         let subnet = json!({"properties": {
             "addressPrefix": "10.227.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
         site.ground.oracle().drift_put(&id, &subnet).await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 
@@ -62,7 +62,7 @@ fn given_subnet_outside_the_load_balancers_network() {
         site.nothing_is_left_of(&cluster, &[]).await?;
         let cluster = HostedCluster::new(&site.ground, "outside");
         cluster.create(&site.ground).await?;
-        site.heals(&cluster).await
+        site.heals_and_goes(&cluster).await
     });
 }
 

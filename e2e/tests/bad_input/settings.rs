@@ -44,7 +44,6 @@ fn missing_and_contradictory_settings_are_all_told_at_once() {
         for word in [
             "--arm-endpoint",
             "--authority",
-            "--audience",
             "--lease-renew-deadline",
             "--nat-address-pool",
             "two credentials",

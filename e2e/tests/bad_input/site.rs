@@ -17,8 +17,9 @@ use tokio::sync::OnceCell;
 
 pub(crate) const SOON: Duration = Duration::from_secs(90);
 
-/// Settled resources are looked at this often.
-const RESYNC: [(&str, &str); 2] = [("resync", "4s"), ("record-resync", "4s")];
+/// Settled resources are looked at this often. Reads of private DNS are few in Azure, so the guest's side looks less often.
+const HO_FLAGS: [(&str, &str); 1] = [("resync", "3s")];
+const CPO_FLAGS: [(&str, &str); 1] = [("resync", "8s")];
 
 /// A ground with both roles running on it.
 pub(crate) struct Site {
@@ -32,8 +33,8 @@ impl Site {
     pub(crate) async fn start() -> Result<Self> {
         let ground = Ground::local(Preset::Fast).await?;
         leases(&ground).await?;
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &RESYNC).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &RESYNC).await?;
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &HO_FLAGS).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &CPO_FLAGS).await?;
         Ok(Self { ground, ho, cpo })
     }
 
@@ -61,6 +62,13 @@ impl Site {
     pub(crate) async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.ground, SOON).await?;
         cluster.becomes_reachable(&self.ground, SOON).await
+    }
+
+    /// Heals, is deleted, and leaves nothing. A load balancer takes a few Private Link Services only.
+    pub(crate) async fn heals_and_goes(&self, cluster: &HostedCluster) -> Result<()> {
+        self.heals(cluster).await?;
+        cluster.delete(&self.ground, SOON).await?;
+        self.nothing_is_left_of(cluster, &[]).await
     }
 
     /// The calls whose path names the cluster.
@@ -118,7 +126,7 @@ pub(crate) fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> R
     Ok(())
 }
 
-/// All conditions but the load balancer's, which is fine on a cluster whose other resources are not.
+/// All conditions of a custom resource.
 pub(crate) const ALL: [&str; 5] = [
     "AzureInternalLoadBalancerAvailable",
     "AzurePLSCreated",

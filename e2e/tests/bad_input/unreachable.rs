@@ -105,6 +105,7 @@ fn custom_resource_definition_is_not_installed() {
         waits_for(&cpo, "custom resource definition").await?;
         definition.metadata.resource_version = None;
         definition.metadata.uid = None;
+        definition.metadata.managed_fields = None;
         definition.status = None;
         e2e::crds::install_one(&client, serde_json::from_value(serde_json::to_value(definition)?)?).await?;
         becomes_ready(&ho).await?;
