@@ -40,9 +40,6 @@ const GRACE: Duration = Duration::from_secs(20);
 /// Between two tries at something that the process waits for.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Between two looks whether the first list has come.
-const LIST_LOOK: Duration = Duration::from_millis(200);
-
 /// What the roles of one process share.
 struct Shared {
     config: Config,
@@ -196,10 +193,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
-    match outcome {
-        None => tracing::warn!(%role, "running passes did not end in time and were broken off"),
-        Some(ended) => ended?,
-    }
+    outcome.unwrap_or(Ok(()))?;
     if !stop.is_cancelled() {
         bail!("the controllers of role {role} have ended");
     }
@@ -314,7 +308,7 @@ async fn work(
     };
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
-    let on_store = move |store| observe_store(store, metrics, synced);
+    let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
     match role {
         Role::Ho => {
             let controller = LinkServiceController::new(settings(config)?);
@@ -358,18 +352,16 @@ fn settings(config: &Config) -> anyhow::Result<Settings> {
 }
 
 /// Counts conditions from the store, and tells readiness when the store is filled.
-fn observe_store(store: Store<AzurePrivateLinkService>, metrics: Arc<Metrics>, synced: ReadinessItem) {
-    let counted = store.clone();
-    metrics.count_conditions_with(move || count_conditions(&counted));
+fn observe_store(
+    store: Store<AzurePrivateLinkService>,
+    filled: CancellationToken,
+    metrics: Arc<Metrics>,
+    synced: ReadinessItem,
+) {
+    metrics.count_conditions_with(move || count_conditions(&store));
     tokio::spawn(async move {
-        // A store wakes only the last of those who wait for it, which is the controller: so ask again.
-        loop {
-            match tokio::time::timeout(LIST_LOOK, store.wait_until_ready()).await {
-                Ok(Ok(())) => return synced.ready_as("running"),
-                Ok(Err(_)) => return,
-                Err(_) => {}
-            }
-        }
+        filled.cancelled().await;
+        synced.ready_as("running");
     });
 }
 

@@ -130,6 +130,11 @@ impl Visit for Fields {
         self.0.insert(field.name().into(), value.into());
     }
 
+    /// Durations: `as_millis` gives these.
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        self.record_u64(field, u64::try_from(value).unwrap_or(u64::MAX));
+    }
+
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.0.insert(field.name().into(), value.into());
     }
@@ -282,7 +287,8 @@ mod tests {
     fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
         let out = logged(Format::Json, "info", || {
             let pass = tracing::info_span!("pass", role = "ho", name = "private-router", step = 1);
-            pass.in_scope(|| tracing::info!(step = 2, took_ms = 15, "put the endpoint"));
+            let took_ms = std::time::Duration::from_millis(15).as_millis();
+            pass.in_scope(|| tracing::info!(step = 2, took_ms, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(line["role"], "ho");

@@ -30,6 +30,9 @@ const HO_OBJECT: &str = "bbbbbbbb-0001-4000-8000-000000000001";
 pub const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
 const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 
+const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
+const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
+
 const START: Duration = Duration::from_secs(20);
 
 /// The management side's client secret.
@@ -109,7 +112,7 @@ impl AzureSim {
             base: addresses.control.clone(),
             http: reqwest::Client::new(),
         };
-        let seed = world(&control_plane.token_keys().await?, denied)?;
+        let seed = with_twins(world(&control_plane.token_keys().await?, denied)?)?;
         control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
         let cloud_controller = Program::new(armsim)
             .without_our_environment()
@@ -137,12 +140,10 @@ impl AzureSim {
             management_group: GROUP.into(),
             management_vnet: format!("{}/virtualNetworks/mgmt-vnet", network()),
             guest_subscription: GUEST.into(),
-            ho: ho_credential(dir)?,
-            cpo: Credential::WorkloadIdentity {
-                tenant: TENANT.into(),
-                client: CPO_CLIENT.into(),
-                token_file,
-            },
+            ho: ho_credential(dir, HO_CLIENT)?,
+            ho_twin: ho_credential(dir, HO_TWIN)?,
+            cpo: cpo_credential(CPO_CLIENT, token_file.clone()),
+            cpo_twin: cpo_credential(CPO_TWIN, token_file),
         };
         Ok((
             Self {
@@ -179,13 +180,46 @@ fn network() -> String {
     format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}/providers/Microsoft.Network")
 }
 
-fn ho_credential(dir: &Path) -> Result<Credential> {
-    let path = dir.join("azure-credentials.json");
+fn cpo_credential(client: &str, token_file: PathBuf) -> Credential {
+    Credential::WorkloadIdentity {
+        tenant: TENANT.into(),
+        client: client.into(),
+        token_file,
+    }
+}
+
+fn ho_credential(dir: &Path, client: &str) -> Result<Credential> {
+    let path = dir.join(format!("azure-credentials-{client}.json"));
     let file = json!({
-        "subscriptionId": MANAGEMENT, "tenantId": TENANT, "clientId": HO_CLIENT, "clientSecret": HO_SECRET,
+        "subscriptionId": MANAGEMENT, "tenantId": TENANT, "clientId": client, "clientSecret": HO_SECRET,
     });
     std::fs::write(&path, file.to_string())?;
     Ok(Credential::SecretFile { path })
+}
+
+/// Adds a second identity for each role, with the same credentials and rights, so that the journal tells two processes of one role
+/// apart.
+fn with_twins(mut seed: Value) -> Result<Value> {
+    for (first, twin) in [(HO_CLIENT, HO_TWIN), (CPO_CLIENT, CPO_TWIN)] {
+        let principals = seed.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
+        let principals = principals.context("a seed with principals")?;
+        let known = principals.iter().find(|one| one["client_id"] == first);
+        let mut principal = known.context("the first identity")?.clone();
+        let object = principal["object_id"].take();
+        (principal["client_id"], principal["object_id"]) = (twin.into(), twin.into());
+        principals.push(principal);
+        let roles = seed["roles"].as_array_mut().context("a seed with roles")?;
+        let mut rights: Vec<_> = roles
+            .iter()
+            .filter(|role| role["object_id"] == object)
+            .cloned()
+            .collect();
+        for right in &mut rights {
+            right["object_id"] = twin.into();
+        }
+        roles.extend(rights);
+    }
+    Ok(seed)
 }
 
 /// The Actions of a role definition that is shipped.

@@ -144,8 +144,12 @@ pub struct Azure {
     pub guest_subscription: String,
     /// The management side's identity.
     pub ho: Credential,
+    /// Another identity with the same rights.
+    pub ho_twin: Credential,
     /// The guest side's identity.
     pub cpo: Credential,
+    /// Another identity with the same rights.
+    pub cpo_twin: Credential,
 }
 
 /// What a scenario stands on.

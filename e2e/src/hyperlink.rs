@@ -46,7 +46,7 @@ pub struct Hyperlink {
 
 impl Hyperlink {
     /// Starts one role and waits until it serves its probes. `name` tells several of one role
-    /// apart; `flags` go before its own.
+    /// apart; `flags` replace its own.
     ///
     /// # Errors
     ///
@@ -71,10 +71,31 @@ impl Hyperlink {
             .control_plane()
             .service_account(roles::NAMESPACE, role.as_str())
             .await?;
+        let credential = match role {
+            Role::Ho => &ground.azure().ho,
+            Role::Cpo => &ground.azure().cpo,
+        };
+        Self::start_as(program, ground, role, name, access.path(), credential, flags).await
+    }
+
+    /// The same, with an access to the API server and an Azure identity of one's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Hyperlink::start_program`].
+    pub async fn start_as(
+        program: &Path,
+        ground: &Ground,
+        role: Role,
+        name: &str,
+        kubeconfig: &Path,
+        credential: &Credential,
+        flags: &[(&str, &str)],
+    ) -> Result<Self> {
         let azure = ground.azure();
         let own = [
             ("role", role.as_str().as_ref()),
-            ("kubeconfig", access.path().as_os_str()),
+            ("kubeconfig", kubeconfig.as_os_str()),
             ("lease-namespace", roles::NAMESPACE.as_ref()),
             ("arm-endpoint", azure.arm.as_ref()),
             ("authority", azure.authority.as_ref()),
@@ -89,7 +110,7 @@ impl Hyperlink {
         for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
             program = program.flag(flag, value);
         }
-        let process = credentials(program, ground, role).spawn(name, ground.dir())?;
+        let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
         let address = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;
@@ -175,16 +196,13 @@ impl Hyperlink {
     }
 }
 
-fn credentials(program: Program, ground: &Ground, role: Role) -> Program {
+fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {
     let azure = ground.azure();
-    let (program, credential) = match role {
-        Role::Ho => (
-            program
-                .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
-                .env("AZURE_RESOURCE_GROUP", &azure.management_group),
-            &azure.ho,
-        ),
-        Role::Cpo => (program, &azure.cpo),
+    let program = match role {
+        Role::Ho => program
+            .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
+            .env("AZURE_RESOURCE_GROUP", &azure.management_group),
+        Role::Cpo => program,
     };
     match credential {
         Credential::SecretFile { path } => program.env("AZURE_CREDENTIALS_FILE", path),

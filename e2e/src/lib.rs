@@ -15,6 +15,7 @@ pub mod ground;
 pub mod hosted_cluster;
 pub mod hyperlink;
 pub mod kubeconfig;
+pub mod pipe;
 pub mod pki;
 pub mod process;
 pub mod reference;

@@ -90,7 +90,9 @@ impl Kind {
         match self {
             Kind::Subnet => Duration::from_secs(2),
             Kind::LinkService | Kind::Connection => Duration::from_secs(4),
-            Kind::Endpoint | Kind::Zone | Kind::ZoneLink => Duration::from_secs(10),
+            Kind::Zone | Kind::ZoneLink => Duration::from_secs(10),
+            // Most take 30 to 45 s.
+            Kind::Endpoint => Duration::from_secs(15),
             _ => Duration::from_secs(5),
         }
     }

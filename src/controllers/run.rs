@@ -232,3 +232,120 @@ pub async fn run<R: Reconciler>(
         })
         .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use futures::stream;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use kube::runtime::Controller;
+    use kube::runtime::reflector::store;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::Role;
+    use crate::azure::client::Client as ArmClient;
+    use crate::azure::inventory::Inventory;
+    use crate::azure::memory::Memory;
+    use crate::azure::ports::Gate;
+    use crate::azure::transport::{Transport, TransportError};
+    use crate::controllers::samples;
+    use crate::metrics::Metrics;
+
+    /// Panics in the first pass and settles in the second.
+    struct Fragile {
+        passes: AtomicUsize,
+        settled: CancellationToken,
+    }
+
+    impl Reconciler for Fragile {
+        type Around = ();
+
+        async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+            Ok(((), String::new()))
+        }
+
+        async fn pass(&self, _: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
+            assert!(self.passes.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
+            self.settled.cancel();
+            Ok(Ended::settled(cr, Duration::from_secs(300)))
+        }
+    }
+
+    struct NoAzure;
+
+    impl Gate for NoAzure {
+        fn open(&self) -> bool {
+            false
+        }
+    }
+
+    #[async_trait]
+    impl Transport for NoAzure {
+        async fn ready(&self) -> Result<(), TransportError> {
+            Err(TransportError::Timeout)
+        }
+
+        async fn send(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+            Err(TransportError::Timeout)
+        }
+    }
+
+    /// Its API server knows one object.
+    fn context() -> Context {
+        let answers = tower::service_fn(|_: Request<Body>| async {
+            let cr = samples::cr(json!({}), json!({}));
+            Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&cr)?)))
+        });
+        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+        let endpoint = "https://management.azure.com".parse().unwrap();
+        let minute = Duration::from_secs(60);
+        Context {
+            role: Role::Cpo,
+            kube: kube::Client::new(answers, "default"),
+            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
+            memory: Memory::new(minute, minute),
+            inventory: Inventory::default(),
+            metrics,
+            resync: minute,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
+        let cx = Arc::new(context());
+        let reconciler = Fragile {
+            passes: AtomicUsize::new(0),
+            settled: CancellationToken::new(),
+        };
+        let settled = reconciler.settled.clone();
+        let runner = Arc::new(Runner::new(reconciler, Arc::clone(&cx), Label::Endpoint));
+
+        let cr = samples::cr(json!({}), json!({}));
+        let (reader, mut writer) = store();
+        for event in [Event::Init, Event::InitApply(cr.clone()), Event::InitDone] {
+            writer.apply_watcher_event(&event);
+        }
+        let events = stream::iter([Ok(cr)]).chain(stream::pending());
+        let stop = CancellationToken::new();
+        let controller = tokio::spawn(run(Controller::for_stream(events, reader), runner, 1, stop.clone()));
+
+        let second = tokio::time::timeout(Duration::from_secs(120), settled.cancelled());
+        second.await.expect("a second pass");
+        stop.cancel();
+        controller.await.expect("the controller ends as asked");
+        let text = cx.metrics.render().unwrap();
+        for sample in [
+            "hyperlink_panics_total{controller=\"endpoint\"} 1",
+            "hyperlink_passes_total{controller=\"endpoint\",result=\"panicked\"} 1",
+            "hyperlink_passes_total{controller=\"endpoint\",result=\"settled\"} 1",
+        ] {
+            assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
+        }
+    }
+}

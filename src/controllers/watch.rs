@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
@@ -50,8 +50,13 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(50)
 }
 
-/// A store of the objects in scope, without what nobody reads, and the events that fill it.
-fn watched<K>(api: Api<K>) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
+/// A store of the objects in scope, without what nobody reads, and the events that fill it; `filled` is cancelled when it is.
+///
+/// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
+fn watched<K>(
+    api: Api<K>,
+    filled: CancellationToken,
+) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
@@ -59,17 +64,23 @@ where
     let events = watcher(api, pages())
         .default_backoff()
         .modify(|object| object.managed_fields_mut().clear());
-    (reader, reflector(writer, events).touched_objects())
+    let applied = reflector(writer, events).inspect_ok(move |event| {
+        if matches!(event, watcher::Event::InitDone) {
+            filled.cancel();
+        }
+    });
+    (reader, applied.touched_objects())
 }
 
 /// The custom resources and the HostedClusters that they name, for the HO role.
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
-    synced: impl FnOnce(Store<AzurePrivateLinkService>),
+    synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()));
+    let filled = CancellationToken::new();
+    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
     let controller = Controller::for_stream(events, reader.clone()).watches(
@@ -82,7 +93,7 @@ pub async fn link_services<R: Reconciler>(
             })
         },
     );
-    synced(reader);
+    synced(reader, filled);
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -90,10 +101,11 @@ pub async fn link_services<R: Reconciler>(
 pub async fn endpoints<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
-    synced: impl FnOnce(Store<AzurePrivateLinkService>),
+    synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()));
+    let filled = CancellationToken::new();
+    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
     let known = reader.clone();
     let controller = Controller::for_stream(events, reader.clone()).watches(
         scope.api::<HostedControlPlane>(client),
@@ -103,14 +115,17 @@ pub async fn endpoints<R: Reconciler>(
             references(&known, move |cr| cr.namespace() == namespace)
         },
     );
-    synced(reader);
+    synced(reader, filled);
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
 /// The control planes with their router Services and custom resources, for the CPO role.
 pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
     let client = observer.cx.kube.clone();
-    let (reader, events) = watched(scope.api::<HostedControlPlane>(client.clone()));
+    let (reader, events) = watched(
+        scope.api::<HostedControlPlane>(client.clone()),
+        CancellationToken::new(),
+    );
     let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);

@@ -58,6 +58,10 @@ impl Leadership {
         Self { term, renewing }
     }
 
+    pub(super) fn lease(&self) -> &str {
+        &self.term.settings.name
+    }
+
     /// Returns once leadership is lost: somebody else has the lease, or it could not be renewed in time. The gate is shut by then.
     pub async fn lost(&mut self) {
         self.term.lost.cancelled().await;

@@ -40,7 +40,10 @@ impl Leadership {
             biased;
             () = self.lost() => return Err(LeaderError::Lost),
             outcome = &mut working => Some(outcome),
-            () = out_of_time => None,
+            () = out_of_time => {
+                tracing::warn!(lease = %self.lease(), "what was running did not end in time and is broken off");
+                None
+            }
         };
         // A call that waits for its answer ends with this too: its connection is closed.
         drop(working);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use e2e::pipe::Pipe;
 use e2e::{ControlPlane, eventually, scenario};
 use futures::{FutureExt, StreamExt};
 use hyperlink::azure::ports::Gate as _;
@@ -14,7 +15,6 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::ground::{RENEW_DEADLINE, RETRY, SOON, Standby, blank, lead, leases, settings};
-use crate::pipe::Pipe;
 use crate::witness::Witness;
 
 #[test]

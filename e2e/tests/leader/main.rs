@@ -4,7 +4,6 @@ mod clocks;
 mod cut_off;
 mod ground;
 mod pause;
-mod pipe;
 mod race;
 mod skew;
 mod witness;

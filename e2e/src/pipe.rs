@@ -1,6 +1,7 @@
 //! A TCP connection to the API server that can be cut: it then accepts and never answers, as a dropped route does.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use tokio::io::copy_bidirectional;
@@ -8,14 +9,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) struct Pipe {
+/// The connection. Dropping it refuses new clients.
+#[derive(Debug)]
+pub struct Pipe {
+    upstream: String,
     address: SocketAddr,
     cut: CancellationToken,
     accepting: JoinHandle<()>,
 }
 
 impl Pipe {
-    pub(crate) async fn to(config: &kube::Config) -> Result<Self> {
+    /// To the API server of `config`.
+    ///
+    /// # Errors
+    ///
+    /// There is no free port.
+    pub async fn to(config: &kube::Config) -> Result<Self> {
         let upstream = config
             .cluster_url
             .authority()
@@ -23,8 +32,9 @@ impl Pipe {
             .to_string();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (address, cut) = (listener.local_addr()?, CancellationToken::new());
-        let accepting = tokio::spawn(accept(listener, upstream, cut.clone()));
+        let accepting = tokio::spawn(accept(listener, upstream.clone(), cut.clone()));
         Ok(Self {
+            upstream,
             address,
             cut,
             accepting,
@@ -32,13 +42,30 @@ impl Pipe {
     }
 
     /// `config`, but through this pipe.
-    pub(crate) fn through(&self, mut config: kube::Config) -> Result<kube::Config> {
+    ///
+    /// # Errors
+    ///
+    /// None that is known: an address makes a URL.
+    pub fn through(&self, mut config: kube::Config) -> Result<kube::Config> {
         config.cluster_url = format!("https://{}", self.address).parse()?;
         Ok(config)
     }
 
+    /// Rewrites a kubeconfig so that it leads through this pipe.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read or written.
+    pub fn redirect(&self, kubeconfig: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(kubeconfig)?;
+        Ok(std::fs::write(
+            kubeconfig,
+            text.replace(&self.upstream, &self.address.to_string()),
+        )?)
+    }
+
     /// From now on nothing gets through, in neither direction; connections stay open.
-    pub(crate) fn cut(&self) {
+    pub fn cut(&self) {
         self.cut.cancel();
     }
 }

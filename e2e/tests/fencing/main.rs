@@ -1,0 +1,10 @@
+//! Whole processes that lead, lose, hand over and stand by: what they still send, in which order they end, and what they say
+//! meanwhile. The API server's audit log and the simulator's journal are the witnesses.
+
+mod candidate;
+mod cut_off;
+mod evidence;
+mod life;
+mod metrics;
+mod pause;
+mod stop;
