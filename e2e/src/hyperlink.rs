@@ -46,7 +46,7 @@ pub struct Hyperlink {
 
 impl Hyperlink {
     /// Starts one role and waits until it serves its probes. `name` tells several of one role
-    /// apart; `flags` go before its own.
+    /// apart; `flags` replace its own.
     ///
     /// # Errors
     ///
@@ -75,27 +75,15 @@ impl Hyperlink {
             Role::Ho => &ground.azure().ho,
             Role::Cpo => &ground.azure().cpo,
         };
-        Self::launch(program, ground, role, name, access.path(), credential, flags).await
+        Self::start_as(program, ground, role, name, access.path(), credential, flags).await
     }
 
-    /// The same with an access to the API server and an Azure identity of one's own.
+    /// The same, with an access to the API server and an Azure identity of one's own.
     ///
     /// # Errors
     ///
-    /// As [`Hyperlink::start`].
+    /// As [`Hyperlink::start_program`].
     pub async fn start_as(
-        ground: &Ground,
-        role: Role,
-        name: &str,
-        kubeconfig: &Path,
-        credential: &Credential,
-        flags: &[(&str, &str)],
-    ) -> Result<Self> {
-        let program = crate::binaries::executable("hyperlink")?;
-        Self::launch(&program, ground, role, name, kubeconfig, credential, flags).await
-    }
-
-    async fn launch(
         program: &Path,
         ground: &Ground,
         role: Role,

@@ -16,7 +16,7 @@ use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId};
 use super::ports::{CallSeen, Counters, Gate};
 use super::resource::Kind;
-use super::throttle::{Budget, Throttle, count_budgets};
+use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
 
 /// Pages of one list, at most.
@@ -262,7 +262,10 @@ impl Client {
     }
 
     async fn call(&self, call: Call<'_>, mut request: Request<Bytes>) -> Result<Answer, ArmError> {
-        if let Some(wait) = self.throttle.wait(call.subscription, call.budget, Instant::now()) {
+        if let Some(wait) = self
+            .throttle
+            .wait(call.subscription, call.budget, call.kind, Instant::now())
+        {
             return Err(ArmError {
                 retry_after: Some(wait),
                 ..ArmError::own(Class::Throttled, "WaitingForBudget")
@@ -303,8 +306,13 @@ impl Client {
             return error;
         }
         let wait = error.retry_after.unwrap_or(THROTTLED_WAIT);
+        let counts = if error.code == "TooManyRequests" {
+            Counts::service(call.kind)
+        } else {
+            Counts::Arm
+        };
         self.throttle
-            .used_up(call.subscription, call.budget, wait, Instant::now());
+            .used_up(call.subscription, call.budget, counts, wait, Instant::now());
         ArmError {
             retry_after: Some(wait),
             ..error

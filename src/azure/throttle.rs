@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::id::SubscriptionId;
 use super::ports::Counters;
+use super::resource::Kind;
 
 /// Azure counts reads, writes and deletes by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +20,27 @@ pub enum Budget {
     Writes,
     /// DELETE.
     Deletes,
+}
+
+/// Who counts: ARM every call, each service besides its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counts {
+    /// ARM.
+    Arm,
+    /// Microsoft.Network without private DNS.
+    Network,
+    /// Private DNS.
+    PrivateDns,
+}
+
+impl Counts {
+    /// The service that counts calls to this kind.
+    pub fn service(kind: Kind) -> Self {
+        match kind {
+            Kind::Zone | Kind::ZoneLink | Kind::Record => Self::PrivateDns,
+            _ => Self::Network,
+        }
+    }
 }
 
 /// `x-ms-ratelimit-remaining-` headers that are counted, without that prefix.
@@ -35,21 +57,23 @@ const HEADERS: [&str; 7] = [
 /// Remembers until when a budget of a subscription is used up.
 #[derive(Debug, Default)]
 pub struct Throttle {
-    until: Mutex<HashMap<(SubscriptionId, Budget), Instant>>,
+    until: Mutex<HashMap<(SubscriptionId, Budget, Counts), Instant>>,
 }
 
 impl Throttle {
     /// How long calls on this budget have to wait; asking Azure earlier would only prolong it.
-    pub fn wait(&self, subscription: &SubscriptionId, budget: Budget, now: Instant) -> Option<Duration> {
+    pub fn wait(&self, subscription: &SubscriptionId, budget: Budget, kind: Kind, now: Instant) -> Option<Duration> {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.retain(|_, end| *end > now);
-        until.get(&(subscription.clone(), budget)).map(|end| *end - now)
+        let ends = [Counts::Arm, Counts::service(kind)];
+        let ends = ends.map(|counts| until.get(&(subscription.clone(), budget, counts)).copied());
+        ends.into_iter().flatten().max().map(|end| end - now)
     }
 
-    /// Azure answered that the budget is used up for this long.
-    pub fn used_up(&self, subscription: &SubscriptionId, budget: Budget, wait: Duration, now: Instant) {
+    /// Whoever counts answered that the budget is used up for this long.
+    pub fn used_up(&self, subscription: &SubscriptionId, budget: Budget, counts: Counts, wait: Duration, now: Instant) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.insert((subscription.clone(), budget), now + wait);
+        until.insert((subscription.clone(), budget, counts), now + wait);
     }
 }
 
@@ -75,10 +99,17 @@ mod tests {
             SubscriptionId::parse("b").unwrap(),
         );
         let now = Instant::now();
-        throttle.used_up(&one, Budget::Writes, Duration::from_secs(30), now);
-        assert_eq!(throttle.wait(&one, Budget::Writes, now), Some(Duration::from_secs(30)));
-        assert_eq!(throttle.wait(&one, Budget::Reads, now), None);
-        assert_eq!(throttle.wait(&two, Budget::Writes, now), None);
-        assert_eq!(throttle.wait(&one, Budget::Writes, now + Duration::from_secs(30)), None);
+        throttle.used_up(&one, Budget::Writes, Counts::Arm, Duration::from_secs(30), now);
+        let wait = |of, budget, kind, later| throttle.wait(of, budget, kind, now + Duration::from_secs(later));
+        assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 0), Some(Duration::from_secs(30)));
+        assert_eq!(wait(&one, Budget::Reads, Kind::Zone, 0), None);
+        assert_eq!(wait(&two, Budget::Writes, Kind::Zone, 0), None);
+        assert_eq!(wait(&one, Budget::Writes, Kind::Zone, 30), None);
+        throttle.used_up(&two, Budget::Reads, Counts::PrivateDns, Duration::from_secs(30), now);
+        assert_eq!(
+            wait(&two, Budget::Reads, Kind::Record, 0),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(wait(&two, Budget::Reads, Kind::Endpoint, 0), None);
     }
 }

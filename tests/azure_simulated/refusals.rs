@@ -361,6 +361,9 @@ async fn used_up_reads_are_not_asked_for_again_before_their_time() {
         (Class::Throttled, "TooManyRequests")
     );
     assert_eq!(error.retry_after, Some(Duration::from_secs(300)));
+    // The endpoints of the same subscription have another budget.
+    let endpoint = endpoint("alias");
+    assert_eq!(sim.look(&endpoint).await, Seen::Absent);
     sim.forget_calls();
     let began = tokio::time::Instant::now();
     sim.bring(&zone()).await;

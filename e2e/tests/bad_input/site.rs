@@ -187,7 +187,10 @@ pub(crate) fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) ->
 pub(crate) fn run(test: impl Future<Output = Result<()>>) {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     e2e::scenario::install_tls_provider();
-    let runtime = RUNTIME.get_or_init(|| Runtime::new().expect("a runtime"));
+    let runtime = RUNTIME.get_or_init(|| match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => panic!("no runtime: {error}"),
+    });
     if let Err(error) = runtime.block_on(test) {
         panic!("{error:#}");
     }

@@ -67,7 +67,8 @@ impl Candidate {
         if let Some(pipe) = pipe {
             pipe.redirect(access.path())?;
         }
-        let hyperlink = Hyperlink::start_as(ground, role, name, access.path(), credential, FLAGS).await?;
+        let program = e2e::binaries::executable("hyperlink")?;
+        let hyperlink = Hyperlink::start_as(&program, ground, role, name, access.path(), credential, FLAGS).await?;
         Ok(Self {
             hyperlink,
             client: client_id(credential)?,
