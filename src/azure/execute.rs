@@ -210,7 +210,7 @@ mod tests {
         memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
         assert_eq!(doubt_remembered(&plan, &memory, looked), []);
         let later = looked + Duration::from_secs(1);
-        assert_eq!(doubt_remembered(&plan, &memory, later), [service.clone()]);
+        assert_eq!(doubt_remembered(&plan, &memory, later), std::slice::from_ref(&service));
         assert_eq!(memory.recall(&service, later), None);
     }
 }

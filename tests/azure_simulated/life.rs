@@ -56,7 +56,7 @@ async fn link_service_comes_stays_and_goes() {
 async fn endpoint_comes_stays_and_goes() {
     let mut sim = Sim::new();
     let alias = sim.alias().await;
-    lives(&mut sim, &endpoint(&alias), "GET PUT GET GET GET GET", "GET DELETE GET").await;
+    lives(&mut sim, &endpoint(&alias), "GET PUT GET GET GET", "GET DELETE GET").await;
 }
 
 #[tokio::test(start_paused = true)]
