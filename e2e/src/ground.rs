@@ -32,6 +32,9 @@ pub struct Call {
     pub method: String,
     /// Without the query.
     pub path: String,
+    /// The query, api-version included.
+    #[serde(default)]
+    pub query: String,
     /// Client id of the caller.
     #[serde(default)]
     pub principal: Option<String>,

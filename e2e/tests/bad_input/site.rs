@@ -184,6 +184,7 @@ pub(crate) fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) ->
 }
 
 /// One runtime for all tests of this process: what they share is bound to it.
+#[expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 pub(crate) fn run(test: impl Future<Output = Result<()>>) {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     e2e::scenario::install_tls_provider();
