@@ -171,17 +171,46 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
 }
 
 /// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
-/// Gives their ids: before such a decision the resource itself is read. Connections are read with their service only.
+/// Gives their ids: before such a decision the resource itself is read.
 pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
     let weighty = plan
         .steps
         .iter()
-        .filter(|step| (step.writes() || step.left()) && step.kind != Kind::Connection)
-        .map(|step| &step.id);
+        .filter(|step| step.writes() || step.left())
+        .map(Step::seen_at);
     let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
-    let remembered: Vec<ResourceId> = remembered.cloned().collect();
+    let remembered: Vec<ResourceId> = remembered.collect();
     for id in &remembered {
         memory.doubt(id, since);
     }
     remembered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::azure::plan::Why;
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_is_not_deleted_on_the_strength_of_an_old_look_at_its_service() {
+        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
+        let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
+        let service = ResourceId::parse(base).unwrap();
+        let plan = Plan {
+            steps: vec![Step {
+                kind: Kind::Connection,
+                id,
+                verb: Verb::Delete,
+                why: Why::Unwanted,
+                found: None,
+            }],
+        };
+        let looked = Instant::now();
+        memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
+        assert_eq!(doubt_remembered(&plan, &memory, looked), []);
+        let later = looked + Duration::from_secs(1);
+        assert_eq!(doubt_remembered(&plan, &memory, later), std::slice::from_ref(&service));
+        assert_eq!(memory.recall(&service, later), None);
+    }
 }

@@ -95,6 +95,12 @@ impl Step {
         }
     }
 
+    /// The resource whose look shows how this one stands: a connection is seen at its service only.
+    pub fn seen_at(&self) -> ResourceId {
+        let service = (self.kind == Kind::Connection).then(|| self.id.parent()).flatten();
+        service.unwrap_or_else(|| self.id.clone())
+    }
+
     /// Whether it sends a write.
     pub fn writes(&self) -> bool {
         matches!(self.verb, Verb::Put(_) | Verb::Delete)

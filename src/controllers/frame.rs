@@ -17,6 +17,7 @@ use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
+use crate::azure::resource::Kind;
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -96,7 +97,8 @@ pub async fn carry_out<X>(
             .steps
             .iter()
             .zip(&done)
-            .any(|(step, done)| step.writes() && *done == Done::Settled);
+            // A service shows the end of its connections later.
+            .any(|(step, done)| step.writes() && *done == Done::Settled && step.kind != Kind::Connection);
         if !came_to_rest || rounds == ROUNDS {
             return Ok(Outcome {
                 decision,

@@ -103,6 +103,7 @@ impl Bench {
             let name = format!("{}{suffix}", role.as_str());
             let process = Hyperlink::start_program(&self.program, &self.ground, role, &name, flags).await?;
             process.ready(SOON).await?;
+            process.leading(SOON).await?;
             Ok(process)
         };
         Ok([start(Role::Ho).await?, start(Role::Cpo).await?])
