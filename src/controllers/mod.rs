@@ -9,6 +9,7 @@ pub mod identity;
 pub mod intent;
 pub mod link_service;
 pub mod observe;
+pub mod owner;
 pub mod pace;
 pub mod report;
 pub mod run;

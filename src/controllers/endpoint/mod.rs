@@ -16,6 +16,7 @@ use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
 
 /// The controller of the CPO role.
@@ -102,7 +103,7 @@ impl Reconciler for EndpointController {
     type Around = Around;
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
-        let found = observe::owner(cx, cr).await?;
+        let found = owner::control_plane(cx, cr).await?;
         let meaning = observe::surroundings(found.as_ref());
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))

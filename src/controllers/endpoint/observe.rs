@@ -1,30 +1,13 @@
-//! Reads what Kubernetes knows around a custom resource on the guest's side.
+//! What a HostedControlPlane means for its custom resource on the guest's side.
 
 use jiff::Timestamp;
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 
 use super::plan::{ControlPlane, Surroundings};
 use crate::api::markers::HCP_FINALIZER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
-use crate::controllers::context::Context;
+use crate::api::{HostedControlPlane, Reason};
 use crate::controllers::decision::Problem;
-use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
-
-/// The HostedControlPlane that owns the custom resource, if it is still that one.
-pub(super) async fn owner(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Option<HostedControlPlane>, PassError> {
-    let Some(owner) = cr
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "HostedControlPlane")
-    else {
-        return Ok(None);
-    };
-    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default());
-    Ok(within(api.get_opt(&owner.name))
-        .await?
-        .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
-}
 
 /// The surroundings that a HostedControlPlane makes.
 pub(super) fn surroundings(found: Option<&HostedControlPlane>) -> Surroundings {

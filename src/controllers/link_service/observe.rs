@@ -16,11 +16,12 @@ use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
 use crate::controllers::intent::{self, HoIntent};
+use crate::controllers::owner;
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
 pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
     let namespace = cr.namespace().unwrap_or_default();
-    let control_plane = control_plane(cx, cr, &namespace).await?;
+    let control_plane = owner::control_plane(cx, cr).await?;
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
     let (identity, paused) = match identity::cluster_ref(annotation) {
         Err(problem) => (Err(problem), None),
@@ -49,25 +50,6 @@ pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> 
 async fn hosted_cluster(cx: &Context, cluster: &ClusterRef) -> Result<Option<HostedCluster>, PassError> {
     let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
     within(api.get_opt(&cluster.name)).await
-}
-
-/// The HostedControlPlane that owns the custom resource.
-async fn control_plane(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
-    namespace: &str,
-) -> Result<Option<HostedControlPlane>, PassError> {
-    let Some(owner) = cr
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "HostedControlPlane")
-    else {
-        return Ok(None);
-    };
-    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), namespace);
-    Ok(within(api.get_opt(&owner.name))
-        .await?
-        .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
 }
 
 async fn service(
