@@ -9,6 +9,7 @@ mod engine;
 mod face;
 mod network;
 mod reachable;
+pub mod replay;
 mod spec;
 mod world;
 
