@@ -63,6 +63,14 @@ struct ServeArgs {
     /// File that the whole state is read from at the start and written to at a clean stop; it holds the seeded secrets.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Hold every call and answer against the service's OpenAPI files: what breaks them is answered by 500 SpecViolation, and listed
+    /// by the control call GET /violations.
+    #[arg(long)]
+    strict: bool,
+    /// Directory of the OpenAPI files (network, privatedns, resources, common-types) [default: azure-rest in
+    /// $HYPERLINK_REFERENCE_DATA, or in ../shared].
+    #[arg(long, value_name = "DIR", requires = "strict")]
+    specs: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -120,6 +128,11 @@ fn stop_on_signal() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
+fn reference_specs() -> PathBuf {
+    let root = std::env::var_os("HYPERLINK_REFERENCE_DATA").unwrap_or_else(|| "../shared".into());
+    PathBuf::from(root).join("azure-rest")
+}
+
 async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let dir = std::path::absolute(&args.dir)?;
     let options = Options {
@@ -129,6 +142,7 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
         preset: args.preset,
         random_seed: args.random_seed,
         state: args.state,
+        specs: args.strict.then(|| args.specs.unwrap_or_else(reference_specs)),
     };
     let server = Server::start(options).await.context("cannot start")?;
     let mut stdout = std::io::stdout();
