@@ -74,7 +74,7 @@ impl fmt::Display for Difference {
 
 /// Long values end in an ellipsis.
 fn short(value: &str) -> String {
-    let cut = value.char_indices().nth(160).map(|(at, _)| at);
+    let cut = value.char_indices().nth(300).map(|(at, _)| at);
     match cut.and_then(|cut| value.get(..cut)) {
         Some(start) => format!("{start}…"),
         None => value.to_owned(),

@@ -80,7 +80,10 @@ impl Explained {
         let printed = difference.to_string();
         let found = self.0.iter_mut().find(|known| {
             cassette.contains(&known.rule.cassette)
-                && known.rule.before.is_none_or(|before| day.is_some_and(|day| day < before))
+                && known
+                    .rule
+                    .before
+                    .is_none_or(|before| day.is_some_and(|day| day < before))
                 && known.exchange.is_match(&exchange)
                 && known.difference.is_match(&printed)
         })?;

@@ -33,6 +33,8 @@ pub(super) struct Place<'a> {
     pub(super) names: &'a Names,
     pub(super) now: Timestamp,
     pub(super) number: usize,
+    /// Where the client works, if it says so.
+    pub(super) location: Option<String>,
     /// Ids in lower case that were there and went.
     pub(super) gone: &'a BTreeSet<String>,
     pub(super) seeded: Vec<String>,
@@ -160,7 +162,7 @@ impl Ground {
             }
         }
         if !place.has(id) {
-            let body = self.nearest(place, id).unwrap_or_else(|| self.least(place, id));
+            let body = self.nearest(place, id).unwrap_or_else(|| Self::least(place, id));
             place.put(id, body);
         }
     }
@@ -168,13 +170,20 @@ impl Ground {
     /// Adds a frontend to a load balancer whose body nobody recorded; other parts are not missed.
     fn add_part(&self, place: &mut Place<'_>, parent: &ResourceId, part: &ResourceId) {
         let frontends = "frontendIPConfigurations";
-        let is_frontend = part.resource_type().to_ascii_lowercase().ends_with(&frontends.to_ascii_lowercase());
+        let is_frontend = part
+            .resource_type()
+            .to_ascii_lowercase()
+            .ends_with(&frontends.to_ascii_lowercase());
         let Some(found) = place.world.state.store.get(parent).filter(|_| is_frontend) else {
             return;
         };
         let mut body = found.body.clone();
         let known = body["properties"][frontends].as_array().cloned().unwrap_or_default();
-        let named = |item: &Value| item["name"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(part.name()));
+        let named = |item: &Value| {
+            item["name"]
+                .as_str()
+                .is_some_and(|name| name.eq_ignore_ascii_case(part.name()))
+        };
         if !known.iter().any(named) && self.sights(place.names, parent).is_none() {
             let new = json!({ "name": part.name(), "properties": { "privateIPAllocationMethod": "Dynamic" } });
             body["properties"][frontends] = known.into_iter().chain([new]).collect();
@@ -199,19 +208,28 @@ impl Ground {
         })
     }
 
-    fn least(&self, place: &Place<'_>, id: &ResourceId) -> Value {
-        let group = id
-            .group_id()
-            .and_then(|group| place.world.state.store.get(&group).cloned());
-        let location = group.and_then(|group| group.body["location"].as_str().map(str::to_owned));
-        let location = location.unwrap_or_else(|| "eastus".to_owned());
+    fn least(place: &Place<'_>, id: &ResourceId) -> Value {
+        let group = id.group_id().and_then(|group| place.world.state.store.get(&group));
+        let of_group = group.and_then(|group| group.body["location"].as_str());
+        let location = place.location.as_deref().or(of_group).unwrap_or("eastus");
         let mut body = json!({ "location": location, "properties": {} });
         match id.resource_type().to_ascii_lowercase().as_str() {
             "microsoft.network/virtualnetworks" => {
                 body["properties"]["addressSpace"] = json!({ "addressPrefixes": ["10.0.0.0/8"] });
             }
             "microsoft.network/virtualnetworks/subnets" => {
-                body["properties"]["addressPrefix"] = json!("10.255.0.0/24");
+                // One range for each, and open to whatever is put there.
+                let used = place
+                    .world
+                    .state
+                    .store
+                    .below(&id.parent().unwrap_or_else(|| id.clone()))
+                    .count();
+                body["properties"] = json!({
+                    "addressPrefix": format!("10.255.{}.0/24", used % 256),
+                    "privateEndpointNetworkPolicies": "Disabled",
+                    "privateLinkServiceNetworkPolicies": "Disabled",
+                });
             }
             "microsoft.network/loadbalancers" => body["sku"] = json!({ "name": "Standard" }),
             _ => {}
@@ -276,9 +294,14 @@ fn deployed(number: usize, exchange: &Exchange, seen: &mut BTreeMap<String, Vec<
         let (Some((namespace, kinds)), false) = (kind.split_once('/'), name.starts_with('[')) else {
             continue;
         };
-        let pairs = kinds.split('/').zip(name.split('/')).map(|(kind, name)| format!("/{kind}/{name}"));
+        let pairs = kinds
+            .split('/')
+            .zip(name.split('/'))
+            .map(|(kind, name)| format!("/{kind}/{name}"));
         let id = format!("{scope}/providers/{namespace}{}", pairs.collect::<String>());
-        seen.entry(id.to_ascii_lowercase()).or_default().push((number, resource.clone()));
+        seen.entry(id.to_ascii_lowercase())
+            .or_default()
+            .push((number, resource.clone()));
     }
 }
 

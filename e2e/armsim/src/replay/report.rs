@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::compare::{Difference, DifferenceKind};
 
 /// Stand-ins that are named one by one; a list of a whole subscription can need many.
-const MOST_SEEDED: usize = 3;
+const MOST_SEEDED: usize = 6;
 
 /// What is said of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -110,7 +110,8 @@ impl Stage {
             .filter(|found| take.world.state.store.get(&found.id).is_none());
         self.gone.extend(went.map(|found| found.id.key()));
         if exchange.method != "GET" {
-            self.background.remove(&self.names.our_path(exchange.path()).to_ascii_lowercase());
+            self.background
+                .remove(&self.names.our_path(exchange.path()).to_ascii_lowercase());
         }
         self.world = take.world;
         self.names = take.names;
@@ -148,12 +149,14 @@ impl Stage {
         self.again.insert(polled, self.now + SignedDuration::from_secs(wait));
     }
 
-    fn place(&mut self, number: usize) -> (Place<'_>, &Ground) {
+    fn place(&mut self, number: usize, exchange: &Exchange) -> (Place<'_>, &Ground) {
+        let location = exchange.sent.json()["location"].as_str().map(str::to_owned);
         let place = Place {
             world: &mut self.world,
             names: &self.names,
             now: self.now,
             number,
+            location: location.filter(|location| location != "global"),
             gone: &self.gone,
             seeded: vec![],
         };
@@ -161,11 +164,14 @@ impl Stage {
     }
 
     fn prepare(&mut self, number: usize, exchange: &Exchange) -> Vec<String> {
-        let (mut place, ground) = self.place(number);
+        let (mut place, ground) = self.place(number, exchange);
         ground.prepare(&mut place, exchange);
         let seeded = place.seeded;
         if let Some(items) = exchange.got.json()["value"].as_array() {
-            let listed = items.iter().filter_map(|item| item["id"].as_str()).map(|id| self.names.ours(id));
+            let listed = items
+                .iter()
+                .filter_map(|item| item["id"].as_str())
+                .map(|id| self.names.ours(id));
             let listed = listed.map(|id| id.to_ascii_lowercase());
             let new = listed.filter(|id| seeded.iter().any(|seeded| seeded.eq_ignore_ascii_case(id)));
             self.background.extend(new);
@@ -184,7 +190,7 @@ impl Stage {
         if best.misses() == 0 || exchange.method != "GET" || exchange.status != 200 {
             return (best, vec![]);
         }
-        let (mut place, ground) = self.place(number);
+        let (mut place, ground) = self.place(number, exchange);
         ground.again(&mut place, &id);
         let seeded = place.seeded;
         best = self.try_all(exchange);
