@@ -188,7 +188,10 @@ type Break = fn(&mut Sim);
 /// A CNAME in the place of the address.
 fn alias(sim: &mut Sim, record: Value) {
     sim.drop(&format!("{}/A/api", zone(ZONE)));
-    let body = json!({"properties": {"ttl": 1, "cnameRecord": record}});
+    let mut body = json!({"properties": {"ttl": 1}});
+    if !record.is_null() {
+        body["properties"]["cnameRecord"] = record;
+    }
     assert_eq!(sim.put(&format!("{}/CNAME/api", zone(ZONE)), body).status, 201);
 }
 
