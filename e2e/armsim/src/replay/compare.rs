@@ -94,7 +94,7 @@ static MADE_UP: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// Keys whose values are words for people.
-const WORDS: [&str; 2] = ["message", "description"];
+const WORDS: [&str; 1] = ["message"];
 /// Keys whose values are numbers in a string that the server draws.
 const DRAWN: [&str; 1] = ["linkIdentifier"];
 
