@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 const GROUP_URL: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/rg?api-version=2024-07-01";
 
+const OPERATION_URL: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/providers/Microsoft.Network/locations/westus2/operations/none?api-version=2024-05-01";
+
 /// Sends bytes with `TOKEN` in them replaced, and reads until the server closes.
 async fn exchange(face: &Face, sent: &str) -> String {
     let token = face.token(ARM_SCOPE).await;
@@ -38,7 +40,7 @@ async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
 #[case::absolute_form(format!("GET https://localhost:1{GROUP_URL} HTTP/1.1\r\nHost: other\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 200)]
 #[case::no_host(format!("GET {GROUP_URL} HTTP/1.1\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 400)]
 #[case::empty_host(format!("GET {GROUP_URL} HTTP/1.1\r\nHost:\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 400)]
-#[case::long_but_polling_urls_are(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(6000)), 200)]
+#[case::long_as_polling_urls_are(format!("GET {OPERATION_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(6000)), 404)]
 #[case::too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(17_000)), 414)]
 #[case::far_too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(70_000)), 414)]
 #[tokio::test]
@@ -124,12 +126,12 @@ async fn pipelined_calls_are_answered_in_order() {
 async fn head_has_the_headers_and_no_body() {
     let face = start().await;
     let sent = format!(
-        "HEAD {VNET}?api-version=2024-05-01 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"
+        "HEAD {GROUP_URL} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"
     );
     let got = exchange(&face, &sent).await;
     let (head, body) = got.split_once("\r\n\r\n").unwrap();
     assert!(
-        head.starts_with("HTTP/1.1 200 ") && head.contains("x-ms-request-id: "),
+        head.starts_with("HTTP/1.1 204 ") && head.contains("x-ms-request-id: "),
         "{head}"
     );
     assert_eq!(body, "");
@@ -150,7 +152,7 @@ async fn answers_are_not_packed_even_for_who_could_unpack_them() {
 
 #[tokio::test]
 async fn stop_does_not_wait_for_clients() {
-    let face = start().await;
+    let mut face = start().await;
     let token = face.token(ARM_SCOPE).await;
     let mut idle = connect(&face).await;
     face.fault(serde_json::json!({}), serde_json::json!({"delay_ms": 60_000}))
@@ -163,7 +165,9 @@ async fn stop_does_not_wait_for_clients() {
     }
     let address = face.server.arm.replace("https://", "");
     let _shaking_hands = tokio::net::TcpStream::connect(address).await.unwrap();
-    tokio::time::timeout(Duration::from_secs(1), face.server.stop())
+    let another = armsim::Server::start(armsim::Options::default()).await.unwrap();
+    let server = std::mem::replace(&mut face.server, another);
+    tokio::time::timeout(Duration::from_secs(1), server.stop())
         .await
         .expect("within a second")
         .unwrap();

@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) addresses: BTreeMap<String, BTreeMap<std::net::Ipv4Addr, String>>,
     /// The order of writes to private DNS.
     pub(crate) dns: dns::Ledger,
+    /// What zones hold and which links a VNet has.
+    pub(crate) dns_index: dns::Index,
 }
 
 impl State {
@@ -54,6 +56,7 @@ impl State {
             faults: Faults::default(),
             addresses: BTreeMap::new(),
             dns: dns::Ledger::default(),
+            dns_index: dns::Index::default(),
         }
     }
 
