@@ -9,6 +9,7 @@ mod engine;
 mod face;
 mod network;
 mod reachable;
+mod resources;
 mod world;
 
 pub use engine::error::ErrorDetail;

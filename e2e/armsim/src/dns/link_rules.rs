@@ -62,8 +62,8 @@ pub(super) fn check_others(store: &Store, id: &ResourceId, to: &str, registering
     let zone = id.parent().unwrap_or_else(|| id.clone());
     let mut linked = 0;
     for link in store
-        .all()
-        .filter(|link| link.resource_type == links::TYPE && is_live(link) && !id.is(link.id.as_str()))
+        .all_of_type(links::TYPE)
+        .filter(|link| is_live(link) && !id.is(link.id.as_str()))
     {
         if !vnet(link).eq_ignore_ascii_case(to) {
             continue;

@@ -75,6 +75,10 @@ impl Kind for Links {
         Stack::PrivateDns
     }
 
+    fn tracked(&self) -> bool {
+        true
+    }
+
     fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         // What is no VNet's id is refused for that, not for a missing permission.
         let sent = call.body["properties"]["virtualNetwork"]["id"].as_str();
@@ -111,7 +115,6 @@ impl Kind for Links {
         if !is_live(cx.find(&call.id)?) {
             return Err(ArmError::resource_not_found(&call.id));
         }
-        write::check_tags(&call.body["tags"])?;
         link_rules::check_properties(&call.body["properties"], &call.id)?;
         upsert(cx, call, true)
     }

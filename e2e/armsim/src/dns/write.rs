@@ -141,27 +141,6 @@ pub(super) fn check_envelope(body: &Value, resource_type: &str) -> Result<(), Ar
         );
         return Err(ArmError::gateway(400, "LocationNotAvailableForResourceType", message));
     }
-    check_tags(&body["tags"])
-}
-
-/// Private DNS takes 15 tags: <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
-const MOST_TAGS: usize = 15;
-
-/// Tags are an object of at most 15 strings.
-pub(super) fn check_tags(tags: &Value) -> Result<(), ArmError> {
-    if tags.is_null() {
-        return Ok(());
-    }
-    let Some(pairs) = tags.as_object().filter(|pairs| pairs.values().all(Value::is_string)) else {
-        return Err(ArmError::invalid_content("The tags are not an object of strings."));
-    };
-    if pairs.len() > MOST_TAGS {
-        let message = format!(
-            "The resource has {} tags. It can have at most {MOST_TAGS} tags.",
-            pairs.len()
-        );
-        return Err(ArmError::service(400, "BadRequest", message));
-    }
     Ok(())
 }
 

@@ -58,7 +58,6 @@ impl Kind for Zones {
 
     fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         cx.find(&call.id)?;
-        write::check_tags(&call.body["tags"])?;
         upsert(cx, call, true)
     }
 
@@ -153,9 +152,11 @@ fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDe
             return Err(ArmError::resource_not_found(id).error);
         }
         let most = cx.state.quotas(id.subscription()).zones;
-        let in_subscription = cx.state.store.all().filter(|zone| {
-            zone.resource_type == TYPE && zone.id.subscription().eq_ignore_ascii_case(id.subscription())
-        });
+        let in_subscription = cx
+            .state
+            .store
+            .all_of_type(TYPE)
+            .filter(|zone| zone.id.subscription().eq_ignore_ascii_case(id.subscription()));
         if in_subscription.count() >= most {
             return refused(
                 "QuotaExceeded",

@@ -70,7 +70,10 @@ impl JournalEntry {
     }
 }
 
-/// All calls since the journal was cleared.
+/// The journal keeps at least this many calls and forgets the oldest ones beyond; some 600 bytes each.
+const KEPT: usize = 100_000;
+
+/// The calls since the journal was cleared, at least the last [`KEPT`] of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Journal {
     entries: Vec<JournalEntry>,
@@ -82,6 +85,10 @@ impl Journal {
     pub(crate) fn add(&mut self, mut entry: JournalEntry) {
         self.last += 1;
         entry.seq = self.last;
+        // Forgetting a tenth at once keeps the entries in one piece at little cost.
+        if self.entries.len() >= KEPT + KEPT / 10 {
+            self.entries.drain(..KEPT / 10);
+        }
         self.entries.push(entry);
     }
 

@@ -3,9 +3,9 @@
 //! An operation ends when somebody looks at a time at or after its end; what its end does to the resource is the
 //! decision of the resource's type.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,11 +82,18 @@ impl Operation {
     }
 }
 
+/// How long an ended operation can still be asked for.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+/// How many ended ones are kept at most.
+const MOST_ENDED: usize = 20_000;
+
 /// All operations and the order in which the running ones end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Operations {
     all: BTreeMap<String, Operation>,
     due: BTreeSet<(Timestamp, u64, String)>,
+    /// Those that have ended, in the order in which they did.
+    ended: VecDeque<(Timestamp, String)>,
     next: u64,
 }
 
@@ -102,7 +109,22 @@ impl Operations {
         if let Some(ends) = operation.ends {
             self.due.insert((ends, operation.seq, operation.id.clone()));
         }
-        self.all.insert(operation.id.clone(), operation);
+        let (id, over, started) = (operation.id.clone(), !operation.running(), operation.started);
+        self.all.insert(id.clone(), operation);
+        if over {
+            self.over(id, started);
+        }
+    }
+
+    /// Remembers that one has ended, and forgets those that ended long ago.
+    fn over(&mut self, id: String, now: Timestamp) {
+        self.ended.push_back((now, id));
+        let old = |ended: &(Timestamp, String)| now.duration_since(ended.0) > REMEMBERED;
+        while self.ended.len() > MOST_ENDED || self.ended.front().is_some_and(old) {
+            if let Some((_, id)) = self.ended.pop_front() {
+                self.all.remove(&id);
+            }
+        }
     }
 
     /// Takes the first that is over at `now`, with its final status and error already set.
@@ -118,7 +140,12 @@ impl Operations {
                 Some(superseded(&operation.name, &operation.id, None)),
             ),
         };
-        Some(operation.clone())
+        let ended = operation.clone();
+        if matches!(ended.verb, Verb::Put | Verb::Delete) {
+            operation.payload = Value::Null;
+        }
+        self.over(first.2, first.0);
+        Some(ended)
     }
 
     /// Fails a running operation at its end instead of what was planned.
@@ -140,6 +167,9 @@ impl Operations {
         operation.ends = Some(now);
         operation.status = OperationStatus::Canceled;
         operation.error = Some(superseded(&operation.name, &operation.id, Some(by)));
+        operation.payload = Value::Null;
+        let id = operation.id.clone();
+        self.over(id, now);
     }
 
     /// Those that still run, oldest first.
