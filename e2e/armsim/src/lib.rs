@@ -9,7 +9,9 @@ mod engine;
 mod face;
 mod network;
 mod reachable;
+pub mod replay;
 mod resources;
+mod spec;
 mod world;
 
 pub use engine::error::ErrorDetail;
@@ -25,4 +27,5 @@ pub use engine::seed::{
 };
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};
+pub use spec::{Part, Rule, SpecError, Specs, Tally, Violation};
 pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};

@@ -549,12 +549,9 @@ fn heads_say_whether_a_resource_exists() {
 fn lists_and_registrations_survive_a_restart() {
     let mut json = seed();
     json["subscriptions"][0]["unregistered"] = json!(["Microsoft.Network"]);
-    let sim = Sim::seeded(json, Preset::Recorded);
-    let saved = serde_json::to_string(&sim.world).unwrap();
-    let mut loaded = Sim {
-        world: serde_json::from_str(&saved).unwrap(),
-        ..sim
-    };
+    let mut loaded = Sim::seeded(json, Preset::Recorded);
+    let saved = serde_json::to_string(&loaded.world).unwrap();
+    loaded.world = serde_json::from_str(&saved).unwrap();
     let provider = format!("/subscriptions/{SUB}/providers/Microsoft.Network");
     assert_eq!(loaded.get(&provider).body["registrationState"], json!("NotRegistered"));
     assert_eq!(

@@ -65,6 +65,11 @@ pub(crate) struct Poll<'a> {
     pub(crate) query: &'a [(String, String)],
 }
 
+/// Whether a path is a polling URL of that operation.
+pub(crate) fn asks_for(operation: &Operation, path: &str) -> bool {
+    operation_id(path.rsplit('/').next().unwrap_or_default()) == operation.id
+}
+
 /// Answers a polling URL.
 pub(crate) fn poll(cx: &mut Context<'_>, poll: &Poll<'_>) -> Result<Reply, ArmError> {
     let id = operation_id(poll.token);
@@ -107,7 +112,7 @@ fn status(cx: &Context<'_>, operation: &Operation) -> Reply {
     let mut reply = Reply::new(200).body(words(operation));
     if operation.running() && operation.retry_after_s > 0 {
         // The first polls of a long operation are told to come back sooner than the later ones.
-        let old = cx.now.duration_since(operation.started).as_secs() >= 10;
+        let old = cx.now.duration_since(operation.started).as_secs() >= 15;
         let seconds = if old && operation.retry_after_s == 10 {
             20
         } else {

@@ -169,6 +169,11 @@ impl Store {
             .flat_map(|(_, keys)| keys)
             .filter_map(|key| self.all.get(key))
     }
+
+    /// Everything, in the order of ids.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Resource> {
+        self.all.values()
+    }
 }
 
 impl Serialize for Store {

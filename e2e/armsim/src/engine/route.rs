@@ -177,7 +177,7 @@ const LONGEST_SEGMENT: usize = 260;
 
 /// Percent-decoding of one segment; nothing for text that is not UTF-8, hides a slash or a control character, climbs
 /// through the path, or is longer than any name.
-fn decode(segment: &str) -> Option<String> {
+pub(crate) fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {

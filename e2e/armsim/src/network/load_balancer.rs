@@ -156,6 +156,7 @@ impl Kind for Frontends {
             all.map(|shown| (shown["id"].to_string().to_ascii_lowercase(), shown))
                 .collect(),
             1000,
+            |shown| shown,
         )
     }
 

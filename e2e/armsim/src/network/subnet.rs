@@ -7,7 +7,6 @@ use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
 use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply};
 use crate::engine::operation::Operation;
-use crate::engine::page;
 use crate::engine::preset::Pace;
 use crate::engine::resource::{ProvisioningState, Resource};
 
@@ -69,15 +68,6 @@ impl Kind for Subnets {
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = write::find_nested(cx, &call.id)?;
         Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
-    }
-
-    fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = cx.state.store.of_type(&call.id, TYPE);
-        page::page(
-            call,
-            found.map(|subnet| (subnet.id.key(), self.render(cx, subnet))).collect(),
-            1000,
-        )
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

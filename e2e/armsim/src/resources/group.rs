@@ -142,8 +142,8 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
         };
         filter.passes(field, &found.body["tags"])
     });
-    let shown = wanted.map(|group| (group.id.key(), ResourceGroups.render(cx, group)));
-    page(call, shown.collect(), 1000)
+    let found = wanted.map(|group| (group.id.key(), group)).collect();
+    page(call, found, 1000, |group| ResourceGroups.render(cx, group))
 }
 
 fn same_region(one: &str, other: &str) -> bool {

@@ -46,8 +46,8 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
         };
         filter.passes(field, &found.body["tags"])
     });
-    let shown = wanted.map(|found| (found.id.key(), show(found, &expand)));
-    page(call, shown.collect(), 1000)
+    let found = wanted.map(|found| (found.id.key(), found)).collect();
+    page(call, found, 1000, |found| show(found, &expand))
 }
 
 /// Whether ARM itself knows the resource: nested ones without a location are the provider's.

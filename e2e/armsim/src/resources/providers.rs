@@ -172,8 +172,10 @@ fn find(namespace: &str) -> Result<(&'static str, BTreeMap<&'static str, Value>)
 /// All providers, of a subscription or of the tenant.
 pub(super) fn list(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
     let all = namespaces().into_iter();
-    let shown = all.map(|(namespace, types)| (namespace.to_owned(), show(cx, &call.id, namespace, &types)));
-    page(call, shown.collect(), 1000)
+    let found = all.map(|(namespace, types)| (namespace.to_owned(), (namespace, types)));
+    page(call, found.collect(), 1000, |(namespace, types)| {
+        show(cx, &call.id, namespace, &types)
+    })
 }
 
 /// One provider.

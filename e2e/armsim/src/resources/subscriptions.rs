@@ -64,7 +64,7 @@ pub(super) static REGIONS: &[Region] = &[
 
 /// The subscriptions of the caller's tenant in which it has a role.
 pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result<Reply, ArmError> {
-    let mut shown: Vec<(String, Value)> = cx
+    let mut found: Vec<(String, &Subscription)> = cx
         .state
         .subscriptions
         .iter()
@@ -73,11 +73,11 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
             let scope = format!("/subscriptions/{}", known.id);
             access::knows(&cx.state.roles, &caller.object_id, &scope)
         })
-        .map(|known| (known.id.to_ascii_lowercase(), show(known)))
+        .map(|known| (known.id.to_ascii_lowercase(), known))
         .collect();
-    shown.sort_by(|one, other| one.0.cmp(&other.0));
-    let total = shown.len();
-    let mut reply = page(call, shown, 1000)?;
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    let total = found.len();
+    let mut reply = page(call, found, 1000, show)?;
     if let Some(body) = &mut reply.body {
         body["count"] = json!({ "type": "Total", "value": total });
     }
@@ -115,13 +115,13 @@ fn show(known: &Subscription) -> Value {
 pub(super) fn tenants(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result<Reply, ArmError> {
     let known = cx.state.tenants.iter();
     let own = known.filter(|known| known.id.eq_ignore_ascii_case(&caller.tenant_id));
-    let shown = own.map(|known| {
-        let id = &known.id;
-        let body =
-            json!({ "id": format!("/tenants/{id}"), "tenantId": id, "tenantCategory": "Home", "tenantType": "AAD" });
-        (id.clone(), body)
-    });
-    page(call, shown.collect(), 1000)
+    let found = own.map(|known| (known.id.clone(), &known.id)).collect();
+    page(
+        call,
+        found,
+        1000,
+        |id: &String| json!({ "id": format!("/tenants/{id}"), "tenantId": id, "tenantCategory": "Home", "tenantType": "AAD" }),
+    )
 }
 
 /// The regions, the same for every subscription.
