@@ -437,10 +437,10 @@ fn tags_have_limits(#[case] tags: Value, #[case] code: &str) {
     let mut sim = Sim::new();
     for path in [
         GROUP.to_owned(),
-        format!("{NET}/virtualNetworks/new"),
         format!("{NET}/networkSecurityGroups/nsg"),
+        format!("{NET}/publicIPAddresses/ip"),
     ] {
-        let body = json!({"location": "westus2", "tags": tags, "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}}});
+        let body = json!({"location": "westus2", "tags": tags});
         let put = sim.put(&path, body);
         assert_eq!(put.code(), code, "PUT {path} {}", put.body);
         let status = if code.is_empty() {
