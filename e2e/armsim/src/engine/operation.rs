@@ -85,7 +85,7 @@ impl Operation {
 /// How long an ended operation can still be asked for.
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
 /// How many ended ones are kept at most.
-const MOST_ENDED: usize = 20_000;
+const MOST_ENDED: usize = 10_000;
 
 /// All operations and the order in which the running ones end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
