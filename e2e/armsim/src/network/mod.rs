@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod endpoint;
 mod endpoint_body;
 mod endpoint_rules;
+mod group_names;
 mod link_service;
 mod link_service_rules;
 mod load_balancer;
@@ -14,6 +15,8 @@ mod subnet;
 mod subnet_rules;
 mod vnet;
 mod write;
+mod zone_group;
+mod zone_group_rules;
 
 use crate::engine::kind::Kind;
 
@@ -32,3 +35,6 @@ pub(crate) static KINDS: &[&dyn Kind] = &[
     &endpoint::PrivateEndpoints,
     &connection::Connections,
 ];
+
+/// Those that refer to private DNS, which comes between.
+pub(crate) static KINDS_OVER_DNS: &[&dyn Kind] = &[&zone_group::ZoneGroups];
