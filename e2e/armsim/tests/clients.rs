@@ -1,6 +1,8 @@
 //! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator for each of pytest's workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod spec_support;
+
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -50,6 +52,7 @@ async fn worlds(dir: &Path) -> (Vec<Server>, String) {
         let dir = dir.join(number.to_string());
         let server = Server::start(Options {
             dir: Some(dir.clone()),
+            specs: spec_support::reference(),
             ..Options::default()
         })
         .await
@@ -67,7 +70,7 @@ async fn official_python_packages_work() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let (_servers, worlds) = worlds(dir.path()).await;
+    let (servers, worlds) = worlds(dir.path()).await;
     let mut pytest = Command::new(python);
     pytest
         .args([
@@ -89,5 +92,8 @@ async fn official_python_packages_work() {
         .await
         .unwrap();
     println!("{}", text(&run));
+    for server in servers {
+        server.with_world(|world, _| spec_support::kept(world));
+    }
     assert!(run.status.success(), "Python tests failed: see above");
 }
