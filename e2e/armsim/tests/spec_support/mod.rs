@@ -9,13 +9,16 @@
 )]
 
 use std::io::Write as _;
-use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use armsim::{Specs, World};
 use bytes::Bytes;
 use http::{Request, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// Where test programs leave their tallies, by their names.
+pub const TALLIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/spec-tallies");
 
 /// The directory of the OpenAPI files, if the reference data is there.
 pub fn reference() -> Option<PathBuf> {
@@ -47,8 +50,23 @@ pub fn check(world: &mut World) {
     }
 }
 
-/// Fails the test if anything in the world broke the specs.
+/// The end of a world: leaves what this test program has checked so far for the test that shows it all, and fails the test if
+/// anything broke the specs.
 pub fn kept(world: &World) {
+    if let Some(tally) = world.spec_tally() {
+        let program = std::env::current_exe().unwrap();
+        let name = program.file_stem().unwrap().to_str().unwrap();
+        let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
+        std::fs::create_dir_all(TALLIES).unwrap();
+        // Other threads end their worlds at the same time.
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::write(
+            Path::new(TALLIES).join(format!("{name}.json")),
+            json!(tally).to_string(),
+        )
+        .unwrap();
+    }
     let lines: Vec<String> = world.violations().iter().map(ToString::to_string).collect();
     assert!(lines.is_empty() || std::thread::panicking(), "{}", lines.join("\n"));
 }
