@@ -3,7 +3,7 @@
 //! An operation ends when somebody looks at a time at or after its end; what its end does to the resource is the
 //! decision of the resource's type.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -82,11 +82,15 @@ impl Operation {
     }
 }
 
-/// All operations and the order in which the running ones end.
+/// Ended operations that are remembered; the URLs of older ones are gone.
+const REMEMBERED: usize = 10_000;
+
+/// The operations that run and the last that ended, and the order in which the running ones end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Operations {
     all: BTreeMap<String, Operation>,
     due: BTreeSet<(Timestamp, u64, String)>,
+    ended: VecDeque<String>,
     next: u64,
 }
 
@@ -102,7 +106,21 @@ impl Operations {
         if let Some(ends) = operation.ends {
             self.due.insert((ends, operation.seq, operation.id.clone()));
         }
-        self.all.insert(operation.id.clone(), operation);
+        let (id, running) = (operation.id.clone(), operation.running());
+        self.all.insert(id.clone(), operation);
+        if !running {
+            self.over(id);
+        }
+    }
+
+    /// Remembers an end, and forgets the oldest that is too many.
+    fn over(&mut self, id: String) {
+        self.ended.push_back(id);
+        if self.ended.len() > REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.all.remove(&oldest);
+        }
     }
 
     /// Takes the first that is over at `now`, with its final status and error already set.
@@ -118,7 +136,10 @@ impl Operations {
                 Some(superseded(&operation.name, &operation.id, None)),
             ),
         };
-        Some(operation.clone())
+        let ended = operation.clone();
+        operation.payload = Value::Null;
+        self.over(first.2);
+        Some(ended)
     }
 
     /// Gives a running operation another end; nothing for one that never ends.
@@ -154,6 +175,8 @@ impl Operations {
         operation.ends = Some(now);
         operation.status = OperationStatus::Canceled;
         operation.error = Some(superseded(&operation.name, &operation.id, Some(by)));
+        operation.payload = Value::Null;
+        self.over(id.to_owned());
     }
 
     /// Those that still run, oldest first.

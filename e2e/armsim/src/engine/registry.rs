@@ -4,7 +4,7 @@ use super::kind::Kind;
 use crate::{dns, network};
 
 /// Types whose resources others refer to come first.
-static KINDS: &[&[&dyn Kind]] = &[network::KINDS, dns::KINDS];
+static KINDS: &[&[&dyn Kind]] = &[network::KINDS, dns::KINDS, network::KINDS_OVER_DNS];
 
 /// Every type.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static dyn Kind> {

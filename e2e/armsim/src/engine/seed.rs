@@ -272,6 +272,8 @@ pub struct Switches {
     pub dns_poll_needs_role: bool,
     /// Whether Microsoft.Network honours `If-None-Match: *`.
     pub network_if_none_match: bool,
+    /// Whether a DNS zone group of a private link service's endpoint writes a record with the endpoint's name.
+    pub zone_group_names_endpoint: bool,
     /// Lifetime of tokens in seconds.
     pub token_life_s: i64,
     /// Seconds by which the token endpoint's clock is ahead.
@@ -293,6 +295,7 @@ impl Default for Switches {
             network_poll_needs_role: false,
             dns_poll_needs_role: true,
             network_if_none_match: false,
+            zone_group_names_endpoint: false,
             token_life_s: 3599,
             token_skew_s: 0,
         }

@@ -6,6 +6,7 @@ pub(crate) mod endpoint;
 mod endpoint_body;
 mod endpoint_rules;
 mod group;
+mod group_names;
 mod link_service;
 mod link_service_rules;
 mod load_balancer;
@@ -15,6 +16,8 @@ mod subnet;
 mod subnet_rules;
 mod vnet;
 mod write;
+mod zone_group;
+mod zone_group_rules;
 
 use crate::engine::kind::Kind;
 
@@ -34,3 +37,6 @@ pub(crate) static KINDS: &[&dyn Kind] = &[
     &endpoint::PrivateEndpoints,
     &connection::Connections,
 ];
+
+/// Those that refer to private DNS, which comes between.
+pub(crate) static KINDS_OVER_DNS: &[&dyn Kind] = &[&zone_group::ZoneGroups];
