@@ -12,9 +12,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use armsim::{Specs, World};
+use armsim::{Part, Rule, Specs, World};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 
 /// Where test programs leave their tallies, by their names.
@@ -71,17 +71,77 @@ pub fn kept(world: &World) {
     assert!(lines.is_empty() || std::thread::panicking(), "{}", lines.join("\n"));
 }
 
+/// A made-up exchange; a null body is none.
+pub struct Exchange {
+    pub method: &'static str,
+    pub path: String,
+    pub query: String,
+    pub sent: Value,
+    pub headers: HeaderMap,
+    pub status: u16,
+    pub answered: Value,
+    pub answer_headers: HeaderMap,
+}
+
+impl Exchange {
+    pub fn new(method: &'static str, path: String, version: &str, sent: Value, status: u16, answered: Value) -> Self {
+        Self {
+            method,
+            path,
+            query: format!("api-version={version}"),
+            sent,
+            headers: HeaderMap::new(),
+            status,
+            answered,
+            answer_headers: HeaderMap::new(),
+        }
+    }
+
+    /// An answer that has this header.
+    pub fn with(mut self, name: &'static str) -> Self {
+        self.answer_headers
+            .insert(name, "https://arm.test/poll".parse().unwrap());
+        self
+    }
+
+    /// What the specs do not allow: part, rule and place.
+    pub fn check(&self, specs: &Specs) -> Vec<(Part, Rule, String)> {
+        let body = |json: &Value| {
+            Bytes::from(if json.is_null() {
+                String::new()
+            } else {
+                json.to_string()
+            })
+        };
+        let request = Request::builder()
+            .method(self.method)
+            .uri(format!("https://arm.test{}?{}", self.path, self.query));
+        let mut request = request.body(body(&self.sent)).unwrap();
+        request.headers_mut().clone_from(&self.headers);
+        let mut response = Response::builder()
+            .status(self.status)
+            .body(body(&self.answered))
+            .unwrap();
+        response.headers_mut().clone_from(&self.answer_headers);
+        let found = specs.check(&request, &response);
+        found
+            .into_iter()
+            .map(|found| (found.part, found.rule, found.place))
+            .collect()
+    }
+}
+
 /// A request and its answer.
-pub type Exchange = (Request<Bytes>, Response<Bytes>);
+pub type Recorded = (Request<Bytes>, Response<Bytes>);
 
 /// All exchanges of a go-vcr cassette.
-pub fn cassette(path: &std::path::Path) -> Vec<Exchange> {
+pub fn cassette(path: &std::path::Path) -> Vec<Recorded> {
     let json: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let interactions = json["interactions"].as_array().unwrap();
     interactions.iter().map(recorded).collect()
 }
 
-fn recorded(interaction: &Value) -> Exchange {
+fn recorded(interaction: &Value) -> Recorded {
     let (sent, got) = (&interaction["request"], &interaction["response"]);
     let body = |half: &Value| Bytes::from(half["body"].as_str().unwrap_or_default().to_owned());
     let headers = |half: &Value| -> Vec<(String, String)> {
