@@ -18,6 +18,7 @@ use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL};
 use super::link_service;
 use super::nic;
 use super::write::{self, Write, items, nested};
+use super::zone_group;
 
 /// Microsoft.Network/privateEndpoints.
 pub(crate) struct PrivateEndpoints;
@@ -158,6 +159,7 @@ impl Kind for PrivateEndpoints {
                 .map(|item| nested(item, resource, list, TYPE));
             shown["properties"][list] = all.collect();
         }
+        shown["properties"]["customDnsConfigs"] = zone_group::custom_dns_configs(cx, resource);
         // Two names for one thing, by age of the version.
         if cx.api_version.as_str() >= "2025-01-01" {
             shown["properties"]["ipVersionType"] = json!("IPv4");
