@@ -194,7 +194,7 @@ fn bad_body(#[case] body: &str, #[case] status: u16, #[case] code: &str) {
 fn unknown_method_is_refused() {
     let mut sim = Sim::new();
     for (method, path) in [
-        ("PATCH", "privateLinkServices/svc"),
+        ("PATCH", "virtualNetworks/vnet/subnets/lb"),
         ("TRACE", "privateLinkServices/svc"),
         ("PUT", "privateLinkServices"),
     ] {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// Resources that only a recording's client needed.
-const NOT_SIMULATED: &str = "(?i)Microsoft.Storage|Microsoft.Compute|/publicIPAddresses/|/inboundNatRules/|privateDns|/operations/|/operationresults/";
+const NOT_SIMULATED: &str = "(?i)Microsoft.Storage|Microsoft.Compute|privateDns|/operations/|/operationresults/";
 
 /// Text that is the same in every answer to the same request.
 const FIXED: [&str; 14] = [

@@ -72,13 +72,18 @@ pub(crate) struct Operation {
     pub(crate) lost: bool,
     /// Seconds for `Retry-After` while it runs; 0 sends none.
     pub(crate) retry_after_s: u32,
-    /// What the type needs to end it.
+    /// What the type needs to end it; of a POST to Microsoft.Network, its answer.
     pub(crate) payload: Value,
 }
 
 impl Operation {
     pub(crate) fn running(&self) -> bool {
         self.status == OperationStatus::InProgress
+    }
+
+    /// Whether it changes nothing and its `Location` answers what was asked.
+    pub(crate) fn answers(&self) -> bool {
+        self.stack == Stack::Network && !self.payload.is_null()
     }
 }
 

@@ -156,7 +156,7 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     if operation.stack == Stack::Network {
         set(headers, "azure-asyncnotification", "Enabled");
     }
-    if operation.stack != Stack::Network || operation.verb == Verb::Delete {
+    if operation.stack != Stack::Network || operation.verb == Verb::Delete || operation.answers() {
         set(headers, "location", &url(asked, operation, false));
     }
     if operation.retry_after_s > 0 {
