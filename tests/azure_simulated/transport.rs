@@ -12,6 +12,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 
+#[path = "../../e2e/armsim/tests/spec_support/mod.rs"]
+mod spec_support;
+
 use crate::wanted::{PRINCIPAL, TENANT};
 
 /// A request as it was sent.
@@ -47,6 +50,7 @@ pub(crate) struct SimTransport {
 impl SimTransport {
     pub(crate) fn new(seed: &Value) -> Self {
         let mut world = World::new(Preset::Recorded, 1);
+        spec_support::check(&mut world);
         let seed = Seed::parse(seed.to_string().as_bytes()).unwrap();
         world.seed(epoch(), seed).unwrap();
         Self {
@@ -73,6 +77,12 @@ impl SimTransport {
     /// What Azure's clock shows.
     pub(crate) fn now(&self) -> Timestamp {
         epoch() + SignedDuration::try_from(self.began.elapsed()).unwrap()
+    }
+}
+
+impl Drop for SimTransport {
+    fn drop(&mut self) {
+        spec_support::kept(&self.world());
     }
 }
 

@@ -9,6 +9,8 @@ mod engine;
 mod face;
 mod network;
 mod reachable;
+pub mod replay;
+mod spec;
 mod world;
 
 pub use engine::error::ErrorDetail;
@@ -24,4 +26,5 @@ pub use engine::seed::{
 };
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};
+pub use spec::{Part, Rule, SpecError, Specs, Tally, Violation};
 pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};

@@ -4,12 +4,14 @@ use std::{
     io::{IsTerminal as _, Write as _},
     net::SocketAddr,
     path::PathBuf,
+    process::ExitCode,
 };
 
 use anyhow::Context as _;
 use armsim::{
     Options, Preset, Server,
     cloud_controller::{self, CloudControllerError},
+    replay::{Counts, Explained},
 };
 use clap::{Args, Parser};
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,6 +26,21 @@ enum Cli {
     Serve(ServeArgs),
     /// Give internal Services of a cluster a frontend on a simulated load balancer, as Azure's cloud provider does.
     CloudController(CloudControllerArgs),
+    /// Play recorded traffic of the real service against a fresh simulated one and compare every answer.
+    Replay(ReplayArgs),
+}
+
+#[derive(Args)]
+struct ReplayArgs {
+    /// One JSON object per exchange, and one with the counts per recording.
+    #[arg(long)]
+    json: bool,
+    /// YAML list of differences that are right, with their reasons.
+    #[arg(long, value_name = "FILE")]
+    explained: Option<PathBuf>,
+    /// go-vcr, vcrpy, PowerShell session record or test proxy recording.
+    #[arg(required = true)]
+    cassettes: Vec<PathBuf>,
 }
 
 #[derive(Args)]
@@ -46,6 +63,14 @@ struct ServeArgs {
     /// File that the whole state is read from at the start and written to at a clean stop; it holds the seeded secrets.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Hold every call and answer against the service's OpenAPI files: what breaks them is answered by 500 SpecViolation, and listed
+    /// by the control call GET /violations.
+    #[arg(long)]
+    strict: bool,
+    /// Directory of the OpenAPI files (network, privatedns, resources, common-types) [default: azure-rest in
+    /// $HYPERLINK_REFERENCE_DATA, or in ../shared].
+    #[arg(long, value_name = "DIR", requires = "strict")]
+    specs: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -64,7 +89,7 @@ struct CloudControllerArgs {
     subnet: String,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("armsim=info"));
     tracing_subscriber::fmt()
@@ -80,9 +105,11 @@ fn main() -> anyhow::Result<()> {
         .block_on(async {
             let stop = stop_on_signal()?;
             match cli {
-                Cli::Serve(args) => serve(args, stop).await,
-                Cli::CloudController(args) => cloud_controller(args, stop).await.map_err(Into::into),
+                Cli::Serve(args) => serve(args, stop).await?,
+                Cli::CloudController(args) => cloud_controller(args, stop).await?,
+                Cli::Replay(args) => return replay(&args),
             }
+            Ok(ExitCode::SUCCESS)
         })
 }
 
@@ -101,6 +128,11 @@ fn stop_on_signal() -> std::io::Result<CancellationToken> {
     Ok(stop)
 }
 
+fn reference_specs() -> PathBuf {
+    let root = std::env::var_os("HYPERLINK_REFERENCE_DATA").unwrap_or_else(|| "../shared".into());
+    PathBuf::from(root).join("azure-rest")
+}
+
 async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
     let dir = std::path::absolute(&args.dir)?;
     let options = Options {
@@ -110,6 +142,7 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
         preset: args.preset,
         random_seed: args.random_seed,
         state: args.state,
+        specs: args.strict.then(|| args.specs.unwrap_or_else(reference_specs)),
     };
     let server = Server::start(options).await.context("cannot start")?;
     let mut stdout = std::io::stdout();
@@ -136,4 +169,44 @@ async fn cloud_controller(args: CloudControllerArgs, stop: CancellationToken) ->
         stop,
     )
     .await
+}
+
+/// Fails when an exchange differs without a reason.
+fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
+    let mut explained = match &args.explained {
+        Some(file) => Explained::parse(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?,
+        None => Explained::default(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    let mut differing = 0;
+    for file in &args.cassettes {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).with_context(|| name.clone())?;
+        let lines = armsim::replay::replay(&name, &text, &mut explained).with_context(|| name.clone())?;
+        let mut counts = Counts::default();
+        if !args.json {
+            writeln!(stdout, "{name}")?;
+        }
+        for line in &lines {
+            counts.add(line);
+            if args.json {
+                let mut json = serde_json::to_value(line)?;
+                json["cassette"] = name.as_str().into();
+                writeln!(stdout, "{json}")?;
+            } else {
+                writeln!(stdout, "{line}")?;
+            }
+        }
+        differing += counts.differs;
+        if args.json {
+            writeln!(stdout, "{}", serde_json::json!({ "cassette": name, "counts": counts }))?;
+        } else {
+            writeln!(stdout, "{counts}\n")?;
+        }
+    }
+    Ok(if differing == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

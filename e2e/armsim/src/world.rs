@@ -2,6 +2,7 @@
 //!
 //! Equal seeds and equal calls give equal answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,9 +22,10 @@ use crate::engine::preset::Preset;
 use crate::engine::random::Random;
 use crate::engine::registry;
 use crate::engine::resource::Resource;
-use crate::engine::respond::{Asked, base, respond};
+use crate::engine::respond::{Asked, base, error_body, respond};
 use crate::engine::seed::{Seed, SeedError, Service, Switches, Tenant};
 use crate::engine::state::State;
+use crate::spec::{Specs, Tally, Violation};
 
 /// An authenticated caller, as its token says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,14 +96,46 @@ pub struct ControlError(String);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct World {
     pub(crate) state: State,
+    /// Not part of the state: what is checked does not change what is answered.
+    #[serde(skip)]
+    checker: Option<Checker>,
 }
+
+/// The specs that every exchange is held against, and what they found.
+#[derive(Clone, Debug)]
+struct Checker {
+    specs: Arc<Specs>,
+    violations: Vec<Violation>,
+}
+
+/// Violations that are kept, the first ones.
+const KEPT_VIOLATIONS: usize = 1000;
 
 impl World {
     /// An empty world: no tenant, no subscription. `random_seed` decides all GUIDs and durations.
     pub fn new(preset: Preset, random_seed: u64) -> Self {
         Self {
             state: State::new(preset, Random::new(random_seed)),
+            checker: None,
         }
+    }
+
+    /// From now on every exchange is held against the specs, and one that breaks them is answered by 500 `SpecViolation`.
+    pub fn check_against(&mut self, specs: Arc<Specs>) {
+        self.checker = Some(Checker {
+            specs,
+            violations: vec![],
+        });
+    }
+
+    /// What broke the specs so far.
+    pub fn violations(&self) -> &[Violation] {
+        self.checker.as_ref().map_or(&[], |checker| &checker.violations)
+    }
+
+    /// What was held against the specs so far, in all worlds that share them; nothing where none are.
+    pub fn spec_tally(&self) -> Option<Tally> {
+        self.checker.as_ref().map(|checker| checker.specs.tally())
     }
 
     /// Replaces everything by the seed's world; on error nothing is changed.
@@ -167,6 +201,9 @@ impl World {
             head: method == http::Method::HEAD,
         };
         let mut response = respond(&mut self.state, &asked, &result, &passage.remaining);
+        if let Some(checker) = self.checker.as_mut().filter(|_| fault.applies()) {
+            checker.check(request, &mut response);
+        }
         disturb(&mut response, &fault, request);
         let mut entry = JournalEntry::of(now, request, &caller.client_id, &correlation_id);
         entry.answered(&response);
@@ -308,6 +345,21 @@ impl World {
         given
             .filter(|id| !id.is_empty())
             .map_or_else(|| self.state.random.guid(), str::to_owned)
+    }
+}
+
+impl Checker {
+    /// Replaces an answer by a refusal if it or its request is not as the specs say.
+    fn check(&mut self, request: &Request<Bytes>, response: &mut Response<Bytes>) {
+        let found = self.specs.check(request, response);
+        if found.is_empty() {
+            return;
+        }
+        let lines: Vec<String> = found.iter().map(Violation::to_string).collect();
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        *response.body_mut() = Bytes::from(error_body("SpecViolation", &lines.join("; ")).to_string());
+        let room = KEPT_VIOLATIONS.saturating_sub(self.violations.len());
+        self.violations.extend(found.into_iter().take(room));
     }
 }
 

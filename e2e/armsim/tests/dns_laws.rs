@@ -230,9 +230,11 @@ fn check_children(sim: &mut Sim) -> Result<(), TestCaseError> {
         .iter()
         .filter(|resource| resource["type"] == "Microsoft.Network/privateDnsZones")
     {
-        let below = format!("{}/virtualNetworkLinks/", zone["id"].as_str().unwrap());
-        let links = ids.iter().filter(|id| id.starts_with(&below)).count();
+        let below = format!("{}/", zone["id"].as_str().unwrap());
+        let nested: Vec<&&str> = ids.iter().filter(|id| id.starts_with(&below)).collect();
+        let links = nested.iter().filter(|id| id.contains("/virtualNetworkLinks/")).count();
         prop_assert_eq!(&zone["properties"]["numberOfVirtualNetworkLinks"], &json!(links));
+        prop_assert_eq!(&zone["properties"]["numberOfRecordSets"], &json!(nested.len() - links));
         prop_assert_eq!(&zone["properties"]["provisioningState"], "Succeeded");
     }
     Ok(())

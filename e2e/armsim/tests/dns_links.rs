@@ -325,6 +325,98 @@ fn the_quota_of_links_holds() {
 }
 
 #[test]
+fn the_quotas_of_registration_and_of_a_vnets_zones_hold() {
+    let mut seed = seed();
+    seed["subscriptions"][0]["quotas"] =
+        json!({"registration_links_per_zone": 1, "registration_zones_per_vnet": 2, "zones_per_vnet": 2});
+    let mut sim = Sim::with(seed);
+    let registering = |name: &str| {
+        let mut body = link_to(&vnet(name));
+        body["properties"]["registrationEnabled"] = json!(true);
+        body
+    };
+    for name in ["a.com", "b.com", "c.com"] {
+        sim.make_zone(name);
+    }
+    let shown = sim.get(&zone("a.com")).body;
+    assert_eq!(shown["properties"]["maxNumberOfVirtualNetworkLinksWithRegistration"], 1);
+    assert_eq!(
+        sim.put_and_end(&link("a.com", "l"), registering("vnet1"))["status"],
+        "Succeeded"
+    );
+    assert_eq!(sim.link("a.com", "second", "vnet2")["status"], "Succeeded");
+    let begins = sim.put_and_end(&link("a.com", "second"), registering("vnet2"));
+    assert_eq!(
+        begins["error"]["code"], "QuotaExceeded",
+        "a zone's links with registration"
+    );
+    assert_eq!(
+        sim.put_and_end(&link("b.com", "l"), registering("vnet1"))["status"],
+        "Succeeded"
+    );
+    assert_eq!(
+        sim.link("c.com", "l", "vnet1")["error"]["code"],
+        "QuotaExceeded",
+        "a VNet's zones"
+    );
+    let gone = sim.delete(&link("b.com", "l"));
+    sim.end(&gone);
+    assert_eq!(sim.link("c.com", "l", "vnet1")["status"], "Succeeded");
+}
+
+#[test]
+fn a_vnet_of_another_tenant_cannot_be_linked() {
+    let mut seed = seed();
+    let there = "/subscriptions/s2/resourceGroups/theirs";
+    seed["tenants"] = json!([{"id": "t1"}, {"id": "t2"}]);
+    seed["subscriptions"] = json!([{"id": "s1", "tenant": "t1"}, {"id": "s2", "tenant": "t2"}]);
+    let theirs = format!("{there}/providers/Microsoft.Network/virtualNetworks/v");
+    let resources = seed["resources"].as_array_mut().unwrap();
+    resources.push(json!({"id": there, "location": "westus2"}));
+    resources.push(json!({"id": theirs, "location": "westus2", "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}}}));
+    let mut sim = Sim::with(seed);
+    sim.make_zone("example.com");
+    let refused = sim.put(&link("example.com", "l"), link_to(&theirs));
+    assert_eq!((refused.status, refused.code()), (403, "LinkedAuthorizationFailed"));
+    let message = refused.body["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("the current tenant 't1' is not authorized to access linked subscription 's2'"),
+        "{message}"
+    );
+}
+
+#[test]
+fn an_empty_patch_is_an_operation_that_changes_nothing_but_the_etag() {
+    let mut sim = Sim::new();
+    sim.make_zone("example.com");
+    sim.link("example.com", "l", "vnet1");
+    let mut before = sim.get(&link("example.com", "l")).body;
+    sim.wait(60);
+    let accepted = sim.call("PATCH", &link("example.com", "l"), json!({}), &[]);
+    assert_eq!((accepted.status, &accepted.body), (202, &json!({})));
+    assert_eq!(sim.end(&accepted), json!({"status": "Succeeded"}));
+    let after = sim.get(&link("example.com", "l")).body;
+    assert_ne!(after["etag"], before["etag"]);
+    before["etag"] = after["etag"].clone();
+    assert_eq!(after, before);
+}
+
+#[test]
+fn a_registration_that_a_put_omits_is_off() {
+    let mut sim = Sim::new();
+    sim.make_zone("example.com");
+    let mut body = link_to(&vnet("vnet1"));
+    body["properties"]["registrationEnabled"] = json!(true);
+    sim.put_and_end(&link("example.com", "l"), body);
+    let bare = json!({"location": "global", "properties": {"virtualNetwork": {"id": vnet("vnet1")}}});
+    assert_eq!(sim.put_and_end(&link("example.com", "l"), bare)["status"], "Succeeded");
+    let shown = sim.get(&link("example.com", "l")).body;
+    assert_eq!(shown["properties"]["registrationEnabled"], false);
+    let counted = sim.get(&zone("example.com")).body;
+    assert_eq!(counted["properties"]["numberOfVirtualNetworkLinksWithRegistration"], 0);
+}
+
+#[test]
 fn of_two_writes_that_overlap_the_later_one_remains() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");

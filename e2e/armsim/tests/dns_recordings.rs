@@ -77,7 +77,7 @@ fn header_differences(recorded: &Value, got: &Got, public: bool) -> Vec<String> 
 #[case::china_cloud("cloud-provider-azure/virtualnetworklinkclient.AZURECHINACLOUD.yaml", false, 14)]
 fn recorded_traffic_is_answered_alike(#[case] file: &str, #[case] public: bool, #[case] compared_at_least: usize) {
     let Some(cassette) = recording(file) else {
-        eprintln!("skipped: no recordings beside the project, and HYPERLINK_REFERENCE_DATA is not set");
+        eprintln!("SKIPPED: no recordings beside the project, and HYPERLINK_REFERENCE_DATA is not set");
         return;
     };
     let mut sim = sim();

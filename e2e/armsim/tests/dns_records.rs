@@ -85,13 +85,19 @@ fn a_set_may_be_empty_and_may_stand_at_the_apex_or_for_all_names() {
 #[test]
 fn the_zone_is_enough_and_a_missing_one_is_named() {
     let mut sim = Sim::new();
-    for got in [
-        sim.put(&set("A", "api"), a(&["10.0.0.5"])),
-        sim.get(&set("A", "api")),
-        sim.delete(&set("A", "api")),
+    for (verb, got) in [
+        ("write", sim.put(&set("A", "api"), a(&["10.0.0.5"]))),
+        ("read", sim.get(&set("A", "api"))),
+        ("delete", sim.delete(&set("A", "api"))),
     ] {
         assert_eq!((got.status, got.code()), (404, "ParentResourceNotFound"));
         assert_eq!(got.header("x-ms-failure-cause"), Some("gateway"));
+        let message = format!(
+            "Failed to perform '{verb}' on resource(s) of type 'privateDnsZones/A', because the parent resource '{}' could \
+             not be found.",
+            zone("example.com")
+        );
+        assert_eq!(got.body["error"]["message"], message);
     }
 }
 
@@ -190,9 +196,16 @@ fn the_soa_comes_and_goes_with_the_zone() {
     );
     let changed = sim.put(
         &set("SOA", "@"),
-        json!({"properties": {"ttl": 60, "soaRecord": {"minimumTtl": 30, "host": "mine"}}}),
+        json!({"properties": {"ttl": 60, "soaRecord": {
+            "email": "me.example.com.", "minimumTtl": 30, "host": "mine", "serialNumber": 5,
+        }}}),
     );
     assert_eq!(changed.status, 200);
+    assert_eq!(changed.body["properties"]["soaRecord"]["email"], "me.example.com.");
+    assert_eq!(
+        changed.body["properties"]["soaRecord"]["serialNumber"], 1,
+        "the service counts"
+    );
     assert_eq!(changed.body["properties"]["soaRecord"]["minimumTtl"], 30);
     assert_eq!(changed.body["properties"]["soaRecord"]["host"], "azureprivatedns.net");
     assert_eq!(sim.delete(&set("SOA", "@")).status, 400);
@@ -240,6 +253,45 @@ fn a_bad_record_set_is_an_unwrapped_400_and_changes_nothing(
 }
 
 #[test]
+fn a_cname_set_without_its_record_is_empty() {
+    let mut sim = with_zone();
+    let created = sim.put(&set("CNAME", "alias"), json!({"properties": {"ttl": 3600}}));
+    assert_eq!(created.status, 201, "{}", created.body);
+    let properties = json!({"fqdn": "alias.example.com.", "ttl": 3600, "isAutoRegistered": false});
+    assert_eq!(created.body["properties"], properties);
+    let filled = json!({"properties": {"ttl": 3600, "cnameRecord": {"cname": "single-label"}}});
+    assert_eq!(sim.put(&set("CNAME", "alias"), filled).status, 200);
+    let patched = sim.call("PATCH", &set("CNAME", "alias"), json!({"properties": {"ttl": 60}}), &[]);
+    assert_eq!(
+        patched.body["properties"]["cnameRecord"],
+        json!({"cname": "single-label"})
+    );
+}
+
+#[test]
+fn the_etag_in_a_body_is_no_condition() {
+    let mut sim = with_zone();
+    sim.put(&set("A", "api"), a(&["10.0.0.5"]));
+    let mut body = a(&["10.0.0.6"]);
+    body["etag"] = json!("of-another-time");
+    assert_eq!(sim.put(&set("A", "api"), body).status, 200);
+}
+
+#[test]
+fn the_quotas_of_records_and_metadata_hold() {
+    let mut seed = seed();
+    seed["subscriptions"][0]["quotas"] = json!({"records_per_set": 2});
+    let mut sim = Sim::with(seed);
+    sim.make_zone("example.com");
+    assert_eq!(sim.put(&set("A", "x"), a(&["10.0.0.1", "10.0.0.2"])).status, 201);
+    let before = sim.get(&set("A", "x")).body;
+    let three = a(&["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    assert_eq!(sim.put(&set("A", "x"), three.clone()).status, 400);
+    assert_eq!(sim.call("PATCH", &set("A", "x"), three, &[]).status, 400);
+    assert_eq!(sim.get(&set("A", "x")).body, before);
+}
+
+#[test]
 fn the_quota_of_record_sets_holds() {
     let mut seed = seed();
     seed["subscriptions"][0]["quotas"] = json!({"record_sets_per_zone": 2});
@@ -275,16 +327,18 @@ fn lists_by_type_over_all_types_and_by_suffix() {
     for name in ["api", "*.apps", "x.apps", "y.apps"] {
         sim.put(&set("A", name), a(&["10.0.0.5"]));
     }
-    sim.put(
-        &set("TXT", "t"),
-        json!({"properties": {"ttl": 1, "txtRecords": [{"value": ["v"]}]}}),
-    );
-    let all = ["A *.apps", "A api", "A x.apps", "A y.apps", "SOA @", "TXT t"];
+    for name in ["t", "@"] {
+        let text = json!({"properties": {"ttl": 1, "txtRecords": [{"value": ["v"]}]}});
+        assert_eq!(sim.put(&set("TXT", name), text).status, 201);
+    }
+    // Names come in the order of their characters, and the types of one name in that of theirs.
+    let all = ["A *.apps", "SOA @", "TXT @", "A api", "TXT t", "A x.apps", "A y.apps"];
     for (path, expected) in [
         ("ALL", &all[..]),
         ("all?$top=2", &all[..]),
-        ("A", &all[..4]),
-        ("TXT", &all[5..]),
+        ("A", &["A *.apps", "A api", "A x.apps", "A y.apps"]),
+        ("soa", &["SOA @"]),
+        ("TXT", &["TXT @", "TXT t"]),
         ("MX", &[]),
         ("A?$recordsetnamesuffix=apps", &["A *.apps", "A x.apps", "A y.apps"]),
         (

@@ -89,6 +89,25 @@ fn a_zone_has_azures_fields() {
 }
 
 #[test]
+fn old_versions_show_no_internal_id_and_no_resolution_policy() {
+    let mut sim = Sim::new();
+    let name = "privatelink.example.com";
+    sim.make_zone(name);
+    sim.link(name, "l", "vnet1");
+    let link = format!("{}/virtualNetworkLinks/l", zone(name));
+    for (path, property, old, new) in [
+        (zone(name), "internalId", "2018-09-01", "2020-06-01"),
+        (link, "resolutionPolicy", "2020-06-01", "2024-06-01"),
+    ] {
+        let mut shows = |version: &str| {
+            let got = sim.get(&format!("https://arm.test{path}?api-version={version}"));
+            got.body["properties"].get(property).is_some()
+        };
+        assert_eq!((shows(old), shows(new)), (false, true), "{property}");
+    }
+}
+
+#[test]
 fn an_update_is_an_operation_too_and_drops_the_tags_it_omits() {
     let mut sim = Sim::new();
     sim.put_and_end(&zone("example.com"), json!({"location": "global", "tags": {"a": "b"}}));
@@ -214,7 +233,14 @@ fn a_zone_goes_with_its_record_sets() {
 fn deleting_what_is_not_there_is_204_and_a_missing_group_is_404() {
     let mut sim = Sim::new();
     let none = sim.delete(&zone("example.com"));
-    assert_eq!((none.status, none.body), (204, Value::Null));
+    assert_eq!((none.status, &none.body), (204, &Value::Null));
+    // ARM knows that there is none and does not ask the service, but counts the call.
+    assert_eq!(none.header("cache-control"), Some("no-cache"));
+    assert_eq!(none.header("x-aspnet-version"), None);
+    assert!(
+        none.header("x-ms-ratelimit-remaining-subscription-resource-requests")
+            .is_some()
+    );
     let group = sim.delete(&zone("example.com").replace("rg-Guest", "other"));
     assert_eq!((group.status, group.code()), (404, "ResourceGroupNotFound"));
 }
@@ -310,7 +336,8 @@ fn wrong_names_locations_and_tags_are_refused_at_once() {
     let tags: serde_json::Map<String, Value> = (0..16).map(|n| (format!("t{n}"), json!("v"))).collect();
     for (name, body, code) in [
         ("local", global.clone(), "BadRequest"),
-        ("a..com", global, "BadRequest"),
+        ("a..com", global.clone(), "BadRequest"),
+        ("core.windows.net", global, "BadRequest"),
         ("example.com", json!({}), "LocationRequired"),
         (
             "example.com",

@@ -420,6 +420,7 @@ fn equal_seeds_and_calls_give_equal_answers() {
     assert_eq!(life(&mut Sim::new()), life(&mut Sim::new()));
     let mut other = Sim::new();
     other.world = World::new(Preset::Recorded, 2);
+    network_support::spec_support::check(&mut other.world);
     other
         .world
         .seed(other.now, Seed::parse(seed().to_string().as_bytes()).unwrap())
@@ -435,6 +436,7 @@ fn saved_world_goes_on_where_it_was() {
     let saved = serde_json::to_string(&sim.world).unwrap();
     let mut loaded = Sim::new();
     loaded.world = serde_json::from_str(&saved).unwrap();
+    network_support::spec_support::check(&mut loaded.world);
     assert_eq!(serde_json::to_string(&loaded.world).unwrap(), saved);
     loaded.wait(13.0);
     assert_eq!(

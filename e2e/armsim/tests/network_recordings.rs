@@ -6,7 +6,7 @@ mod network_support;
 
 use std::path::PathBuf;
 
-use armsim::{Caller, Preset, Seed, World};
+use armsim::{Caller, Preset};
 use bytes::Bytes;
 use http::Request;
 use network_support::{Got, Sim};
@@ -81,19 +81,12 @@ fn sim(group: &str, storage: &[String]) -> Sim {
         "roles": [{"object_id": NOBODY, "scope": "/", "actions": ["*"]}],
         "resources": resources,
     });
-    let mut sim = Sim {
-        world: World::new(Preset::Recorded, 1),
-        now: "2026-01-05T10:00:00Z".parse().unwrap(),
-        caller: network_support::caller(NOBODY),
-    };
+    let mut sim = Sim::seeded(seed, Preset::Recorded);
     sim.caller = Caller {
         tenant_id: NOBODY.into(),
         client_id: NOBODY.into(),
         object_id: NOBODY.into(),
     };
-    sim.world
-        .seed(sim.now, Seed::parse(seed.to_string().as_bytes()).unwrap())
-        .unwrap();
     sim
 }
 

@@ -4,16 +4,11 @@
 
 use serde_json::Value;
 
-use super::links::{self, is_live, registers, vnet};
+use super::links::{self, registers};
 use super::write::refused;
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
-use crate::engine::resource::{Resource, Store};
-
-/// <https://learn.microsoft.com/azure/dns/private-dns-privatednszone#limits>
-const MOST_ZONES_PER_VNET: usize = 1000;
-pub(super) const MOST_REGISTERING_PER_ZONE: usize = 100;
 
 /// A link refers to a VNet by its id.
 pub(super) fn check_vnet_id(id: &str) -> Result<(), ArmError> {
@@ -57,17 +52,13 @@ pub(super) fn is_private_link(id: &ResourceId) -> bool {
     })
 }
 
-/// What the VNet's other links forbid: a second zone of the same name, a second zone with registration.
-pub(super) fn check_others(store: &Store, id: &ResourceId, to: &str, registering: bool) -> Result<(), ErrorDetail> {
+/// What the VNet's other links forbid: a second zone of the same name, a second zone with registration, one zone more
+/// than the quota.
+pub(super) fn check_others(cx: &Context<'_>, id: &ResourceId, to: &str, registering: bool) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
-    let mut linked = 0;
-    for link in store
-        .all()
-        .filter(|link| link.resource_type == links::TYPE && is_live(link) && !id.is(link.id.as_str()))
-    {
-        if !vnet(link).eq_ignore_ascii_case(to) {
-            continue;
-        }
+    let quotas = cx.state.quotas(id.subscription());
+    let (mut linked, mut registered) = (0, 0);
+    for link in links::to(cx, to).filter(|link| !id.is(link.id.as_str())) {
         linked += 1;
         let other = link.id.parent().unwrap_or_else(|| link.id.clone());
         if other.name().eq_ignore_ascii_case(zone.name()) {
@@ -79,33 +70,39 @@ pub(super) fn check_others(store: &Store, id: &ResourceId, to: &str, registering
             );
             return refused("BadRequest", message);
         }
-        if registering && registers(link) {
+        registered += usize::from(registers(link));
+        if registering && registered >= quotas.registration_zones_per_vnet {
             let message = format!(
-                "A virtual network can only be linked to 1 Private DNS zone(s) with auto-registration enabled; conflicting \
+                "A virtual network can only be linked to {} Private DNS zone(s) with auto-registration enabled; conflicting \
                  Private DNS zone is '{}'.",
+                quotas.registration_zones_per_vnet,
                 other.key()
             );
             return refused("Conflict", message);
         }
     }
-    if linked >= MOST_ZONES_PER_VNET {
-        let message = format!("A virtual network can be linked to at most {MOST_ZONES_PER_VNET} private DNS zones.");
+    if linked >= quotas.zones_per_vnet {
+        let message = format!(
+            "A virtual network can be linked to at most {} private DNS zones.",
+            quotas.zones_per_vnet
+        );
         return refused("QuotaExceeded", message);
     }
     Ok(())
 }
 
-/// The zone's limits of links.
-pub(super) fn check_quotas(cx: &Context<'_>, id: &ResourceId, registering: bool) -> Result<(), ErrorDetail> {
+/// The zone's limits of links: for one that is new, and for one that begins to register.
+pub(super) fn check_quotas(cx: &Context<'_>, id: &ResourceId, new: bool, registering: bool) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
-    let most = cx.state.quotas(id.subscription()).links_per_zone;
-    let links: Vec<&Resource> = links::of(&cx.state.store, &zone).collect();
-    let with_registration = links.iter().filter(|link| registers(link)).count();
-    if links.len() >= most || (registering && with_registration >= MOST_REGISTERING_PER_ZONE) {
+    let quotas = cx.state.quotas(id.subscription());
+    let holds = cx.state.dns_index.contents(&zone);
+    let full = new && holds.links >= quotas.links_per_zone;
+    if full || (registering && holds.registering >= quotas.registration_links_per_zone) {
         let message = format!(
-            "The zone '{}' can have at most {most} virtual network links, {MOST_REGISTERING_PER_ZONE} of them with \
-             registration.",
-            zone.name()
+            "The zone '{}' can have at most {} virtual network links, {} of them with registration.",
+            zone.name(),
+            quotas.links_per_zone,
+            quotas.registration_links_per_zone
         );
         return refused("QuotaExceeded", message);
     }

@@ -4,14 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::etag::{self, Unmet};
-use super::write::{self, Wanted, Write, refused};
-use super::{link_rules, names, zone};
+use super::write::{Tracked, Wanted, is_live, live, refused};
+use super::{link_rules, names};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{Call, Kind, LinkedScope, Reply, Stack};
-use crate::engine::operation::{Operation, OperationStatus, Outcome, Verb};
-use crate::engine::page::page;
+use crate::engine::kind::{Call, LinkedScope};
+use crate::engine::operation::{Operation, OperationStatus, Outcome};
 use crate::engine::preset::Pace;
 use crate::engine::resource::{ProvisioningState, Resource, Store};
 
@@ -25,13 +24,20 @@ const UPSERT: Pace = Pace {
     tails: &[(0.05, 45.0)],
     retry_after_s: 30,
 };
-const DELETE: Pace = Pace::new(25.0, 30);
 /// The unseen operation that ends the time in which a deleted link is still shown.
 const FORGET: &str = "ForgetVirtualNetworkLink";
+/// The first version that shows `resolutionPolicy`.
+const SHOWS_RESOLUTION_POLICY: &str = "2024-06-01";
 
 /// The zone's links; one that is only still shown is none.
 pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item = &'a Resource> {
     store.of_type(zone, TYPE).filter(|link| is_live(link))
+}
+
+/// The links of all zones to a VNet.
+pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'a Resource> {
+    let links = cx.state.dns_index.links_to(vnet);
+    links.filter_map(|link| cx.state.store.find(link))
 }
 
 /// Whether machines of the VNet are registered in the zone.
@@ -42,10 +48,6 @@ pub(super) fn registers(link: &Resource) -> bool {
 /// Whether names of the zone can be looked up from the VNet.
 pub(crate) fn is_complete(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
     is_live(link) && link_state(link, now, lag_s) == "Completed"
-}
-
-pub(super) fn is_live(link: &Resource) -> bool {
-    link.hidden["gone"] != true
 }
 
 fn link_state(link: &Resource, now: Timestamp, lag_s: f64) -> &'static str {
@@ -62,20 +64,12 @@ pub(super) fn vnet(link: &Resource) -> &str {
     link.property("virtualNetwork")["id"].as_str().unwrap_or_default()
 }
 
-impl Kind for Links {
-    fn resource_type(&self) -> &'static str {
-        TYPE
-    }
+impl Tracked for Links {
+    const TYPE: &'static str = TYPE;
+    const UPSERT: (&'static str, Pace) = ("UpsertVirtualNetworkLink", UPSERT);
+    const DELETE: (&'static str, Pace) = ("DeleteVirtualNetworkLink", Pace::new(25.0, 30));
 
-    fn first_version(&self) -> &'static str {
-        zone::FIRST_VERSION
-    }
-
-    fn stack(&self) -> Stack {
-        Stack::PrivateDns
-    }
-
-    fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+    fn links(call: &Call<'_>) -> Vec<LinkedScope> {
         // What is no VNet's id is refused for that, not for a missing permission.
         let sent = call.body["properties"]["virtualNetwork"]["id"].as_str();
         let id = sent.filter(|id| link_rules::check_vnet_id(id).is_ok());
@@ -86,223 +80,131 @@ impl Kind for Links {
         id.map(scope).into_iter().collect()
     }
 
-    fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = cx.state.store.of_type(&call.id, TYPE);
-        page(
-            call,
-            found.map(|link| (link.id.key(), self.render(cx, link))).collect(),
-            zone::PAGE,
-        )
+    fn check_name(name: &str) -> Result<(), String> {
+        names::link(name).map(|_| ())
     }
 
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        parent(cx, &call.id)?;
-        names::link(call.id.name()).map_err(|message| ArmError::service(400, "BadRequest", message))?;
-        write::check_envelope(&call.body, TYPE)?;
-        let id = call.body["properties"]["virtualNetwork"]["id"]
-            .as_str()
-            .unwrap_or_default();
-        link_rules::check_vnet_id(id)?;
-        link_rules::check_properties(&call.body["properties"], &call.id)?;
-        upsert(cx, call, false)
-    }
-
-    fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        if !is_live(cx.find(&call.id)?) {
-            return Err(ArmError::resource_not_found(&call.id));
+    fn check_body(id: &ResourceId, body: &Value, whole: bool) -> Result<(), ArmError> {
+        let properties = &body["properties"];
+        let vnet = &properties["virtualNetwork"]["id"];
+        if whole || !vnet.is_null() {
+            link_rules::check_vnet_id(vnet.as_str().unwrap_or_default())?;
         }
-        write::check_tags(&call.body["tags"])?;
-        link_rules::check_properties(&call.body["properties"], &call.id)?;
-        upsert(cx, call, true)
+        link_rules::check_properties(properties, id)
     }
 
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        if !cx.state.store.get(&call.id).is_some_and(is_live) {
-            return Ok(Reply::new(204));
+    fn check_parent(cx: &Context<'_>, id: &ResourceId) -> Result<(), ArmError> {
+        match id.parent() {
+            Some(zone) if cx.state.store.get(&zone).is_none() => Err(ArmError::parent_not_found(&zone)),
+            _ => Ok(()),
         }
-        let target = write::stored(&call.id, TYPE);
-        let (name, pace, wanted) = ("DeleteVirtualNetworkLink", &DELETE, Wanted::of(call, false));
-        write::accept(
-            cx,
-            call,
-            Write {
-                name,
-                verb: Verb::Delete,
-                target: &target,
-                target_type: TYPE,
-                pace,
-                wanted,
-            },
-        )
     }
 
-    fn render(&self, cx: &Context<'_>, link: &Resource) -> Value {
-        let mut shown = link.body.clone();
-        shown["id"] = json!(link.id);
-        shown["name"] = json!(link.id.name());
-        shown["type"] = json!(TYPE);
-        shown["etag"] = json!(link.etag);
-        let state = link_state(link, cx.now, cx.state.switches.link_complete_lag_s);
-        shown["properties"]["virtualNetworkLinkState"] = json!(state);
-        shown["properties"]["provisioningState"] = json!(link.state.as_str());
-        shown
+    fn judge(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted, known: Option<&Resource>) -> Result<(), ErrorDetail> {
+        let sent = &wanted.body["properties"];
+        let to = sent["virtualNetwork"]["id"].as_str().or(known.map(vnet));
+        let to = to.unwrap_or_default();
+        if known.is_some_and(|known| !vnet(known).eq_ignore_ascii_case(to)) {
+            return refused(
+                "BadRequest",
+                format!("The virtual network of the link '{}' cannot be changed.", id.name()),
+            );
+        }
+        if cx.state.store.find(to).is_none() {
+            return refused("BadRequest", format!("The virtual network '{to}' does not exist."));
+        }
+        let kept = known.filter(|_| wanted.partial).map(registers);
+        let registering = sent["registrationEnabled"].as_bool().or(kept).unwrap_or_default();
+        link_rules::check_others(cx, id, to, registering)?;
+        let newly_registering = registering && !known.is_some_and(registers);
+        link_rules::check_quotas(cx, id, known.is_none(), newly_registering)
     }
 
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let wanted = Wanted {
-            body,
-            condition: Default::default(),
-            partial: false,
+    fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
+        let known = live(cx, id).cloned();
+        let mut body = wanted.envelope(known.as_ref().map(|known| &known.body));
+        let kept = known.as_ref().filter(|_| wanted.partial);
+        let sent = &wanted.body["properties"];
+        let value = |name: &str, default: Value| {
+            let kept = kept.map_or(&Value::Null, |known| known.property(name));
+            let written = [&sent[name], kept].into_iter().find(|value| !value.is_null());
+            written.cloned().unwrap_or(default)
         };
-        store(cx, &write::stored(id, TYPE), &wanted);
-        Ok(())
-    }
-
-    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        if operation.name == FORGET {
-            if cx.state.store.get(&operation.target).is_some_and(|link| !is_live(link)) {
-                cx.remove(&operation.target);
-            }
-            return;
+        body["properties"]["virtualNetwork"] = json!({ "id": value("virtualNetwork", Value::Null)["id"] });
+        body["properties"]["registrationEnabled"] = value("registrationEnabled", json!(false));
+        if link_rules::is_private_link(id) {
+            body["properties"]["resolutionPolicy"] = value("resolutionPolicy", json!("Default"));
         }
-        write::finish(cx, operation, |cx, operation| match operation.verb {
-            Verb::Put => put_at_end(cx, operation),
-            Verb::Delete => delete_at_end(cx, operation),
-        });
+        if let Some(known) = &known {
+            cx.state.dns_index.link_removed(known);
+        }
+        let etag = etag::of_link(&cx.guid(), cx.now.as_second());
+        cx.store_with_etag(TYPE, id, body, etag);
+        if let Some(link) = cx.state.store.get_mut(id) {
+            link.hidden = Value::Null;
+            cx.state.dns_index.link_added(link);
+        }
     }
-}
 
-fn parent(cx: &Context<'_>, id: &ResourceId) -> Result<(), ArmError> {
-    match id.parent() {
-        Some(zone) if cx.state.store.get(&zone).is_none() => Err(ArmError::parent_not_found(&zone)),
-        _ => Ok(()),
-    }
-}
-
-fn upsert(cx: &mut Context<'_>, call: &Call<'_>, partial: bool) -> Result<Reply, ArmError> {
-    let target = write::stored(&call.id, TYPE);
-    let (name, pace, wanted) = ("UpsertVirtualNetworkLink", &UPSERT, Wanted::of(call, partial));
-    write::accept(
-        cx,
-        call,
-        Write {
-            name,
-            verb: Verb::Put,
-            target: &target,
-            target_type: TYPE,
-            pace,
-            wanted,
-        },
-    )
-}
-
-fn put_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDetail> {
-    let (id, wanted) = (&operation.target, Wanted::read(operation));
-    parent(cx, id).map_err(|refused| refused.error)?;
-    let known = cx.state.store.get(id).filter(|link| is_live(link));
-    check_condition(&wanted, id, known)?;
-    if known.is_none() && wanted.partial {
-        return Err(ArmError::resource_not_found(id).error);
-    }
-    let sent = &wanted.body["properties"];
-    let to = sent["virtualNetwork"]["id"]
-        .as_str()
-        .or(known.map(vnet))
-        .unwrap_or_default()
-        .to_owned();
-    if known.is_some_and(|link| !vnet(link).eq_ignore_ascii_case(&to)) {
-        return refused(
-            "BadRequest",
-            format!("The virtual network of the link '{}' cannot be changed.", id.name()),
-        );
-    }
-    if cx.state.store.find(&to).is_none() {
-        return refused("BadRequest", format!("The virtual network '{to}' does not exist."));
-    }
-    let registers = sent["registrationEnabled"]
-        .as_bool()
-        .or(known.map(registers))
-        .unwrap_or_default();
-    link_rules::check_others(&cx.state.store, id, &to, registers)?;
-    if known.is_none() {
-        link_rules::check_quotas(cx, id, registers)?;
-    }
-    store(cx, id, &wanted);
-    Ok(())
-}
-
-fn delete_at_end(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDetail> {
-    let id = &operation.target;
-    let Some(known) = cx.state.store.get(id).filter(|link| is_live(link)) else {
-        return Ok(());
-    };
-    check_condition(&Wanted::read(operation), id, Some(known))?;
-    let lag_s = cx.state.switches.link_delete_lag_s;
-    if lag_s <= 0.0 {
-        cx.remove(id);
-        return Ok(());
-    }
-    if let Some(link) = cx.state.store.get_mut(id) {
+    /// A lag shows the link for a while, though it is in nobody's way any more.
+    fn take_away(cx: &mut Context<'_>, operation: &Operation) {
+        let lag_s = cx.state.switches.link_delete_lag_s;
+        let Some(link) = cx.state.store.get_mut(&operation.target).filter(|_| lag_s > 0.0) else {
+            return cx.remove(&operation.target);
+        };
+        cx.state.dns_index.link_removed(link);
         link.hidden = json!({ "gone": true });
+        let forget = Operation {
+            id: cx.guid(),
+            name: FORGET.to_owned(),
+            started: cx.now,
+            ends: Some(cx.now + SignedDuration::from_millis((lag_s * 1000.0) as i64)),
+            outcome: Outcome::Succeed,
+            status: OperationStatus::InProgress,
+            // Nobody is told of it.
+            lost: true,
+            ..operation.clone()
+        };
+        cx.state.operations.begin(forget);
     }
-    let forget = Operation {
-        id: cx.guid(),
-        name: FORGET.to_owned(),
-        started: cx.now,
-        ends: Some(cx.now + SignedDuration::from_millis((lag_s * 1000.0) as i64)),
-        outcome: Outcome::Succeed,
-        status: OperationStatus::InProgress,
-        // Nobody is told of it.
-        lost: true,
-        ..operation.clone()
-    };
-    cx.state.operations.begin(forget);
-    Ok(())
-}
 
-fn check_condition(wanted: &Wanted, id: &ResourceId, known: Option<&Resource>) -> Result<(), ErrorDetail> {
-    let (name, zone) = (id.name(), id.parent());
-    let zone = zone.as_ref().map_or("", |zone| zone.name());
-    let message = match wanted.condition.check(known.map(|known| known.etag.as_str())) {
-        Ok(()) => return Ok(()),
-        Err(Unmet::Exists) => format!(
-            "The Virtual Network link {name} for the Private DNS zone {zone} exists already and hence cannot be created again."
-        ),
-        Err(Unmet::Modified) => {
-            format!(
-                "The Virtual Network link '{name}' for the Private DNS zone '{zone}' has been modified (etag mismatch)."
-            )
+    fn forget(cx: &mut Context<'_>, operation: &Operation) -> bool {
+        if operation.name != FORGET {
+            return false;
         }
-    };
-    refused("PreconditionFailed", message)
-}
-
-/// Puts the link under a new etag.
-fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
-    let known = cx
-        .state
-        .store
-        .get(id)
-        .filter(|link| is_live(link))
-        .map(|known| known.body.clone());
-    let mut body = wanted.envelope(known.as_ref());
-    let kept = known.filter(|_| wanted.partial).unwrap_or_default();
-    let sent = &wanted.body["properties"];
-    let value = |name: &str, default: Value| {
-        let written = [&sent[name], &kept["properties"][name]]
-            .into_iter()
-            .find(|value| !value.is_null());
-        written.cloned().unwrap_or(default)
-    };
-    body["properties"]["virtualNetwork"] = json!({ "id": value("virtualNetwork", Value::Null)["id"] });
-    body["properties"]["registrationEnabled"] = value("registrationEnabled", json!(false));
-    if link_rules::is_private_link(id) {
-        body["properties"]["resolutionPolicy"] = value("resolutionPolicy", json!("Default"));
+        if cx.state.store.get(&operation.target).is_some_and(|link| !is_live(link)) {
+            cx.remove(&operation.target);
+        }
+        true
     }
-    let guid = cx.guid();
-    let etag = etag::of_link(&guid, cx.now.as_second());
-    cx.store_with_etag(TYPE, id, body, etag);
-    if let Some(link) = cx.state.store.get_mut(id) {
-        link.hidden = Value::Null;
+
+    fn unmet(id: &ResourceId, unmet: Unmet) -> String {
+        let (name, zone) = (id.name(), id.parent());
+        let zone = zone.as_ref().map_or("", |zone| zone.name());
+        match unmet {
+            Unmet::Exists => format!(
+                "The Virtual Network link {name} for the Private DNS zone {zone} exists already and hence cannot be created \
+                 again."
+            ),
+            Unmet::Modified => format!(
+                "The Virtual Network link '{name}' for the Private DNS zone '{zone}' has been modified (etag mismatch)."
+            ),
+        }
+    }
+
+    fn show(cx: &Context<'_>, link: &Resource, properties: &mut Value) {
+        let state = link_state(link, cx.now, cx.state.switches.link_complete_lag_s);
+        properties["virtualNetworkLinkState"] = json!(state);
+        if !cx.shows_since(SHOWS_RESOLUTION_POLICY)
+            && let Some(properties) = properties.as_object_mut()
+        {
+            properties.remove("resolutionPolicy");
+        }
+    }
+
+    fn removed(cx: &mut Context<'_>, gone: &Resource) {
+        if is_live(gone) {
+            cx.state.dns_index.link_removed(gone);
+        }
     }
 }

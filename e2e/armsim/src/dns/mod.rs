@@ -4,6 +4,7 @@
 //! stores them.
 
 mod etag;
+mod index;
 mod ledger;
 mod link_rules;
 pub(crate) mod links;
@@ -14,16 +15,18 @@ pub(crate) mod resolve;
 mod write;
 pub(crate) mod zone;
 
+pub(crate) use index::Index;
 pub(crate) use ledger::Ledger;
 
 use crate::engine::kind::Kind;
 use record::RecordType;
 use record_sets::{AllRecordSets, RecordSets};
+use write::TrackedKind;
 
 /// The types, zones before what is nested in them.
 pub(crate) static KINDS: &[&dyn Kind] = &[
-    &zone::Zones,
-    &links::Links,
+    &TrackedKind(zone::Zones),
+    &TrackedKind(links::Links),
     &RecordSets(RecordType::Soa),
     &RecordSets(RecordType::A),
     &RecordSets(RecordType::Aaaa),

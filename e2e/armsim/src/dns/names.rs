@@ -12,6 +12,33 @@ const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 const MOST_ZONE_LABELS: usize = 34;
 const LONGEST_LINK_NAME: usize = 80;
+/// Names that Azure itself needs, in all its clouds.
+const RESERVED_ZONES: [&str; 24] = [
+    "azclient.ms",
+    "azure.com",
+    "cloudapp.net",
+    "core.windows.net",
+    "microsoft.com",
+    "msidentity.com",
+    "trafficmanager.net",
+    "windows.net",
+    "azclient.us",
+    "azure.us",
+    "usgovcloudapp.net",
+    "core.usgovcloudapi.net",
+    "microsoft.us",
+    "msidentity.us",
+    "usgovtrafficmanager.net",
+    "usgovcloudapi.net",
+    "azclient.cn",
+    "azure.cn",
+    "chinacloudapp.cn",
+    "core.chinacloudapi.cn",
+    "microsoft.cn",
+    "msidentity.cn",
+    "trafficmanager.cn",
+    "chinacloudapi.cn",
+];
 
 /// The zone's name as it is stored, or the service's message.
 pub(crate) fn zone(name: &str) -> Result<String, String> {
@@ -28,6 +55,14 @@ pub(crate) fn zone(name: &str) -> Result<String, String> {
     }
     if name.len() > LONGEST_NAME || !labels.iter().all(|label| is_label(label)) {
         return Err(format!("The zone name '{name}' is invalid."));
+    }
+    if RESERVED_ZONES
+        .iter()
+        .any(|reserved| name.eq_ignore_ascii_case(reserved))
+    {
+        return Err(format!(
+            "The zone '{name}' is not available to be created. The zone is reserved."
+        ));
     }
     Ok(name.to_ascii_lowercase())
 }
@@ -112,6 +147,8 @@ mod tests {
     #[case("-a.com", Err("is invalid"))]
     #[case("a.com.", Err("is invalid"))]
     #[case("a b.com", Err("is invalid"))]
+    #[case("Azure.com", Err("is reserved"))]
+    #[case("privatelink.azure.com", Ok("privatelink.azure.com"))]
     fn zone_names(#[case] name: &str, #[case] expected: Result<&str, &str>) {
         match (zone(name), expected) {
             (Ok(got), Ok(want)) => assert_eq!(got, want),

@@ -9,10 +9,14 @@ use serde_json::{Map, Value, json};
 
 use super::names;
 
-/// Records that one set may hold: <https://learn.microsoft.com/azure/dns/private-dns-privatednszone#limits>.
-const MOST_RECORDS: usize = 20;
 /// Seconds; DNS carries a TTL in 31 bits (RFC 2181, section 8).
 const LONGEST_TTL: u64 = 2_147_483_647;
+/// Characters of one string of a TXT record (RFC 1035, section 3.3), and of all strings of one.
+const LONGEST_STRING: usize = 255;
+const LONGEST_TXT: usize = 1024;
+/// Tags that a record set can have, which it calls metadata:
+/// <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
+const MOST_METADATA: usize = 15;
 
 /// The record types of private DNS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub(crate) enum RecordType {
 }
 
 impl RecordType {
-    /// All types, in the order in which lists over all types show them.
+    /// All types.
     pub(crate) const ALL: [Self; 8] = [
         Self::A,
         Self::Aaaa,
@@ -39,13 +43,6 @@ impl RecordType {
         Self::Srv,
         Self::Txt,
     ];
-
-    /// The type that a path segment names, in any case.
-    pub(crate) fn parse(segment: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.as_str().eq_ignore_ascii_case(segment))
-    }
 
     /// The type as ids and DNS write it.
     pub(crate) fn as_str(self) -> &'static str {
@@ -61,7 +58,7 @@ impl RecordType {
         }
     }
 
-    /// The property that holds the records; CNAME and SOA have exactly one, the others a list.
+    /// The property that holds the records; CNAME and SOA have at most one, the others a list.
     pub(crate) fn property(self) -> &'static str {
         match self {
             Self::A => "aRecords",
@@ -76,23 +73,29 @@ impl RecordType {
     }
 }
 
-/// The writable properties that a PUT stores, or the service's message.
-pub(crate) fn put(kind: RecordType, sent: &Value) -> Result<Map<String, Value>, String> {
+/// The writable properties that a PUT stores, or the service's message. A set holds at most `most` records.
+pub(crate) fn put(kind: RecordType, sent: &Value, most: usize) -> Result<Map<String, Value>, String> {
     let mut stored = Map::new();
     let ttl = sent.get("ttl").ok_or("The TTL of the record set is missing.")?;
     stored.insert("ttl".to_owned(), checked_ttl(ttl)?);
     if let Some(metadata) = sent.get("metadata").filter(|value| !value.is_null()) {
         stored.insert("metadata".to_owned(), checked_metadata(metadata)?);
     }
-    stored.insert(
-        kind.property().to_owned(),
-        checked_records(kind, &sent[kind.property()])?,
-    );
+    // A CNAME set without its record is an empty set.
+    if kind != RecordType::Cname || !sent[kind.property()].is_null() {
+        let records = checked_records(kind, &sent[kind.property()], most)?;
+        stored.insert(kind.property().to_owned(), records);
+    }
     Ok(stored)
 }
 
 /// What is stored after a PATCH over `current`, or the service's message.
-pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<Map<String, Value>, String> {
+pub(crate) fn patch(
+    kind: RecordType,
+    current: &Value,
+    sent: &Value,
+    most: usize,
+) -> Result<Map<String, Value>, String> {
     let mut laid = json!({});
     for property in ["ttl", "metadata", kind.property()] {
         for source in [current, sent] {
@@ -101,12 +104,11 @@ pub(crate) fn patch(kind: RecordType, current: &Value, sent: &Value) -> Result<M
             }
         }
     }
-    put(kind, &laid)
+    put(kind, &laid, most)
 }
 
 /// The properties as the service answers them: what is stored with the read-only ones.
-pub(crate) fn properties(stored: &Map<String, Value>, relative: &str, zone: &str) -> Map<String, Value> {
-    let mut shown = stored.clone();
+pub(crate) fn properties(mut shown: Map<String, Value>, relative: &str, zone: &str) -> Map<String, Value> {
     shown.insert("fqdn".to_owned(), json!(names::fqdn(relative, zone)));
     shown.insert("isAutoRegistered".to_owned(), json!(false));
     shown
@@ -139,13 +141,18 @@ fn checked_metadata(metadata: &Value) -> Result<Value, String> {
     let pairs = metadata
         .as_object()
         .ok_or("The metadata of the record set is not an object of strings.")?;
+    if pairs.len() > MOST_METADATA {
+        return Err(format!(
+            "The record set has more than {MOST_METADATA} metadata entries."
+        ));
+    }
     match pairs.iter().find(|(_, value)| !value.is_string()) {
         Some((key, _)) => Err(format!("The metadata value of '{key}' is not a string.")),
         None => Ok(metadata.clone()),
     }
 }
 
-fn checked_records(kind: RecordType, sent: &Value) -> Result<Value, String> {
+fn checked_records(kind: RecordType, sent: &Value, most: usize) -> Result<Value, String> {
     if matches!(kind, RecordType::Cname | RecordType::Soa) {
         return checked_record(kind, sent);
     }
@@ -154,9 +161,9 @@ fn checked_records(kind: RecordType, sent: &Value) -> Result<Value, String> {
         Value::Array(records) => records,
         _ => return Err(format!("The property '{}' is not a list.", kind.property())),
     };
-    if records.len() > MOST_RECORDS {
+    if records.len() > most {
         return Err(format!(
-            "The record set has {} records. A record set can hold at most {MOST_RECORDS} records.",
+            "The record set has {} records. A record set can hold at most {most} records.",
             records.len()
         ));
     }
@@ -201,22 +208,31 @@ fn checked_record(kind: RecordType, record: &Value) -> Result<Value, String> {
 }
 
 fn checked_txt(record: &Value) -> Result<Value, String> {
-    let refused = || "The value of a TXT record is not a list of strings of at most 1024 characters.".to_owned();
+    let refused = || {
+        format!(
+            "The value of a TXT record is not a list of strings of at most {LONGEST_STRING} characters, {LONGEST_TXT} \
+             together."
+        )
+    };
     let parts = record["value"].as_array().ok_or_else(refused)?;
-    let short = |part: &Value| part.as_str().is_some_and(|text| text.len() <= 1024);
-    if parts.is_empty() || !parts.iter().all(short) {
+    let mut whole = 0;
+    for part in parts {
+        let length = part.as_str().map(str::len).filter(|length| *length <= LONGEST_STRING);
+        whole += length.ok_or_else(refused)?;
+    }
+    if parts.is_empty() || whole > LONGEST_TXT {
         return Err(refused());
     }
     Ok(json!({ "value": parts }))
 }
 
-/// The host of the SOA belongs to the service; the other fields can be changed.
+/// Host and serial number of the SOA belong to the service; the other fields can be changed.
 fn checked_soa(record: &Value) -> Result<Value, String> {
     let mut soa = first_soa().remove("soaRecord").unwrap_or_default();
     if record.get("email").is_some() {
         soa["email"] = json!(text_of(record, "email")?);
     }
-    for field in ["serialNumber", "refreshTime", "retryTime", "expireTime", "minimumTtl"] {
+    for field in ["refreshTime", "retryTime", "expireTime", "minimumTtl"] {
         if record.get(field).is_some() {
             soa[field] = json!(number_of(record, field, u64::from(u32::MAX))?);
         }
@@ -260,14 +276,17 @@ mod tests {
             "ttl": 30, "metadata": {"owner": "x"}, "aRecords": [{"ipv4Address": "10.0.0.5", "junk": 1}],
             "fqdn": "lie.", "cnameRecord": {"cname": "x.y"},
         });
-        let stored = put(RecordType::A, &sent).unwrap();
+        let stored = put(RecordType::A, &sent, 20).unwrap();
         let expected = json!({"ttl": 30, "metadata": {"owner": "x"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         assert_eq!(Value::Object(stored), expected);
     }
 
     #[test]
     fn a_set_without_records_is_an_empty_list() {
-        assert_eq!(put(RecordType::A, &json!({"ttl": 1})).unwrap()["aRecords"], json!([]));
+        assert_eq!(
+            put(RecordType::A, &json!({"ttl": 1}), 20).unwrap()["aRecords"],
+            json!([])
+        );
     }
 
     #[rstest]
@@ -280,22 +299,25 @@ mod tests {
     #[case(RecordType::A, json!({"ttl": 1, "aRecords": [{"ipv4Address": "fd00::1"}]}))]
     #[case(RecordType::A, json!({"ttl": 1, "aRecords": [{"ipv4Address": "10.0.0.5"}, {"ipv4Address": "10.0.0.5"}]}))]
     #[case(RecordType::Aaaa, json!({"ttl": 1, "aaaaRecords": [{"ipv6Address": "10.0.0.5"}]}))]
-    #[case(RecordType::Cname, json!({"ttl": 1}))]
     #[case(RecordType::Cname, json!({"ttl": 1, "cnameRecord": {"cname": "a b"}}))]
     #[case(RecordType::Mx, json!({"ttl": 1, "mxRecords": [{"preference": 70_000, "exchange": "mail.x"}]}))]
     #[case(RecordType::Srv, json!({"ttl": 1, "srvRecords": [{"priority": 1, "weight": 1, "target": "x.y"}]}))]
     #[case(RecordType::Txt, json!({"ttl": 1, "txtRecords": [{"value": "not a list"}]}))]
+    #[case(RecordType::Txt, json!({"ttl": 1, "txtRecords": [{"value": []}]}))]
+    #[case(RecordType::Txt, json!({"ttl": 1, "txtRecords": [{"value": ["a".repeat(256)]}]}))]
+    #[case(RecordType::Txt, json!({"ttl": 1, "txtRecords": [{"value": vec!["a".repeat(255); 5]}]}))]
+    #[case(RecordType::A, json!({"ttl": 1, "metadata": (0..16).map(|n| (n.to_string(), "")).collect::<std::collections::BTreeMap<_, _>>()}))]
     fn bad_record_sets_are_refused(#[case] kind: RecordType, #[case] sent: Value) {
-        assert!(put(kind, &sent).is_err());
+        assert!(put(kind, &sent, 20).is_err());
     }
 
     #[test]
-    fn a_set_holds_at_most_20_records() {
+    fn a_set_holds_no_more_records_than_the_quota() {
         let of = |count: u8| {
             let records: Vec<_> = (0..count)
                 .map(|n| json!({"ipv4Address": format!("10.0.0.{n}")}))
                 .collect();
-            put(RecordType::A, &json!({"ttl": 1, "aRecords": records}))
+            put(RecordType::A, &json!({"ttl": 1, "aRecords": records}), 20)
         };
         assert!(of(20).is_ok());
         assert!(of(21).is_err());
@@ -304,14 +326,8 @@ mod tests {
     #[test]
     fn a_patch_keeps_what_it_does_not_name() {
         let current = json!({"ttl": 30, "metadata": {"a": "b"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
-        let stored = patch(RecordType::A, &current, &json!({"metadata": {"c": "d"}})).unwrap();
+        let stored = patch(RecordType::A, &current, &json!({"metadata": {"c": "d"}}), 20).unwrap();
         let expected = json!({"ttl": 30, "metadata": {"c": "d"}, "aRecords": [{"ipv4Address": "10.0.0.5"}]});
         assert_eq!(Value::Object(stored), expected);
-    }
-
-    #[test]
-    fn types_are_read_in_any_case() {
-        assert_eq!(RecordType::parse("aaaa"), Some(RecordType::Aaaa));
-        assert_eq!(RecordType::parse("virtualNetworkLinks"), None);
     }
 }

@@ -4,13 +4,15 @@ use serde_json::{Map, Value, json};
 
 use super::etag::{Condition, Unmet};
 use super::record::{self, RecordType};
-use super::{links, names, write, zone};
+use super::write::{FIRST_VERSION, PAGE};
+use super::{links, names, write};
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
 use crate::engine::kind::{Call, Kind, Reply, Stack};
 use crate::engine::page::page;
 use crate::engine::resource::{Resource, Store};
+use http::Method;
 
 /// Microsoft.Network/privateDnsZones/{A, AAAA, …}.
 pub(crate) struct RecordSets(pub(crate) RecordType);
@@ -23,9 +25,17 @@ pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item 
     store.below(zone).filter(|nested| nested.resource_type != links::TYPE)
 }
 
+/// The id of a zone's record set, as it is stored.
+pub(crate) fn id_of(zone: &ResourceId, kind: RecordType, name: &str) -> ResourceId {
+    write::stored(&zone.child(kind.as_str(), name), RecordSets(kind).resource_type())
+}
+
 /// Puts a record set under a new etag.
 pub(super) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
     let etag = cx.guid();
+    if cx.state.store.get(id).is_none() {
+        cx.state.dns_index.set_added(id);
+    }
     cx.store_with_etag(
         RecordSets(kind).resource_type(),
         id,
@@ -49,7 +59,7 @@ impl Kind for RecordSets {
     }
 
     fn first_version(&self) -> &'static str {
-        zone::FIRST_VERSION
+        FIRST_VERSION
     }
 
     fn stack(&self) -> Stack {
@@ -57,8 +67,8 @@ impl Kind for RecordSets {
     }
 
     fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = known(cx, &call.id)?.ok_or_else(|| missing(&call.id))?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&found.etag))
+        let found = self.known(cx, call)?.ok_or_else(|| missing(&call.id))?;
+        Ok(Reply::new(200).body(show(found)).etag(&found.etag))
     }
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -66,10 +76,11 @@ impl Kind for RecordSets {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = known(cx, &call.id)?;
+        let found = self.known(cx, call)?;
         let zone = call.id.parent().unwrap_or_else(|| call.id.clone());
         names::record(self.0, call.id.name(), zone.name()).map_err(bad_request)?;
-        let properties = record::put(self.0, &call.body["properties"]).map_err(bad_request)?;
+        let most = cx.state.quotas(zone.subscription()).records_per_set;
+        let properties = record::put(self.0, &call.body["properties"], most).map_err(bad_request)?;
         check_condition(call, found)?;
         let status = if found.is_some() { 200 } else { 201 };
         if found.is_none() {
@@ -79,15 +90,16 @@ impl Kind for RecordSets {
     }
 
     fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = known(cx, &call.id)?.ok_or_else(|| missing(&call.id))?;
+        let found = self.known(cx, call)?.ok_or_else(|| missing(&call.id))?;
         check_condition(call, Some(found))?;
         let current = &found.body["properties"];
-        let properties = record::patch(self.0, current, &call.body["properties"]).map_err(bad_request)?;
+        let most = cx.state.quotas(call.id.subscription()).records_per_set;
+        let properties = record::patch(self.0, current, &call.body["properties"], most).map_err(bad_request)?;
         self.write(cx, call, properties, 200)
     }
 
     fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let Some(found) = known(cx, &call.id)? else {
+        let Some(found) = self.known(cx, call)? else {
             return Ok(Reply::new(204));
         };
         check_condition(call, Some(found))?;
@@ -101,16 +113,7 @@ impl Kind for RecordSets {
     }
 
     fn render(&self, _cx: &Context<'_>, set: &Resource) -> Value {
-        let zone = set.id.parent();
-        let stored = set.body["properties"].as_object().cloned().unwrap_or_default();
-        let properties = record::properties(&stored, set.id.name(), zone.as_ref().map_or("", |zone| zone.name()));
-        json!({
-            "id": set.id,
-            "name": set.id.name(),
-            "type": self.resource_type(),
-            "etag": set.etag,
-            "properties": properties,
-        })
+        show(set)
     }
 
     fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
@@ -118,9 +121,13 @@ impl Kind for RecordSets {
         if sent["ttl"].is_null() {
             sent["ttl"] = json!(3600);
         }
-        let properties = record::put(self.0, &sent).map_err(bad_request)?;
+        let properties = record::put(self.0, &sent, usize::MAX).map_err(bad_request)?;
         store(cx, self.0, &write::stored(id, self.resource_type()), properties);
         Ok(())
+    }
+
+    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+        cx.state.dns_index.set_removed(&gone.id);
     }
 }
 
@@ -134,34 +141,43 @@ impl RecordSets {
     ) -> Result<Reply, ArmError> {
         store(cx, self.0, &write::stored(&call.id, self.resource_type()), properties);
         let written = cx.find(&call.id)?;
-        Ok(Reply::new(status)
-            .body(self.render(cx, written))
-            .etag(&written.etag)
-            .changed())
+        Ok(Reply::new(status).body(show(written)).etag(&written.etag).changed())
+    }
+
+    /// The record set, if its zone is there.
+    fn known<'a>(&self, cx: &'a Context<'_>, call: &Call<'_>) -> Result<Option<&'a Resource>, ArmError> {
+        let Some(zone) = call.id.parent().filter(|zone| cx.state.store.get(zone).is_none()) else {
+            return Ok(cx.state.store.get(&call.id));
+        };
+        let action = match *call.method {
+            Method::GET | Method::HEAD => "read",
+            Method::DELETE => "delete",
+            _ => "write",
+        };
+        let message = format!(
+            "Failed to perform '{action}' on resource(s) of type 'privateDnsZones/{}', because the parent resource '{zone}' \
+             could not be found.",
+            self.0.as_str()
+        );
+        Err(ArmError::gateway(404, "ParentResourceNotFound", message))
     }
 
     /// What the zone's other record sets forbid: more of them than the quota, and others beside a CNAME.
     fn check_room(&self, cx: &Context<'_>, zone: &ResourceId, name: &str) -> Result<(), ArmError> {
-        let most = cx.state.quotas(zone.subscription()).record_sets_per_zone;
-        let mut count = 0;
-        for set in of(&cx.state.store, zone) {
-            count += 1;
-            if !set.id.name().eq_ignore_ascii_case(name) {
-                continue;
-            }
-            if self.0 == RecordType::Cname {
-                return Err(conflict(
-                    "The CNAME record could not be created because another record with the same name already exists in this \
-                     zone.",
-                ));
-            }
-            if set.resource_type == Self(RecordType::Cname).resource_type() {
-                return Err(conflict(
-                    "The record could not be created because a CNAME record with the same name already exists in this zone.",
-                ));
-            }
+        let there = |kind: &RecordType| cx.state.store.get(&id_of(zone, *kind, name)).is_some();
+        if self.0 == RecordType::Cname && RecordType::ALL.iter().any(there) {
+            return Err(conflict(
+                "The CNAME record could not be created because another record with the same name already exists in this \
+                 zone.",
+            ));
         }
-        if count >= most {
+        if there(&RecordType::Cname) {
+            return Err(conflict(
+                "The record could not be created because a CNAME record with the same name already exists in this zone.",
+            ));
+        }
+        let most = cx.state.quotas(zone.subscription()).record_sets_per_zone;
+        if cx.state.dns_index.contents(zone).record_sets >= most {
             return Err(bad_request(format!(
                 "The zone '{}' can have at most {most} record sets.",
                 zone.name()
@@ -177,7 +193,7 @@ impl Kind for AllRecordSets {
     }
 
     fn first_version(&self) -> &'static str {
-        zone::FIRST_VERSION
+        FIRST_VERSION
     }
 
     fn stack(&self) -> Stack {
@@ -189,6 +205,19 @@ impl Kind for AllRecordSets {
     }
 }
 
+/// A record set as it is answered.
+fn show(set: &Resource) -> Value {
+    let zone = set.id.parent();
+    let stored = set.body["properties"].as_object().cloned().unwrap_or_default();
+    json!({
+        "id": set.id,
+        "name": set.id.name(),
+        "type": set.resource_type,
+        "etag": set.etag,
+        "properties": record::properties(stored, set.id.name(), zone.as_ref().map_or("", |zone| zone.name())),
+    })
+}
+
 fn list(cx: &Context<'_>, call: &Call<'_>, wanted: impl Fn(&Resource) -> bool) -> Result<Reply, ArmError> {
     let suffix = call
         .parameter("$recordsetnamesuffix")
@@ -196,19 +225,11 @@ fn list(cx: &Context<'_>, call: &Call<'_>, wanted: impl Fn(&Resource) -> bool) -
     let suffix = suffix.map(|suffix| format!(".{}", suffix.to_ascii_lowercase()));
     let found = of(&cx.state.store, &call.id)
         .filter(|set| wanted(set) && suffix.as_deref().is_none_or(|suffix| set.id.name().ends_with(suffix)));
-    let shown = found.filter_map(|set| {
-        let kind = RecordType::parse(set.resource_type.rsplit('/').next()?)?;
-        Some((set.id.key(), RecordSets(kind).render(cx, set)))
-    });
-    page(call, shown.collect(), zone::PAGE)
-}
-
-/// The record set, if its zone is there.
-fn known<'a>(cx: &'a Context<'_>, id: &ResourceId) -> Result<Option<&'a Resource>, ArmError> {
-    match id.parent() {
-        Some(zone) if cx.state.store.get(&zone).is_none() => Err(ArmError::parent_not_found(&zone)),
-        _ => Ok(cx.state.store.get(id)),
-    }
+    // By name, then by type.
+    let key = |set: &Resource| format!("{} {}", set.id.name(), set.resource_type);
+    let mut found: Vec<(String, &Resource)> = found.map(|set| (key(set), set)).collect();
+    found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    page(call, found, PAGE, show)
 }
 
 /// Record sets are not known to ARM: the service itself says that one is missing.

@@ -57,6 +57,11 @@ impl<'a> Context<'a> {
         self.state.store.get(id).ok_or_else(|| ArmError::resource_not_found(id))
     }
 
+    /// Whether the caller's version shows what came with `version`; outside a call everything is shown.
+    pub(crate) fn shows_since(&self, version: &str) -> bool {
+        self.api_version.is_empty() || self.api_version.as_str() >= version
+    }
+
     /// A new GUID.
     pub(crate) fn guid(&mut self) -> String {
         self.state.random.guid()

@@ -78,6 +78,8 @@ pub(crate) struct Reply {
     pub(crate) changed: bool,
     /// Rows of a list, which private DNS counts against a budget of its own.
     pub(crate) rows: Option<u32>,
+    /// Whether ARM answers itself, without the provider's headers.
+    pub(crate) by_gateway: bool,
 }
 
 impl Reply {
@@ -105,6 +107,11 @@ impl Reply {
 
     pub(crate) fn changed(mut self) -> Self {
         self.changed = true;
+        self
+    }
+
+    pub(crate) fn by_gateway(mut self) -> Self {
+        self.by_gateway = true;
         self
     }
 }
@@ -140,10 +147,8 @@ pub(crate) trait Kind: Sync {
 
     fn list(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let found = cx.state.store.of_type(&call.id, self.resource_type());
-        let items = found
-            .map(|resource| (resource.id.key(), self.render(cx, resource)))
-            .collect();
-        super::page::page(call, items, 1000)
+        let items = found.map(|resource| (resource.id.key(), resource)).collect();
+        super::page::page(call, items, 1000, |resource| self.render(cx, resource))
     }
 
     fn put(&self, _cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

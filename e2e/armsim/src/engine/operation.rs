@@ -126,6 +126,20 @@ impl Operations {
         Some(operation.clone())
     }
 
+    /// Gives a running operation another end; nothing for one that never ends.
+    pub(crate) fn reschedule(&mut self, id: &str, ends: Option<Timestamp>) {
+        let Some(operation) = self.all.get_mut(id).filter(|operation| operation.running()) else {
+            return;
+        };
+        if let Some(before) = operation.ends {
+            self.due.remove(&(before, operation.seq, operation.id.clone()));
+        }
+        if let Some(ends) = ends {
+            self.due.insert((ends, operation.seq, operation.id.clone()));
+        }
+        operation.ends = ends;
+    }
+
     /// Fails a running operation at its end instead of what was planned.
     pub(crate) fn fail(&mut self, id: &str, error: ErrorDetail) {
         if let Some(operation) = self.all.get_mut(id) {

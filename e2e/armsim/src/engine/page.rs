@@ -7,10 +7,16 @@ use serde_json::{Value, json};
 use super::error::ArmError;
 use super::kind::{Call, Reply};
 
-/// One page of `items` = (key, shown), which are in the order of keys. `size` is the usual page, `$top` may lower it.
+/// One page of `items` = (key, item), which are in the order of keys; only what is on the page is shown. `size` is the
+/// usual page, `$top` may change it.
 ///
 /// The token holds the last key shown, so that a page is right even if the list has changed meanwhile.
-pub(crate) fn page(call: &Call<'_>, items: Vec<(String, Value)>, size: usize) -> Result<Reply, ArmError> {
+pub(crate) fn page<T>(
+    call: &Call<'_>,
+    items: Vec<(String, T)>,
+    size: usize,
+    show: impl Fn(T) -> Value,
+) -> Result<Reply, ArmError> {
     let wrong = |name: &str| {
         ArmError::gateway(
             400,
@@ -40,7 +46,7 @@ pub(crate) fn page(call: &Call<'_>, items: Vec<(String, Value)>, size: usize) ->
         .into_iter()
         .skip(start)
         .take(size)
-        .map(|(_, shown)| shown)
+        .map(|(_, item)| show(item))
         .collect();
     let rows = u32::try_from(shown.len()).ok();
     let mut body = json!({ "value": shown });

@@ -34,6 +34,11 @@ fn operation_id(token: &str) -> String {
     inner.unwrap_or(token).to_owned()
 }
 
+/// Whether a path is a polling URL of that operation.
+pub(crate) fn asks_for(operation: &Operation, path: &str) -> bool {
+    operation_id(path.rsplit('/').next().unwrap_or_default()) == operation.id
+}
+
 /// Answers a polling URL.
 pub(crate) fn poll(
     cx: &mut Context<'_>,
@@ -59,7 +64,7 @@ fn status(cx: &Context<'_>, operation: &Operation) -> Reply {
     let mut reply = Reply::new(200).body(words(operation));
     if operation.running() && operation.retry_after_s > 0 {
         // The first polls of a long operation are told to come back sooner than the later ones.
-        let old = cx.now.duration_since(operation.started).as_secs() >= 10;
+        let old = cx.now.duration_since(operation.started).as_secs() >= 15;
         let seconds = if old && operation.retry_after_s == 10 {
             20
         } else {

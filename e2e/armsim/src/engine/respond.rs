@@ -66,7 +66,7 @@ pub(crate) fn respond(
             set(&mut headers, name, &left.to_string());
         }
     }
-    if asked.stack == Stack::PrivateDns && !by_gateway {
+    if asked.stack == Stack::PrivateDns && !by_gateway && !result.as_ref().is_ok_and(|reply| reply.by_gateway) {
         set(&mut headers, "cache-control", "private");
         headers.remove("pragma");
         headers.remove("expires");

@@ -161,7 +161,7 @@ fn operation(parts: &[String]) -> Option<Target> {
 }
 
 /// Percent-decoding of one segment; nothing for text that is not UTF-8 or that hides a slash.
-fn decode(segment: &str) -> Option<String> {
+pub(crate) fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {

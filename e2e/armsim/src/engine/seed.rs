@@ -146,8 +146,20 @@ pub struct Quotas {
     pub zones: usize,
     /// VNet links of one zone.
     pub links_per_zone: usize,
+    /// VNet links with registration of one zone.
+    pub registration_links_per_zone: usize,
+    /// Zones that one VNet can be linked to.
+    pub zones_per_vnet: usize,
+    /// Zones that one VNet can be linked to with registration.
+    pub registration_zones_per_vnet: usize,
     /// Record sets of one zone.
     pub record_sets_per_zone: usize,
+    /// Records of one record set.
+    pub records_per_set: usize,
+    /// DNS zone groups of one private endpoint.
+    pub zone_groups_per_endpoint: usize,
+    /// Zones of one DNS zone group.
+    pub zones_per_group: usize,
 }
 
 impl Default for Quotas {
@@ -162,7 +174,13 @@ impl Default for Quotas {
             allowed_subscriptions: 100,
             zones: 1000,
             links_per_zone: 1000,
+            registration_links_per_zone: 100,
+            zones_per_vnet: 1000,
+            registration_zones_per_vnet: 1,
             record_sets_per_zone: 25_000,
+            records_per_set: 20,
+            zone_groups_per_endpoint: 1,
+            zones_per_group: 5,
         }
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) aliases: BTreeMap<String, ResourceId>,
     /// The order of writes to private DNS.
     pub(crate) dns: dns::Ledger,
+    /// What zones hold and which links a VNet has.
+    pub(crate) dns_index: dns::Index,
 }
 
 impl State {
@@ -58,6 +60,7 @@ impl State {
             addresses: BTreeMap::new(),
             aliases: BTreeMap::new(),
             dns: dns::Ledger::default(),
+            dns_index: dns::Index::default(),
         }
     }
 

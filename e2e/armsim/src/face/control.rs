@@ -73,6 +73,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/resources/{*id}", put(put_resource).delete(delete_resource))
         .route("/services", put(put_service).delete(delete_service))
         .route("/journal", get(read_journal).delete(clear_journal))
+        .route("/violations", get(read_violations))
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
@@ -183,6 +184,12 @@ async fn read_journal(State(shared): Face, uri: Uri) -> Answered<impl IntoRespon
     let asked: JournalQuery = query(&uri)?;
     let simulation = shared.lock();
     Ok(axum::Json(json!(simulation.world.journal(asked.since.unwrap_or(0)))))
+}
+
+async fn read_violations(State(shared): Face) -> impl IntoResponse {
+    let simulation = shared.lock();
+    let world = &simulation.world;
+    axum::Json(json!({"violations": world.violations(), "tally": world.spec_tally()}))
 }
 
 async fn clear_journal(State(shared): Face) -> impl IntoResponse {

@@ -21,7 +21,7 @@ use super::{
     token::TokenIssuer,
 };
 use crate::{
-    Preset, World,
+    Preset, SpecError, Specs, World,
     clock::{Clock, ClockReading},
 };
 
@@ -40,6 +40,8 @@ pub struct Options {
     pub random_seed: Option<u64>,
     /// Where the whole state is read from at the start, if it is there, and written at a clean stop.
     pub state: Option<PathBuf>,
+    /// Directory of the OpenAPI files that every exchange is held against.
+    pub specs: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -52,6 +54,7 @@ impl Default for Options {
             preset: Preset::Fast,
             random_seed: None,
             state: None,
+            specs: None,
         }
     }
 }
@@ -74,6 +77,9 @@ pub enum StartError {
     /// The control face is for tests on this machine only.
     #[error("--control {0}: must be a loopback address, because whoever reaches it may do anything")]
     NotLoopback(SocketAddr),
+    /// The OpenAPI files cannot be used.
+    #[error("specs: {0}")]
+    Specs(#[from] SpecError),
     /// The state file cannot be used; remove it to start with an empty world.
     #[error("state file {path}: {reason}")]
     State {
@@ -126,7 +132,10 @@ impl Server {
             std::fs::create_dir_all(dir)?;
         }
         let tls = Tls::new(options.dir.as_deref(), options.listen.ip())?;
-        let (world, clock, key) = initial(&options)?;
+        let (mut world, clock, key) = initial(&options)?;
+        if let Some(dir) = &options.specs {
+            world.check_against(Specs::shared(dir)?);
+        }
         let listener = TcpListener::bind(options.listen).await?;
         let control_listener = TcpListener::bind(options.control).await?;
         let (listen, control) = (listener.local_addr()?, control_listener.local_addr()?);

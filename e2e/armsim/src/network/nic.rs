@@ -141,14 +141,13 @@ fn own(cx: &mut Context<'_>, kept: &mut Map<String, Value>, made: Option<&Value>
             kept.extend(Some((owner.to_owned(), value.clone())).filter(|(_, value)| !value.is_null()));
         }
     }
-    let mut dns = kept.remove("dnsSettings").unwrap_or_else(|| json!({}));
-    for list in ["dnsServers", "appliedDnsServers"] {
-        if !dns[list].is_array() {
-            dns[list] = json!([]);
-        }
-    }
-    dns["internalDomainNameSuffix"] = names;
-    kept.insert("dnsSettings".to_owned(), dns);
+    let mut dns = match kept.remove("dnsSettings") {
+        Some(Value::Object(given)) => given,
+        _ => Map::new(),
+    };
+    dns.insert("internalDomainNameSuffix".to_owned(), names);
+    defaults(&mut dns, &json!({ "dnsServers": [], "appliedDnsServers": [] }));
+    kept.insert("dnsSettings".to_owned(), json!(dns));
     defaults(
         kept,
         &json!({

@@ -59,7 +59,7 @@ pub(crate) fn nested(
         "id": format!("{}/{list}/{name}", parent.id),
         "etag": parent.etag,
         "type": format!("{resource_type}/{list}"),
-        "properties": item["properties"],
+        "properties": properties(item, &[]),
     });
     if let Some(zones) = item.get("zones") {
         shown["zones"] = zones.clone();

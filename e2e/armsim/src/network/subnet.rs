@@ -95,11 +95,10 @@ impl Written for Subnets {
             shown
         });
         shown["properties"]["delegations"] = delegations.collect();
-        for service in shown["properties"]["serviceEndpoints"]
-            .as_array_mut()
-            .into_iter()
-            .flatten()
-        {
+        let endpoints = shown["properties"]
+            .get_mut("serviceEndpoints")
+            .and_then(Value::as_array_mut);
+        for service in endpoints.into_iter().flatten() {
             service["provisioningState"] = json!("Succeeded");
         }
     }

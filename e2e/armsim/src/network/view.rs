@@ -1,5 +1,6 @@
 //! Lists that are worked out of other resources when somebody reads them.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
@@ -99,20 +100,16 @@ pub(crate) static ENDPOINT_TYPES: View = View {
             "resourceName": link_service::TYPE,
             "displayName": link_service::TYPE,
         });
-        page::page(call, vec![(name, only)], 1000)
+        page::page(call, vec![(name, only)], 1000, |shown| shown)
     },
 };
 
 /// Resources as a list shows them, each once.
 fn listed<'a>(cx: &Context<'_>, call: &Call<'_>, found: impl Iterator<Item = &'a Resource>) -> Result<Reply, ArmError> {
-    let shown = found.filter_map(|found| {
-        let kind = registry::kind(&found.resource_type)?;
-        Some((found.id.key(), kind.render(cx, found)))
-    });
-    let mut shown: Vec<(String, Value)> = shown.collect();
-    shown.sort_by(|one, other| one.0.cmp(&other.0));
-    shown.dedup_by(|one, other| one.0 == other.0);
-    page::page(call, shown, 1000)
+    let found: BTreeMap<String, &Resource> = found.map(|found| (found.id.key(), found)).collect();
+    page::page(call, found.into_iter().collect(), 1000, |found| {
+        registry::kind(&found.resource_type).map_or(Value::Null, |kind| kind.render(cx, found))
+    })
 }
 
 fn address_availability(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -153,7 +150,7 @@ fn usages(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         });
         (subnet.id.key(), shown)
     });
-    page::page(call, subnets.collect(), 1000)
+    page::page(call, subnets.collect(), 1000, |shown| shown)
 }
 
 fn interface_balancers(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -178,5 +175,5 @@ fn auto_approved_services(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, Ar
             && link_service::is_visible(cx, service, subscription)
     });
     let shown = services.map(|service| (service.id.key(), json!({ "privateLinkService": service.id })));
-    page::page(call, shown.collect(), 1000)
+    page::page(call, shown.collect(), 1000, |shown| shown)
 }

@@ -101,10 +101,8 @@ fn normalise(cx: &mut Context<'_>, put: &Put<'_>) -> Value {
     let mut body = tracked(put.location, put.given);
     let mut kept = properties(put.given, &["subnets", "flowLogs"]);
     kept.insert("resourceGuid".to_owned(), resource_guid(cx, put.id));
-    if let Some(options) = kept.get_mut("dhcpOptions")
-        && options["dnsServers"].is_null()
-    {
-        options["dnsServers"] = json!([]);
+    if let Some(options) = kept.get_mut("dhcpOptions").and_then(Value::as_object_mut) {
+        defaults(options, &json!({ "dnsServers": [] }));
     }
     defaults(
         &mut kept,

@@ -391,7 +391,7 @@ fn expand(cx: &Context<'_>, shown: &mut Value, path: &str) {
     let (first, rest) = path
         .split_once('/')
         .map_or((path, None), |(first, rest)| (first, Some(rest)));
-    let fields = shown["properties"].as_object_mut();
+    let fields = shown.get_mut("properties").and_then(Value::as_object_mut);
     let found = fields.and_then(|fields| fields.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(first)));
     let slots = match found {
         Some((_, Value::Array(all))) => all.iter_mut().collect(),

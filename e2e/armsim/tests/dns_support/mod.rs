@@ -7,6 +7,9 @@
     reason = "each test binary uses a part of it, and a test that cannot go on fails"
 )]
 
+#[path = "../spec_support/mod.rs"]
+pub mod spec_support;
+
 use armsim::{Caller, Preset, Seed, World, parse_faults};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -73,6 +76,7 @@ impl Sim {
 
     pub fn with(seed: Value) -> Self {
         let mut world = World::new(Preset::Recorded, 7);
+        spec_support::check(&mut world);
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         world
             .seed(now, Seed::parse(seed.to_string().as_bytes()).unwrap())
@@ -170,6 +174,12 @@ impl Sim {
     pub fn faults(&mut self, rules: Value) {
         self.world
             .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        spec_support::kept(&self.world);
     }
 }
 

@@ -7,6 +7,9 @@
     reason = "each test binary uses a part of it, and a test that cannot go on fails"
 )]
 
+#[path = "../spec_support/mod.rs"]
+pub mod spec_support;
+
 use armsim::{Options, Server};
 use reqwest::{Certificate, Client, Method, Response};
 use serde_json::{Value, json};
@@ -39,6 +42,7 @@ pub fn world() -> Value {
 
 pub async fn start_with(options: Options, seed: Option<Value>) -> Face {
     let server = Server::start(options).await.unwrap();
+    server.with_world(|world, _| spec_support::check(world));
     let ca = Certificate::from_pem(server.ca_pem.as_bytes()).unwrap();
     let client = Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
     let face = Face { server, client };
@@ -124,6 +128,12 @@ impl Face {
         let (status, list) = self.control(Method::GET, &format!("/journal{query}"), None).await;
         assert_eq!(status, 200, "{list}");
         list.as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Face {
+    fn drop(&mut self) {
+        self.server.with_world(|world, _| spec_support::kept(world));
     }
 }
 

@@ -7,6 +7,9 @@
     reason = "each test binary uses a part of it, and a test that cannot go on fails"
 )]
 
+#[path = "../spec_support/mod.rs"]
+pub mod spec_support;
+
 use armsim::{Answer, Caller, Preset, Seed, WireFault, World, parse_faults};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -113,6 +116,7 @@ impl Sim {
     pub fn seeded(json: Value, preset: Preset) -> Self {
         let now: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
         let mut world = World::new(preset, 1);
+        spec_support::check(&mut world);
         world
             .seed(now, Seed::parse(json.to_string().as_bytes()).unwrap())
             .unwrap();
@@ -218,6 +222,12 @@ impl Sim {
         assert_eq!(put.status, 201, "{}", put.body);
         self.wait(700.0);
         self.get(&format!("{path}?$expand=networkInterfaces")).body
+    }
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        spec_support::kept(&self.world);
     }
 }
 

@@ -1,0 +1,245 @@
+//! A recorded answer and ours: every way in which they differ, and what is learned where they only name things otherwise.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use regex::Regex;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::names::Names;
+use super::shape::{Shapes, step};
+
+/// How much a difference says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DifferenceKind {
+    /// The HTTP status.
+    Status,
+    /// Presence, form or value of a header.
+    Header,
+    /// A key that is missing, a JSON type, a value.
+    Body,
+    /// A key of ours that no recorded answer of that type and api-version has.
+    Extra,
+    /// Words for people, and the case of letters in ids and regions. Does not make a verdict.
+    Text,
+}
+
+/// One difference.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// What sort of difference.
+    pub kind: DifferenceKind,
+    /// The header's name, or the path in the body.
+    pub at: String,
+    /// The recorded side; empty where there is none.
+    pub recorded: String,
+    /// Our side; empty where there is none.
+    pub ours: String,
+}
+
+impl Difference {
+    pub(super) fn new(kind: DifferenceKind, at: &str, recorded: impl fmt::Display, ours: impl fmt::Display) -> Self {
+        Self {
+            kind,
+            at: at.to_owned(),
+            recorded: recorded.to_string(),
+            ours: ours.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            at,
+            recorded,
+            ours,
+        } = self;
+        let (recorded, ours) = (short(recorded), short(ours));
+        match kind {
+            DifferenceKind::Extra => write!(out, "{at}: only ours has it: {ours}"),
+            _ if ours.is_empty() => write!(out, "{at}: missing, recorded {recorded}"),
+            _ if recorded.is_empty() => write!(out, "{at}: not recorded, ours {ours}"),
+            DifferenceKind::Text => write!(out, "{at}: text: recorded {recorded}, ours {ours}"),
+            _ => write!(out, "{at}: recorded {recorded}, ours {ours}"),
+        }
+    }
+}
+
+/// Long values end in an ellipsis.
+fn short(value: &str) -> String {
+    let cut = value.char_indices().nth(160).map(|(at, _)| at);
+    match cut.and_then(|cut| value.get(..cut)) {
+        Some(start) => format!("{start}…"),
+        None => value.to_owned(),
+    }
+}
+
+/// Forms of values that a server makes up and that hold no GUID.
+static MADE_UP: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    [
+        r"^[0-9a-z]{20,32}(\.\w+\.internal\.(cloudapp\.net|chinacloudapp\.cn))?$",
+        r"^([0-9A-F]{2}-){5}[0-9A-F]{2}$",
+        r"^SW1tdXRhYmxlWm9uZUlkZW50aXR5O[\w+/]+={0,2}$",
+    ]
+    .iter()
+    .filter_map(|form| Regex::new(form).ok())
+    .collect()
+});
+
+/// Keys whose values are words for people.
+const WORDS: [&str; 2] = ["message", "description"];
+/// Keys whose values are numbers in a string that the server draws.
+const DRAWN: [&str; 1] = ["linkIdentifier"];
+
+/// Compares two bodies of one kind of answer.
+pub(super) struct Bodies<'a> {
+    pub(super) names: &'a mut Names,
+    pub(super) shapes: &'a Shapes,
+    /// The key of the answer's shape.
+    pub(super) shape: &'a str,
+    /// What the client sent, for telling its values from the server's.
+    pub(super) sent: &'a str,
+    /// Keys whose content is another service's.
+    pub(super) foreign: &'a BTreeSet<&'static str>,
+    pub(super) differences: Vec<Difference>,
+}
+
+impl Bodies<'_> {
+    pub(super) fn compare(&mut self, at: &str, recorded: &Value, ours: &Value) {
+        let key = at.rsplit('.').next().unwrap_or_default();
+        if self.foreign.contains(key) {
+            return;
+        }
+        match (recorded, ours) {
+            (Value::Object(recorded), Value::Object(ours)) => self.objects(at, recorded, ours),
+            (Value::Array(recorded), Value::Array(ours)) => self.arrays(at, recorded, ours),
+            (Value::String(recorded), Value::String(ours)) => self.texts(at, key, recorded, ours),
+            (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {}
+            _ if recorded == ours => {}
+            _ => self.differ(DifferenceKind::Body, at, recorded, ours),
+        }
+    }
+
+    fn differ(&mut self, kind: DifferenceKind, at: &str, recorded: impl fmt::Display, ours: impl fmt::Display) {
+        self.differences.push(Difference::new(kind, at, recorded, ours));
+    }
+
+    fn objects(&mut self, at: &str, recorded: &Map<String, Value>, ours: &Map<String, Value>) {
+        for (key, value) in recorded {
+            let at = step(at, key);
+            match ours.get(key) {
+                Some(found) => self.compare(&at, value, found),
+                None if self.foreign.contains(key.as_str()) => {}
+                None => self.differ(DifferenceKind::Body, &at, value, ""),
+            }
+        }
+        for (key, value) in ours.iter().filter(|(key, _)| !recorded.contains_key(*key)) {
+            let at = step(at, key);
+            if !self.shapes.has(self.shape, &at) && !self.foreign.contains(key.as_str()) {
+                self.differ(DifferenceKind::Extra, &at, "", value);
+            }
+        }
+    }
+
+    /// Items that name themselves are paired by name, others by place.
+    fn arrays(&mut self, at: &str, recorded: &[Value], ours: &[Value]) {
+        let inner = format!("{at}[]");
+        let named = recorded.iter().all(|item| self.label(item).is_some());
+        if !named {
+            if recorded.len() != ours.len() {
+                let kind = DifferenceKind::Body;
+                self.differ(kind, at, count(recorded.len()), count(ours.len()));
+            }
+            for (recorded, ours) in recorded.iter().zip(ours) {
+                self.compare(&inner, recorded, ours);
+            }
+            return;
+        }
+        let mut left: Vec<&Value> = ours.iter().collect();
+        for item in recorded {
+            let wanted = self.label(item);
+            let found = left.iter().position(|ours| label(ours) == wanted);
+            // A name that the server made up can only be paired by place.
+            let found = found.or_else(|| {
+                left.iter()
+                    .position(|ours| label(ours).is_some_and(|l| l.contains('*')))
+            });
+            let found = found.or_else(|| (recorded.len() == ours.len() && !left.is_empty()).then_some(0));
+            match found {
+                Some(found) => self.compare(&inner, item, left.remove(found)),
+                None => self.differ(DifferenceKind::Body, &inner, item, ""),
+            }
+        }
+        for item in left {
+            self.differ(DifferenceKind::Body, &inner, "", item);
+        }
+    }
+
+    fn label(&self, recorded: &Value) -> Option<String> {
+        let found = ["id", "name", "resourceType"]
+            .iter()
+            .find_map(|key| recorded[key].as_str())?;
+        Some(self.names.ours(found).to_ascii_lowercase())
+    }
+
+    fn texts(&mut self, at: &str, key: &str, recorded: &str, ours: &str) {
+        let wanted = self.names.ours(recorded);
+        if wanted == ours || self.made_up(key, recorded, ours) {
+            return;
+        }
+        let loose = recorded.starts_with('/') || matches!(key, "location" | "name" | "type");
+        let same_but_for_case = wanted.eq_ignore_ascii_case(ours);
+        let words = WORDS.contains(&key);
+        let kind = if words || (loose && same_but_for_case) {
+            DifferenceKind::Text
+        } else {
+            DifferenceKind::Body
+        };
+        self.differ(kind, at, wanted, ours);
+    }
+
+    /// Whether both are of one form that servers make up, and the pair agrees with what is known.
+    fn made_up(&mut self, key: &str, recorded: &str, ours: &str) -> bool {
+        if self.names.learn_guids(recorded, ours) {
+            return true;
+        }
+        if matches!(key, "nextLink" | "@odata.nextLink") {
+            self.names.learn_url(recorded, ours);
+            return super::headers::url_form(recorded) == super::headers::url_form(ours);
+        }
+        if self.sent.contains(recorded) || self.names.known(recorded).is_some() {
+            return false;
+        }
+        let address = |text: &str| text.parse::<IpAddr>().is_ok();
+        let number = |text: &str| text.parse::<u64>().is_ok();
+        let time = |text: &str| text.parse::<Timestamp>().is_ok();
+        let same_form = MADE_UP
+            .iter()
+            .any(|form| form.is_match(recorded) && form.is_match(ours))
+            || (address(recorded) && address(ours))
+            || (time(recorded) && time(ours))
+            || (DRAWN.contains(&key) && number(recorded) && number(ours));
+        if same_form {
+            self.names.learn(recorded, ours);
+        }
+        same_form
+    }
+}
+
+fn label(ours: &Value) -> Option<String> {
+    let found = ["id", "name", "resourceType"]
+        .iter()
+        .find_map(|key| ours[key].as_str())?;
+    Some(found.to_ascii_lowercase())
+}
+
+fn count(items: usize) -> String {
+    format!("{items} items")
+}

@@ -1,0 +1,93 @@
+//! Differences that are right, each with its reason: the rules of a YAML list.
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::compare::Difference;
+use super::report::Line;
+
+/// One reason and what it is for. Absent conditions hold.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// Part of the cassette's file name.
+    #[serde(default)]
+    cassette: String,
+    /// Found in `METHOD path`.
+    #[serde(default)]
+    exchange: String,
+    /// Found in the difference as it is printed.
+    #[serde(default)]
+    difference: String,
+    reason: String,
+}
+
+struct Compiled {
+    rule: Rule,
+    exchange: Regex,
+    difference: Regex,
+    used: bool,
+}
+
+/// All reasons, and which of them were of use.
+#[derive(Default)]
+pub struct Explained(Vec<Compiled>);
+
+/// Why a list of reasons is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainedError {
+    /// Not the form of such a list.
+    #[error("explained differences: {0}")]
+    Form(#[from] serde_yaml_ng::Error),
+    /// A pattern that does not compile.
+    #[error("explained differences: {0}")]
+    Pattern(#[from] regex::Error),
+}
+
+impl Explained {
+    /// Reads a YAML list of `{cassette?, exchange?, difference?, reason}`; the last two conditions are regular expressions.
+    pub fn parse(yaml: &str) -> Result<Self, ExplainedError> {
+        let rules: Vec<Rule> = serde_yaml_ng::from_str(yaml)?;
+        let compiled: Result<_, ExplainedError> = rules
+            .into_iter()
+            .map(|rule| {
+                Ok(Compiled {
+                    exchange: Regex::new(&rule.exchange)?,
+                    difference: Regex::new(&rule.difference)?,
+                    rule,
+                    used: false,
+                })
+            })
+            .collect();
+        compiled.map(Self)
+    }
+
+    /// Why a difference is right.
+    pub(super) fn reason(&mut self, cassette: &str, line: &Line, difference: &Difference) -> Option<String> {
+        let exchange = format!("{} {}", line.method, line.path);
+        let printed = difference.to_string();
+        let found = self.0.iter_mut().find(|known| {
+            cassette.contains(&known.rule.cassette)
+                && known.exchange.is_match(&exchange)
+                && known.difference.is_match(&printed)
+        })?;
+        found.used = true;
+        Some(found.rule.reason.clone())
+    }
+
+    /// How many reasons there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reasons that explained nothing.
+    pub fn unused(&self) -> Vec<&str> {
+        let unused = self.0.iter().filter(|known| !known.used);
+        unused.map(|known| known.rule.reason.as_str()).collect()
+    }
+}

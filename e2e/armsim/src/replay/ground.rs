@@ -1,0 +1,256 @@
+//! What must have been there before: stand-ins for resources that a recording takes for granted.
+//!
+//! A stand-in is the nearest recorded answer that shows the resource, or the least that its type accepts. It is made when
+//! the first exchange needs it, and reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Method;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::World;
+use crate::engine::id::ResourceId;
+use crate::engine::registry;
+use crate::engine::route::{Target, route};
+
+use super::cassette::Exchange;
+use super::names::Names;
+
+/// All that the cassette shows of resources.
+pub(super) struct Ground {
+    /// By id in lower case: the number of the exchange and what it showed.
+    seen: BTreeMap<String, Vec<(usize, Value)>>,
+    /// Ids that a call which is not played may have changed.
+    touched: BTreeSet<String>,
+}
+
+/// The world to put stand-ins into, and the moment.
+pub(super) struct Place<'a> {
+    pub(super) world: &'a mut World,
+    pub(super) names: &'a Names,
+    pub(super) now: Timestamp,
+    pub(super) number: usize,
+    /// Ids in lower case that were there and went.
+    pub(super) gone: &'a BTreeSet<String>,
+    pub(super) seeded: Vec<String>,
+}
+
+impl Place<'_> {
+    fn has(&self, id: &ResourceId) -> bool {
+        self.world.state.store.get(id).is_some()
+    }
+
+    fn put(&mut self, id: &ResourceId, body: Value) {
+        if self.world.put_resource(self.now, id.as_str(), body).is_ok() {
+            self.seeded.push(id.to_string());
+        }
+    }
+}
+
+impl Ground {
+    pub(super) fn survey(exchanges: &[Exchange]) -> Self {
+        let mut seen = BTreeMap::new();
+        for (number, exchange) in exchanges
+            .iter()
+            .enumerate()
+            .filter(|(_, exchange)| exchange.succeeded())
+        {
+            collect(number, &exchange.got.json(), &mut seen);
+        }
+        Self {
+            seen,
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// Makes what an exchange needs.
+    pub(super) fn prepare(&self, place: &mut Place<'_>, exchange: &Exchange) {
+        let code = exchange.got.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let path = place.names.our_path(exchange.path());
+        let method = exchange.method.parse().unwrap_or(Method::GET);
+        let target = match route(&method, &path) {
+            Ok(Target::Resource { id, .. } | Target::Action { id, .. }) => id,
+            Ok(Target::List { scope, .. }) => scope,
+            _ => return,
+        };
+        let group_went = target.group_id().is_some_and(|group| place.gone.contains(&group.key()));
+        if code != "ResourceGroupNotFound" && (exchange.succeeded() || !group_went) {
+            self.ground(place, &target, exchange, &code);
+        }
+        if exchange.succeeded() && exchange.method != "GET" {
+            self.references(place, &target, &exchange.sent.json());
+        }
+        if exchange.succeeded() && exchange.method == "GET" {
+            self.listed(place, &exchange.got.json());
+        }
+    }
+
+    /// The group, the parents and, where the answer says that it was there, the resource itself.
+    fn ground(&self, place: &mut Place<'_>, target: &ResourceId, exchange: &Exchange, code: &str) {
+        let existed = match exchange.method.as_str() {
+            "GET" | "HEAD" | "PATCH" | "POST" => exchange.succeeded(),
+            "PUT" => exchange.status == 200,
+            "DELETE" => matches!(exchange.status, 200 | 202),
+            _ => false,
+        };
+        if existed || code == "CannotDeleteResource" || exchange.status == 412 {
+            self.ensure(place, target);
+        }
+        let is_group = target.group_id().is_some_and(|group| target.is(group.as_str()));
+        if let Some(group) = target.group_id().filter(|_| !is_group) {
+            self.ensure(place, &group);
+        }
+        let parent = target
+            .parent()
+            .filter(|_| exchange.succeeded() && exchange.status != 204);
+        if let Some(parent) = parent {
+            self.ensure(place, &parent);
+        }
+    }
+
+    /// What the body of an accepted write refers to.
+    fn references(&self, place: &mut Place<'_>, target: &ResourceId, body: &Value) {
+        let mut found = Vec::new();
+        ids(&place.names.our_body(body), &mut found);
+        for id in found {
+            let own = id.key() == target.key() || id.key().starts_with(&format!("{}/", target.key()));
+            if !own {
+                self.ensure(place, &id);
+            }
+        }
+    }
+
+    /// Resources of our types that a list shows.
+    fn listed(&self, place: &mut Place<'_>, body: &Value) {
+        for item in body["value"].as_array().into_iter().flatten() {
+            let id = item["id"]
+                .as_str()
+                .and_then(|id| ResourceId::parse(&place.names.ours(id)).ok());
+            if let Some(id) = id.filter(|id| registry::kind(&id.resource_type()).is_some()) {
+                self.ensure(place, &id);
+            }
+        }
+    }
+
+    fn ensure(&self, place: &mut Place<'_>, id: &ResourceId) {
+        if place.has(id) || place.world.state.subscription(id.subscription()).is_none() {
+            return;
+        }
+        if id.resource_type() == "Microsoft.Resources/subscriptions" {
+            return;
+        }
+        let is_group = id.group_id().is_some_and(|group| id.is(group.as_str()));
+        if let Some(group) = id.group_id().filter(|_| !is_group) {
+            self.ensure(place, &group);
+        }
+        let simulated = registry::kind(&id.resource_type()).is_some();
+        if let Some(parent) = id.parent() {
+            self.ensure(place, &parent);
+            // What is nested in a type of ours and has no type of its own is part of the parent's body.
+            if !simulated && registry::kind(&parent.resource_type()).is_some() {
+                return;
+            }
+        }
+        if !place.has(id) {
+            let body = self.nearest(place, id).unwrap_or_else(|| self.least(place, id));
+            place.put(id, body);
+        }
+    }
+
+    /// The next recorded sight of a resource, or the last one.
+    fn nearest(&self, place: &Place<'_>, id: &ResourceId) -> Option<Value> {
+        let sights = self.sights(place.names, id)?;
+        let next = sights.iter().find(|(number, _)| *number >= place.number);
+        let (_, body) = next.or(sights.last())?;
+        Some(place.names.our_body(body))
+    }
+
+    fn sights(&self, names: &Names, id: &ResourceId) -> Option<&Vec<(usize, Value)>> {
+        let key = id.key();
+        let found = self.seen.get(&key);
+        found.or_else(|| {
+            let same = |(recorded, _): &(&String, _)| names.ours(recorded).to_ascii_lowercase() == key;
+            self.seen.iter().find(same).map(|(_, sights)| sights)
+        })
+    }
+
+    fn least(&self, place: &Place<'_>, id: &ResourceId) -> Value {
+        let group = id
+            .group_id()
+            .and_then(|group| place.world.state.store.get(&group).cloned());
+        let location = group.and_then(|group| group.body["location"].as_str().map(str::to_owned));
+        let location = location.unwrap_or_else(|| "eastus".to_owned());
+        let mut body = json!({ "location": location, "properties": {} });
+        match id.resource_type().to_ascii_lowercase().as_str() {
+            "microsoft.network/virtualnetworks" => {
+                body["properties"]["addressSpace"] = json!({ "addressPrefixes": ["10.0.0.0/8"] });
+            }
+            "microsoft.network/virtualnetworks/subnets" => {
+                body["properties"]["addressPrefix"] = json!("10.255.0.0/24");
+            }
+            "microsoft.network/loadbalancers" => body["sku"] = json!({ "name": "Standard" }),
+            _ => {}
+        }
+        body
+    }
+
+    /// Remembers what a write that is not played names: it may look otherwise from now on.
+    pub(super) fn touch(&mut self, names: &Names, exchange: &Exchange) {
+        if exchange.method == "GET" || !exchange.succeeded() {
+            return;
+        }
+        let mut found = Vec::new();
+        for body in [exchange.sent.json(), exchange.got.json()] {
+            ids(&names.our_body(&body), &mut found);
+        }
+        let parents: Vec<ResourceId> = found.iter().filter_map(ResourceId::parent).collect();
+        self.touched.extend(found.iter().chain(&parents).map(ResourceId::key));
+    }
+
+    /// Whether a call that was not played named the resource.
+    pub(super) fn is_touched(&self, id: &ResourceId) -> bool {
+        self.touched.contains(&id.key())
+    }
+
+    /// Puts a resource as the recording shows it now.
+    pub(super) fn again(&self, place: &mut Place<'_>, id: &ResourceId) {
+        if let Some(body) = self.nearest(place, id) {
+            place.put(id, body);
+        }
+    }
+}
+
+fn collect(number: usize, value: &Value, seen: &mut BTreeMap<String, Vec<(usize, Value)>>) {
+    match value {
+        Value::Object(fields) => {
+            let id = fields.get("id").and_then(Value::as_str);
+            let whole = fields.get("properties").is_some_and(Value::is_object);
+            if let Some(id) = id.filter(|id| whole && ResourceId::parse(id).is_ok()) {
+                seen.entry(id.to_ascii_lowercase())
+                    .or_default()
+                    .push((number, value.clone()));
+            }
+            fields.values().for_each(|value| collect(number, value, seen));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(number, item, seen)),
+        _ => {}
+    }
+}
+
+/// All ids of resources in a body.
+fn ids(value: &Value, found: &mut Vec<ResourceId>) {
+    match value {
+        Value::String(text) => found.extend(
+            ResourceId::parse(text)
+                .ok()
+                .filter(|id| text.contains("/providers/") && !id.name().is_empty()),
+        ),
+        Value::Object(fields) => fields.values().for_each(|value| ids(value, found)),
+        Value::Array(items) => items.iter().for_each(|item| ids(item, found)),
+        _ => {}
+    }
+}

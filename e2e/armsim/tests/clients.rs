@@ -1,0 +1,93 @@
+//! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator for each of pytest's workers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use armsim::{Options, Server};
+
+/// Tests that run at once: they wait most of the time.
+const WORKERS: usize = 12;
+/// Seconds that one Python test may take.
+const TEST_TIMEOUT_S: &str = "120";
+
+fn clients() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../clients")
+        .canonicalize()
+        .unwrap()
+}
+
+/// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
+fn python() -> Option<PathBuf> {
+    match Command::new("python3").arg("--version").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        other => assert!(other.unwrap().status.success(), "python3 does not run"),
+    }
+    let requirements = clients().join("requirements.txt");
+    let venv = Command::new(clients().join("../../hack/venv"))
+        .arg(requirements)
+        .output()
+        .unwrap();
+    assert!(venv.status.success(), "hack/venv: {}", text(&venv));
+    Some(Path::new(String::from_utf8(venv.stdout).unwrap().trim()).join("bin/python"))
+}
+
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr]
+        .map(|part| String::from_utf8_lossy(part))
+        .join("")
+}
+
+/// Starts the simulators, and says their addresses as `e2e/clients/conftest.py` reads them.
+async fn worlds(dir: &Path) -> (Vec<Server>, String) {
+    let mut servers = Vec::new();
+    let mut lines = Vec::new();
+    for number in 0..WORKERS {
+        let dir = dir.join(number.to_string());
+        let server = Server::start(Options {
+            dir: Some(dir.clone()),
+            ..Options::default()
+        })
+        .await
+        .unwrap();
+        lines.push(server.ready_line(&dir));
+        servers.push(server);
+    }
+    (servers, serde_json::Value::from(lines).to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn official_python_packages_work() {
+    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (_servers, worlds) = worlds(dir.path()).await;
+    let mut pytest = Command::new(python);
+    pytest
+        .args([
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--timeout",
+            TEST_TIMEOUT_S,
+        ])
+        .args(["-n", &WORKERS.to_string(), "--dist", "worksteal"])
+        .current_dir(clients())
+        .env("ARMSIM_WORLDS", worlds)
+        .env("NO_PROXY", "127.0.0.1")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    // No test collected is an error of pytest's too.
+    let run = tokio::task::spawn_blocking(move || pytest.output().unwrap())
+        .await
+        .unwrap();
+    println!("{}", text(&run));
+    assert!(run.status.success(), "Python tests failed: see above");
+}
