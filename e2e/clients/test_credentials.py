@@ -123,7 +123,7 @@ def test_principal_without_roles_is_forbidden(world):
 
 
 def test_expired_token_is_replaced_by_a_new_one(world):
-    world.seed(switches={"token_life_s": 1})
+    world.seed(switches={"token_life_s": 3})
     credential = world.credential(OWNER)
     first = credential.get_token(SCOPE)
     client = world.resources(credential=credential)

@@ -2,6 +2,7 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
 
 from azure.identity import ClientSecretCredential
@@ -41,7 +42,7 @@ MANAGED = Principal(5)
 GUEST = Principal(6, tenant=GUEST_TENANT, secret="guest's secret")
 
 
-def seed(jwks=None):
+def seed(jwks=None, quotas=None):
     """Two tenants, a principal of each kind, and in the first subscription a resource group with a VNet."""
 
     def tenant(name):
@@ -61,7 +62,10 @@ def seed(jwks=None):
 
     return {
         "tenants": [tenant(TENANT), tenant(GUEST_TENANT)],
-        "subscriptions": [{"id": SUBSCRIPTION, "tenant": TENANT}, {"id": GUEST_SUBSCRIPTION, "tenant": GUEST_TENANT}],
+        "subscriptions": [
+            {"id": SUBSCRIPTION, "tenant": TENANT, "quotas": quotas or {}},
+            {"id": GUEST_SUBSCRIPTION, "tenant": GUEST_TENANT},
+        ],
         "roles": [role(principal, SUBSCRIPTION, "*") for principal in (OWNER, WORKLOAD, MANAGED)]
         + [role(READER, SUBSCRIPTION, "*/read"), role(GUEST, GUEST_SUBSCRIPTION, "*")],
         "resources": [
@@ -108,19 +112,23 @@ class World:
     def control(self, method, path, body=None):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.control_url + path, data=data, method=method)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.read().decode()}") from error
 
-    def seed(self, **changes):
-        """Replaces everything; `changes` are further parts of the seed."""
-        jwks = changes.pop("jwks", None)
-        resources = changes.pop("resources", [])
-        world = seed(jwks) | changes
-        world["resources"] = world["resources"] + resources
+    def seed(self, resources=(), jwks=None, quotas=None, **parts):
+        """Replaces everything; `resources` are there besides the usual ones, `parts` are further parts of the seed."""
+        world = seed(jwks, quotas) | parts
+        world["resources"] += resources
         self.control("PUT", "/seed", world)
 
     def fault(self, match, do):
         self.control("PUT", "/faults", [{"match": match, "do": do}])
+
+    def clock(self, **changes):
+        self.control("POST", "/clock", changes)
 
     def journal(self):
         return self.control("GET", "/journal")

@@ -3,6 +3,7 @@
 //!
 //! Only reads. Says which hop fails first and why; it never repairs, and it takes no word of a client for what is there.
 
+mod lookup;
 mod walk;
 
 use jiff::Timestamp;

@@ -185,6 +185,16 @@ fn the_answer_has_the_fixed_form() {
 
 type Break = fn(&mut Sim);
 
+/// A CNAME in the place of the address.
+fn alias(sim: &mut Sim, record: Value) {
+    sim.drop(&format!("{}/A/api", zone(ZONE)));
+    let mut body = json!({"properties": {"ttl": 1}});
+    if !record.is_null() {
+        body["properties"]["cnameRecord"] = record;
+    }
+    assert_eq!(sim.put(&format!("{}/CNAME/api", zone(ZONE)), body).status, 201);
+}
+
 #[rstest]
 #[case::zone_gone("zone: no private zone holds", |sim: &mut Sim| {
     sim.drop(&format!("{}/virtualNetworkLinks/l", zone(ZONE)));
@@ -216,6 +226,18 @@ type Break = fn(&mut Sim);
     sim.make_zone(NAME);
     sim.link(NAME, "l", "vnet1");
 })]
+#[case::alias_to_a_public_name(
+    "zone: no private zone holds www.example.org, the target of the CNAME api.mine.hypershift.local; public DNS is not simulated",
+    |sim: &mut Sim| alias(sim, json!({"cname": "www.example.org."}))
+)]
+#[case::alias_into_a_zone_that_is_not_linked(
+    "link: example.org is not linked to the virtual network, the target of the CNAME api.mine.hypershift.local",
+    |sim: &mut Sim| {
+        sim.make_zone("example.org");
+        alias(sim, json!({"cname": "www.example.org"}));
+    }
+)]
+#[case::alias_without_a_target("record: ", |sim: &mut Sim| alias(sim, Value::Null))]
 #[case::circle_of_aliases("record: more than 8 CNAMEs", |sim: &mut Sim| {
     sim.drop(&format!("{}/A/api", zone(ZONE)));
     sim.drift(&format!("{}/CNAME/api", zone(ZONE)), json!({"properties": {"cnameRecord": {"cname": NAME}}}));
@@ -223,12 +245,12 @@ type Break = fn(&mut Sim);
 #[case::nobody_has_the_address("endpoint: nothing in the virtual network has 10.0.0.99", |sim: &mut Sim| {
     sim.drift(&format!("{}/A/api", zone(ZONE)), a(&["10.0.0.99"]));
 })]
-#[case::endpoint_in_another_vnet("endpoint: nothing in the virtual network has 10.1.0", |sim: &mut Sim| {
+#[case::endpoint_in_another_vnet("endpoint: nothing in the virtual network has 10.1.0.6; /subscriptions/s1/", |sim: &mut Sim| {
     let address = sim.add_endpoint("pe2", "vnet2");
     sim.decide("pe2", "Approved");
     sim.point(&[&address]);
 })]
-#[case::one_of_two_values_is_stale("endpoint: nothing in the virtual network has 10.0.0.99", |sim: &mut Sim| {
+#[case::one_of_two_values_is_stale("endpoint: nothing in the virtual network has 10.0.0.99 (10.0.0.99 is one of 2 values)", |sim: &mut Sim| {
     sim.point(&[ADDRESS, "10.0.0.99"]);
 })]
 #[case::endpoint_still_being_made("endpoint: ", |sim: &mut Sim| {
@@ -308,6 +330,85 @@ fn a_longer_zone_that_is_not_linked_shadows_nothing() {
     let mut sim = in_place();
     sim.make_zone(NAME);
     assert!(sim.walk(NAME).ok);
+}
+
+#[test]
+fn the_longer_of_two_linked_zones_answers_even_with_nothing() {
+    let mut sim = in_place();
+    sim.make_zone("apps.mine.hypershift.local");
+    sim.link("apps.mine.hypershift.local", "l", "vnet1");
+    let walk = sim.walk("x.apps.mine.hypershift.local");
+    assert_eq!(
+        walk.why.unwrap(),
+        "record: apps.mine.hypershift.local has no record for x.apps.mine.hypershift.local; mine.hypershift.local, which has \
+         one, is not asked"
+    );
+    assert!(sim.walk(NAME).ok, "names outside it are as before");
+    // The other horizon: vnet2 sees only the longer zone.
+    sim.put(&format!("{}/A/x", zone("apps.mine.hypershift.local")), a(&[ADDRESS]));
+    assert!(sim.walk("x.apps.mine.hypershift.local").ok);
+}
+
+#[test]
+fn a_longer_zone_whose_link_is_on_its_way_leaves_the_answer_to_the_shorter() {
+    let mut sim = in_place();
+    sim.make_zone(NAME);
+    sim.put(
+        &format!("{}/virtualNetworkLinks/l", zone(NAME)),
+        link_to(&vnet("vnet1")),
+    );
+    assert!(sim.walk(NAME).ok);
+    sim.wait(60);
+    assert!(!sim.walk(NAME).ok, "from now on it answers");
+}
+
+#[test]
+fn two_vnets_see_what_they_are_linked_to() {
+    let mut sim = in_place();
+    let now = sim.now;
+    let there = sim.world.reachable(now, &vnet("vnet2"), NAME);
+    assert_eq!(
+        there.why.unwrap(),
+        "link: mine.hypershift.local is not linked to the virtual network"
+    );
+    let address = sim.add_endpoint("pe2", "vnet2");
+    sim.decide("pe2", "Approved");
+    let twin = zone(ZONE).replace("rg-Guest", "other");
+    let group = "/subscriptions/s1/resourceGroups/other";
+    sim.drift(group, json!({"location": "westus2"}));
+    sim.drift(&twin, json!({}));
+    sim.drift(&format!("{twin}/virtualNetworkLinks/l"), link_to(&vnet("vnet2")));
+    sim.drift(&format!("{twin}/A/api"), a(&[&address]));
+    let now = sim.now;
+    let there = sim.world.reachable(now, &vnet("vnet2"), NAME);
+    assert_eq!((there.ok, there.address), (true, Some(address)), "{:?}", there.why);
+    assert_eq!(sim.walk(NAME).address.as_deref(), Some(ADDRESS));
+}
+
+#[test]
+fn somebody_elses_zone_shadows_a_public_name() {
+    let mut sim = in_place();
+    sim.make_zone("example.com");
+    sim.link("example.com", "theirs", "vnet1");
+    assert_eq!(
+        sim.walk("api.clusters.example.com").why.unwrap(),
+        "record: example.com has no record for api.clusters.example.com, and nobody else is asked"
+    );
+}
+
+#[test]
+fn a_link_may_send_unknown_names_on_to_public_dns() {
+    let mut sim = in_place();
+    let name = "privatelink.example.com";
+    sim.make_zone(name);
+    let mut body = link_to(&vnet("vnet1"));
+    body["properties"]["resolutionPolicy"] = json!("NxDomainRedirect");
+    sim.put_and_end(&format!("{}/virtualNetworkLinks/l", zone(name)), body);
+    sim.put(&format!("{}/A/a.b", zone(name)), a(&[ADDRESS]));
+    let mut why = |of: &str| sim.walk(&format!("{of}.{name}")).why.unwrap();
+    assert!(why("other").ends_with("sends the question on to public DNS, which is not simulated"));
+    // A name that exists without records is no NXDOMAIN.
+    assert!(why("b").ends_with("nobody else is asked"));
 }
 
 #[test]

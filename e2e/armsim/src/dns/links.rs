@@ -35,7 +35,7 @@ pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item 
 }
 
 /// The links of all zones to a VNet.
-pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'a Resource> {
+pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'a Resource> + use<'a> {
     let links = cx.state.dns_index.links_to(vnet);
     links.filter_map(|link| cx.state.store.find(link))
 }
@@ -43,6 +43,11 @@ pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'
 /// Whether machines of the VNet are registered in the zone.
 pub(super) fn registers(link: &Resource) -> bool {
     link.property("registrationEnabled") == true
+}
+
+/// Whether a name that the zone lacks is looked for in public DNS.
+pub(crate) fn falls_back(link: &Resource) -> bool {
+    link.property("resolutionPolicy") == "NxDomainRedirect"
 }
 
 /// Whether names of the zone can be looked up from the VNet.

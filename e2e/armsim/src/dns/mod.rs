@@ -9,7 +9,7 @@ mod ledger;
 mod link_rules;
 pub(crate) mod links;
 mod names;
-mod record;
+pub(crate) mod record;
 pub(crate) mod record_sets;
 pub(crate) mod resolve;
 mod write;

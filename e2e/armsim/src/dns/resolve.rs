@@ -49,7 +49,7 @@ pub(crate) fn answering<'a>(names: &[&'a str], relative: &str) -> Option<&'a str
 }
 
 /// Whether the zone knows `relative`: as a record set's name or as the ancestor of one.
-fn exists(names: &[&str], relative: &str) -> bool {
+pub(crate) fn exists(names: &[&str], relative: &str) -> bool {
     names
         .iter()
         .any(|name| *name == relative || name.strip_suffix(relative).is_some_and(|rest| rest.ends_with('.')))

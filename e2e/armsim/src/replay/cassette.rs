@@ -203,11 +203,17 @@ fn plain(value: &Value) -> String {
 fn body_text(body: &Value) -> String {
     match body {
         Value::Null => String::new(),
-        Value::String(text) => decoded(text),
+        Value::String(text) => decoded(python_bytes(text).as_deref().unwrap_or(text)),
         Value::Object(wrapped) if wrapped.contains_key("string") => body_text(&wrapped["string"]),
         Value::Object(wrapped) if wrapped.contains_key("base64_string") => body_text(&wrapped["base64_string"]),
         other => other.to_string(),
     }
+}
+
+/// The text in `b'…'`, which old clients of vcrpy recorded in place of what they sent.
+fn python_bytes(text: &str) -> Option<String> {
+    let inner = text.strip_prefix("b'")?.strip_suffix('\'')?;
+    Some(inner.replace("\\'", "'").replace("\\\\", "\\"))
 }
 
 /// The text behind base64 and gzip; every other text as it is. What is JSON is not base64.

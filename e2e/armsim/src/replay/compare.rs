@@ -74,7 +74,7 @@ impl fmt::Display for Difference {
 
 /// Long values end in an ellipsis.
 fn short(value: &str) -> String {
-    let cut = value.char_indices().nth(160).map(|(at, _)| at);
+    let cut = value.char_indices().nth(300).map(|(at, _)| at);
     match cut.and_then(|cut| value.get(..cut)) {
         Some(start) => format!("{start}…"),
         None => value.to_owned(),
@@ -108,6 +108,8 @@ pub(super) struct Bodies<'a> {
     pub(super) sent: &'a str,
     /// Keys whose content is another service's.
     pub(super) foreign: &'a BTreeSet<&'static str>,
+    /// Ids in lower case of what others had: compared by presence only.
+    pub(super) background: &'a BTreeSet<String>,
     pub(super) differences: Vec<Difference>,
 }
 
@@ -172,7 +174,11 @@ impl Bodies<'_> {
                     .position(|ours| label(ours).is_some_and(|l| l.contains('*')))
             });
             let found = found.or_else(|| (recorded.len() == ours.len() && !left.is_empty()).then_some(0));
+            let others = wanted.as_ref().is_some_and(|wanted| self.background.contains(wanted));
             match found {
+                Some(found) if others => {
+                    left.remove(found);
+                }
                 Some(found) => self.compare(&inner, item, left.remove(found)),
                 None => self.differ(DifferenceKind::Body, &inner, item, ""),
             }

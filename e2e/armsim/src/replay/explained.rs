@@ -1,5 +1,7 @@
 //! Differences that are right, each with its reason: the rules of a YAML list.
 
+use jiff::civil::Date;
+use jiff::{Timestamp, tz::TimeZone};
 use regex::Regex;
 use serde::Deserialize;
 
@@ -19,6 +21,9 @@ struct Rule {
     /// Found in the difference as it is printed.
     #[serde(default)]
     difference: String,
+    /// Only for recordings that say that they are older than this day.
+    #[serde(default)]
+    before: Option<Date>,
     reason: String,
 }
 
@@ -45,7 +50,8 @@ pub enum ExplainedError {
 }
 
 impl Explained {
-    /// Reads a YAML list of `{cassette?, exchange?, difference?, reason}`; the last two conditions are regular expressions.
+    /// Reads a YAML list of `{cassette?, exchange?, difference?, before?, reason}`: part of the file's name,
+    /// two regular expressions, and a date.
     pub fn parse(yaml: &str) -> Result<Self, ExplainedError> {
         let rules: Vec<Rule> = serde_yaml_ng::from_str(yaml)?;
         let compiled: Result<_, ExplainedError> = rules
@@ -63,11 +69,21 @@ impl Explained {
     }
 
     /// Why a difference is right.
-    pub(super) fn reason(&mut self, cassette: &str, line: &Line, difference: &Difference) -> Option<String> {
+    pub(super) fn reason(
+        &mut self,
+        (cassette, recorded): (&str, Option<Timestamp>),
+        line: &Line,
+        difference: &Difference,
+    ) -> Option<String> {
+        let day = recorded.map(|recorded| recorded.to_zoned(TimeZone::UTC).date());
         let exchange = format!("{} {}", line.method, line.path);
         let printed = difference.to_string();
         let found = self.0.iter_mut().find(|known| {
             cassette.contains(&known.rule.cassette)
+                && known
+                    .rule
+                    .before
+                    .is_none_or(|before| day.is_some_and(|day| day < before))
                 && known.exchange.is_match(&exchange)
                 && known.difference.is_match(&printed)
         })?;

@@ -17,6 +17,8 @@ use crate::engine::route::{Target, route};
 use super::cassette::Exchange;
 use super::names::Names;
 
+const LOAD_BALANCER: &str = "Microsoft.Network/loadBalancers";
+
 /// All that the cassette shows of resources.
 pub(super) struct Ground {
     /// By id in lower case: the number of the exchange and what it showed.
@@ -31,6 +33,8 @@ pub(super) struct Place<'a> {
     pub(super) names: &'a Names,
     pub(super) now: Timestamp,
     pub(super) number: usize,
+    /// Where the client works, if it says so.
+    pub(super) location: Option<String>,
     /// Ids in lower case that were there and went.
     pub(super) gone: &'a BTreeSet<String>,
     pub(super) seeded: Vec<String>,
@@ -57,6 +61,7 @@ impl Ground {
             .filter(|(_, exchange)| exchange.succeeded())
         {
             collect(number, &exchange.got.json(), &mut seen);
+            deployed(number, exchange, &mut seen);
         }
         Self {
             seen,
@@ -151,13 +156,38 @@ impl Ground {
         if let Some(parent) = id.parent() {
             self.ensure(place, &parent);
             // What is nested in a type of ours and has no type of its own is part of the parent's body.
-            if !simulated && registry::kind(&parent.resource_type()).is_some() {
-                return;
+            let part = !simulated && registry::kind(&parent.resource_type()).is_some();
+            if part || parent.resource_type().eq_ignore_ascii_case(LOAD_BALANCER) {
+                return self.add_part(place, &parent, id);
             }
         }
         if !place.has(id) {
-            let body = self.nearest(place, id).unwrap_or_else(|| self.least(place, id));
+            let body = self.nearest(place, id).unwrap_or_else(|| Self::least(place, id));
             place.put(id, body);
+        }
+    }
+
+    /// Adds a frontend to a load balancer whose body nobody recorded; other parts are not missed.
+    fn add_part(&self, place: &mut Place<'_>, parent: &ResourceId, part: &ResourceId) {
+        let frontends = "frontendIPConfigurations";
+        let is_frontend = part
+            .resource_type()
+            .to_ascii_lowercase()
+            .ends_with(&frontends.to_ascii_lowercase());
+        let Some(found) = place.world.state.store.get(parent).filter(|_| is_frontend) else {
+            return;
+        };
+        let mut body = found.body.clone();
+        let known = body["properties"][frontends].as_array().cloned().unwrap_or_default();
+        let named = |item: &Value| {
+            item["name"]
+                .as_str()
+                .is_some_and(|name| name.eq_ignore_ascii_case(part.name()))
+        };
+        if !known.iter().any(named) && self.sights(place.names, parent).is_none() {
+            let new = json!({ "name": part.name(), "properties": { "privateIPAllocationMethod": "Dynamic" } });
+            body["properties"][frontends] = known.into_iter().chain([new]).collect();
+            place.put(parent, body);
         }
     }
 
@@ -178,19 +208,28 @@ impl Ground {
         })
     }
 
-    fn least(&self, place: &Place<'_>, id: &ResourceId) -> Value {
-        let group = id
-            .group_id()
-            .and_then(|group| place.world.state.store.get(&group).cloned());
-        let location = group.and_then(|group| group.body["location"].as_str().map(str::to_owned));
-        let location = location.unwrap_or_else(|| "eastus".to_owned());
+    fn least(place: &Place<'_>, id: &ResourceId) -> Value {
+        let group = id.group_id().and_then(|group| place.world.state.store.get(&group));
+        let of_group = group.and_then(|group| group.body["location"].as_str());
+        let location = place.location.as_deref().or(of_group).unwrap_or("eastus");
         let mut body = json!({ "location": location, "properties": {} });
         match id.resource_type().to_ascii_lowercase().as_str() {
             "microsoft.network/virtualnetworks" => {
                 body["properties"]["addressSpace"] = json!({ "addressPrefixes": ["10.0.0.0/8"] });
             }
             "microsoft.network/virtualnetworks/subnets" => {
-                body["properties"]["addressPrefix"] = json!("10.255.0.0/24");
+                // One range for each, and open to whatever is put there.
+                let used = place
+                    .world
+                    .state
+                    .store
+                    .below(&id.parent().unwrap_or_else(|| id.clone()))
+                    .count();
+                body["properties"] = json!({
+                    "addressPrefix": format!("10.255.{}.0/24", used % 256),
+                    "privateEndpointNetworkPolicies": "Disabled",
+                    "privateLinkServiceNetworkPolicies": "Disabled",
+                });
             }
             "microsoft.network/loadbalancers" => body["sku"] = json!({ "name": "Standard" }),
             _ => {}
@@ -238,6 +277,31 @@ fn collect(number: usize, value: &Value, seen: &mut BTreeMap<String, Vec<(usize,
         }
         Value::Array(items) => items.iter().for_each(|item| collect(number, item, seen)),
         _ => {}
+    }
+}
+
+/// The resources that a template names plainly.
+fn deployed(number: usize, exchange: &Exchange, seen: &mut BTreeMap<String, Vec<(usize, Value)>>) {
+    let sent = exchange.sent.json();
+    let Some(resources) = sent["properties"]["template"]["resources"].as_array() else {
+        return;
+    };
+    let scope = exchange.path().split("/providers/").next().unwrap_or_default();
+    for resource in resources {
+        let (Some(kind), Some(name)) = (resource["type"].as_str(), resource["name"].as_str()) else {
+            continue;
+        };
+        let (Some((namespace, kinds)), false) = (kind.split_once('/'), name.starts_with('[')) else {
+            continue;
+        };
+        let pairs = kinds
+            .split('/')
+            .zip(name.split('/'))
+            .map(|(kind, name)| format!("/{kind}/{name}"));
+        let id = format!("{scope}/providers/{namespace}{}", pairs.collect::<String>());
+        seen.entry(id.to_ascii_lowercase())
+            .or_default()
+            .push((number, resource.clone()));
     }
 }
 

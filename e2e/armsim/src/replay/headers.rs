@@ -20,12 +20,17 @@ const BOTH_WAYS: [&str; 6] = [
     "x-ms-failure-cause",
 ];
 /// Compared where they are recorded; recorders trim them at will.
-const WHERE_RECORDED: [&str; 5] = [
+const WHERE_RECORDED: [&str; 10] = [
     "x-ms-request-id",
     "x-ms-correlation-request-id",
     "x-ms-routing-request-id",
     "x-ms-arm-service-request-id",
     "content-type",
+    "cache-control",
+    "pragma",
+    "expires",
+    "x-aspnet-version",
+    "x-powered-by",
 ];
 const BUDGETS: &str = "x-ms-ratelimit-remaining-";
 

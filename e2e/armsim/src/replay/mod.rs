@@ -10,15 +10,18 @@ mod ground;
 mod headers;
 mod names;
 mod report;
+mod scene;
 mod shape;
 mod skip;
 mod stage;
+mod take;
 
 pub use cassette::CassetteError;
 pub use compare::{Difference, DifferenceKind};
 pub use explained::{Explained, ExplainedError};
 pub use report::{Counts, Finding, Line, Verdict};
 
+use jiff::Timestamp;
 use stage::Stage;
 
 /// Plays the recording `text`; `name` is what its reasons call it.
@@ -26,23 +29,24 @@ pub fn replay(name: &str, text: &str, explained: &mut Explained) -> Result<Vec<L
     let exchanges = cassette::parse(text)?;
     let mut stage = Stage::new(&exchanges);
     let mut lines = Vec::with_capacity(exchanges.len());
+    let recorded = exchanges.iter().find_map(|exchange| exchange.date());
     for (number, exchange) in exchanges.iter().enumerate() {
         let mut line = stage.play(number, exchange);
-        explain(name, &mut line, explained);
+        explain((name, recorded), &mut line, explained);
         lines.push(line);
     }
     Ok(lines)
 }
 
 /// Gives each difference its reason, and the exchange its verdict.
-fn explain(name: &str, line: &mut Line, explained: &mut Explained) {
+fn explain(cassette: (&str, Option<Timestamp>), line: &mut Line, explained: &mut Explained) {
     if line.verdict == Verdict::Skipped {
         return;
     }
     let mut findings = std::mem::take(&mut line.differences);
     for finding in &mut findings {
         if finding.difference.kind != DifferenceKind::Text {
-            finding.explained = explained.reason(name, line, &finding.difference);
+            finding.explained = explained.reason(cassette, line, &finding.difference);
         }
     }
     let real = || {

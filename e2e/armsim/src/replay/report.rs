@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use super::compare::{Difference, DifferenceKind};
 
+/// Stand-ins that are named one by one; a list of a whole subscription can need many.
+const MOST_SEEDED: usize = 6;
+
 /// What is said of one exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -87,8 +90,11 @@ impl fmt::Display for Line {
         if let Some(reason) = &self.reason {
             write!(out, "  {reason}")?;
         }
-        for id in &self.seeded {
+        for id in self.seeded.iter().take(MOST_SEEDED) {
             write!(out, "\n       seeded {id}")?;
+        }
+        if self.seeded.len() > MOST_SEEDED {
+            write!(out, "\n       seeded {} more", self.seeded.len() - MOST_SEEDED)?;
         }
         for Finding { difference, explained } in &self.differences {
             write!(out, "\n       {difference}")?;

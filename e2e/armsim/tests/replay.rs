@@ -1,0 +1,184 @@
+//! What `armsim replay` reads, what it notices, and what it says.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use std::process::Command;
+
+use armsim::replay::{Explained, Line, Verdict, replay};
+use rstest::rstest;
+use serde_json::Value;
+
+const GO_VCR: &str = include_str!("recordings/go-vcr.yaml");
+const OTHERS: &str = include_str!("recordings/other-services.yaml");
+
+fn play(text: &str) -> Vec<Line> {
+    replay("fixture", text, &mut Explained::default()).unwrap()
+}
+
+/// The differences of all exchanges, a line each.
+fn differences(text: &str) -> String {
+    let lines = play(text);
+    let found = lines.iter().flat_map(|line| &line.differences);
+    found.map(|finding| format!("{}\n", finding.difference)).collect()
+}
+
+#[rstest]
+#[case::go_vcr_in_two_documents(GO_VCR, 1)]
+#[case::vcrpy_with_gzip_in_base64(include_str!("recordings/vcrpy.yaml"), 1)]
+#[case::vcrpy_in_json(include_str!("recordings/vcrpy.json"), 1)]
+#[case::powershell_with_paths_only(include_str!("recordings/powershell.json"), 0)]
+#[case::test_proxy_with_bodies_as_json(include_str!("recordings/test-proxy.json"), 1)]
+fn every_form_is_read(#[case] text: &str, #[case] identity: usize) {
+    let lines = play(text);
+    let count = |verdict| lines.iter().filter(|line| line.verdict == verdict).count();
+    let printed: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (count(Verdict::Same), count(Verdict::Skipped)),
+        (10, identity),
+        "{}",
+        printed.join("\n")
+    );
+    // The zone and its group were there before the recording began.
+    assert_eq!(lines.iter().map(|line| line.seeded.len()).sum::<usize>(), 2);
+}
+
+#[rstest]
+#[case::status("code: 412", "code: 409", "status: recorded 409, ours 412")]
+#[case::value(
+    "\"provisioningState\":\"Succeeded\"",
+    "\"provisioningState\":\"Failed\"",
+    "properties.provisioningState: recorded Failed"
+)]
+#[case::number(
+    "\"maxNumberOfRecordSets\":25000",
+    "\"maxNumberOfRecordSets\":9",
+    "maxNumberOfRecordSets: recorded 9, ours 25000"
+)]
+#[case::missing_key(
+    "\"isAutoRegistered\":false",
+    "\"isAutoRegistered\":false,\"colour\":\"red\"",
+    "properties.colour: missing"
+)]
+#[case::extra_key(
+    ",\"isAutoRegistered\":false",
+    "",
+    "properties.isAutoRegistered: only ours has it: false"
+)]
+#[case::type_of_value(
+    "\"isAutoRegistered\":false",
+    "\"isAutoRegistered\":\"false\"",
+    "isAutoRegistered: recorded \"false\", ours false"
+)]
+#[case::error_code(
+    "\"code\":\"PreconditionFailed\"",
+    "\"code\":\"Conflict\"",
+    "code: recorded Conflict, ours PreconditionFailed"
+)]
+#[case::retry_after(
+    "Retry-After:\n      - '30'",
+    "Retry-After:\n      - '15'",
+    "retry-after: recorded 15, ours 30"
+)]
+#[case::header_form("ETag:\n      - a710bbd9", "ETag:\n      - W/a710bbd9", "etag: recorded W/a710bbd9")]
+#[case::polling_path("/privateDnsOperationStatuses/", "/operations/", "azure-asyncoperation: recorded")]
+#[case::outcome_of_a_poll(
+    "{\"status\":\"Succeeded\"}",
+    "{\"status\":\"Canceled\"}",
+    "status: recorded Canceled, ours "
+)]
+#[case::etag_that_stays(
+    "\"etag\":\"b2c4e1d0-8c7d-459f-8dad-cc4f534a9f81",
+    "\"etag\":\"a710bbd9-8c7d-459f-8dad-cc4f534a9f80",
+    "etag: recorded "
+)]
+fn every_difference_is_noticed(#[case] recorded: &str, #[case] altered: &str, #[case] expected: &str) {
+    assert!(GO_VCR.contains(recorded), "{recorded}");
+    let found = differences(&GO_VCR.replace(recorded, altered));
+    assert!(found.contains(expected), "{found}");
+}
+
+#[test]
+fn words_are_no_reason_to_differ() {
+    let lines = play(&GO_VCR.replace("has been modified (etag mismatch)", "was touched"));
+    let noted = lines.iter().find(|line| !line.differences.is_empty()).unwrap();
+    assert_eq!(noted.verdict, Verdict::Same);
+    assert!(
+        noted
+            .to_string()
+            .contains("message: text: recorded The Record set api was touched.")
+    );
+}
+
+#[test]
+fn other_services_are_skipped_and_stood_in_for() {
+    let lines = play(OTHERS);
+    let printed: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let printed = printed.join("\n");
+    let verdicts: Vec<Verdict> = lines.iter().map(|line| line.verdict).collect();
+    assert_eq!(
+        verdicts,
+        [[Verdict::Skipped; 4].as_slice(), &[Verdict::Same; 6]].concat(),
+        "{printed}"
+    );
+    for expected in [
+        "not simulated: Microsoft.Storage/storageAccounts",
+        "not simulated: Microsoft.Resources/deployments",
+        // Only referred to; made by the deployment.
+        "seeded /subscriptions/0b1f6471-1bf0-4dda-aec3-111111111111/resourceGroups/mixed/providers/Microsoft.Storage/storageAccounts/files",
+        "seeded /subscriptions/0b1f6471-1bf0-4dda-aec3-111111111111/resourceGroups/mixed/providers/Microsoft.Network/virtualNetworks/net/subnets/ends",
+        "seeded /subscriptions/0b1f6471-1bf0-4dda-aec3-111111111111/resourceGroups/mixed/providers/Microsoft.Network/loadBalancers/front",
+    ] {
+        assert!(printed.contains(expected), "{expected} is not in\n{printed}");
+    }
+}
+
+#[test]
+fn a_reason_explains_what_it_names_and_nothing_else() {
+    let altered = GO_VCR.replace("code: 412", "code: 409");
+    let rule = "- {exchange: PUT privateDnsZones, difference: '^status', reason: because}\n";
+    let mut explained = Explained::parse(&format!("{rule}- {{before: 2000-01-01, reason: too old}}")).unwrap();
+    let lines = replay("fixture", &altered, &mut explained).unwrap();
+    let found = lines.iter().find(|line| line.verdict == Verdict::Explained).unwrap();
+    assert_eq!(found.exchange, 6);
+    assert!(found.to_string().contains("explained: because"));
+    assert_eq!(explained.unused(), ["too old"]);
+    let mut other = Explained::parse("- {cassette: elsewhere, reason: because}").unwrap();
+    let lines = replay("fixture", &altered, &mut other).unwrap();
+    assert!(lines.iter().any(|line| line.verdict == Verdict::Differs));
+    assert!(Explained::parse("- {reson: typing}").is_err());
+}
+
+#[rstest]
+#[case::something_else("hello: world", "no recording")]
+#[case::no_text_at_all("", "no recording")]
+#[case::broken_json("{\"Entries\": [", "neither YAML nor JSON")]
+#[case::no_status(
+    "interactions: [{request: {method: GET, url: 'https://x/'}, response: {}}]",
+    "exchange 1: the status is missing"
+)]
+fn what_is_no_recording_is_refused(#[case] text: &str, #[case] expected: &str) {
+    let error = replay("fixture", text, &mut Explained::default()).unwrap_err();
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn the_command_fails_when_something_differs() {
+    let dir = tempfile::tempdir().unwrap();
+    let altered = dir.path().join("altered.yaml");
+    std::fs::write(&altered, GO_VCR.replace("code: 412", "code: 409")).unwrap();
+    let fine = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/go-vcr.yaml");
+    for (file, code) in [(fine, 0), (altered.to_str().unwrap(), 1)] {
+        let run = Command::new(env!("CARGO_BIN_EXE_armsim"))
+            .args(["replay", "--json", file])
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(code));
+        let lines: Vec<Value> = String::from_utf8(run.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines.len(), 12);
+        assert_eq!(lines[11]["counts"]["differs"], code);
+        assert_eq!(lines[5]["verdict"], if code == 0 { "same" } else { "differs" });
+    }
+}
