@@ -12,7 +12,6 @@ use crate::engine::preset::Pace;
 use crate::engine::registry;
 use crate::engine::resource::{ProvisioningState, Resource};
 
-use super::part;
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
 use super::shape::region_of;
@@ -386,7 +385,7 @@ fn equal_but_tags(one: &Value, other: &Value) -> bool {
     fields(one) == fields(other) && all.all(|(name, value)| name == "tags" || other.get(name) == Some(value))
 }
 
-/// Replaces references under a path of properties (`networkInterfaces`, `subnets/ipConfigurations`) by what they name.
+/// Replaces references under a path of properties (`networkInterfaces`, `subnets/networkSecurityGroup`) by what they name.
 fn expand(cx: &Context<'_>, shown: &mut Value, path: &str) {
     let (first, rest) = path
         .split_once('/')
@@ -403,13 +402,9 @@ fn expand(cx: &Context<'_>, shown: &mut Value, path: &str) {
             expand(cx, slot, rest);
             continue;
         }
-        let Some(id) = slot["id"].as_str().and_then(|id| ResourceId::parse(id).ok()) else {
-            continue;
-        };
-        let stored = cx.state.store.get(&id);
-        let stored = stored.and_then(|stored| Some(registry::kind(&stored.resource_type)?.render(cx, stored)));
-        if let Some(named) = stored.or_else(|| part::shown(cx, &id)) {
-            *slot = named;
+        let named = slot["id"].as_str().and_then(|id| cx.state.store.find(id));
+        if let Some(shown) = named.and_then(|named| Some(registry::kind(&named.resource_type)?.render(cx, named))) {
+            *slot = shown;
         }
     }
 }
