@@ -28,5 +28,5 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, KEEP=1
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=hyperlink|armsim
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench

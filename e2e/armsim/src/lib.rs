@@ -10,6 +10,7 @@ mod face;
 mod network;
 mod reachable;
 pub mod replay;
+mod resources;
 mod spec;
 mod world;
 
@@ -27,4 +28,4 @@ pub use engine::seed::{
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};
 pub use spec::{Part, Rule, SpecError, Specs, Tally, Violation};
-pub use world::{Answer, Caller, ControlError, OperationInFlight, WireFault, World};
+pub use world::{Answer, Caller, ControlError, ListedResource, OperationInFlight, WireFault, World};

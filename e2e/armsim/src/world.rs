@@ -87,6 +87,17 @@ pub struct OperationInFlight {
     pub ends: Option<String>,
 }
 
+/// A resource in a listing.
+#[derive(Clone, Debug, Serialize)]
+pub struct ListedResource {
+    /// ARM id.
+    pub id: String,
+    /// In Azure's spelling.
+    pub resource_type: String,
+    /// `Succeeded`, `Updating`, …
+    pub state: &'static str,
+}
+
 /// A control call that cannot be done.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -142,6 +153,11 @@ impl World {
     pub fn seed(&mut self, now: Timestamp, seed: Seed) -> Result<(), SeedError> {
         let mut state = State::new(self.state.preset, self.state.random.clone());
         state.tenants = seed.tenants;
+        for subscription in &seed.subscriptions {
+            for namespace in &subscription.unregistered {
+                state.registrations.never(&subscription.id, namespace);
+            }
+        }
         state.subscriptions = seed.subscriptions;
         state.roles = seed.roles;
         state.services = seed.services;
@@ -243,12 +259,24 @@ impl World {
         self.advance(now);
         let prefix = prefix.to_ascii_lowercase();
         let cx = Context::new(&mut self.state, now);
-        cx.state
+        cx.state.store.starting(prefix).map(|found| show(&cx, found)).collect()
+    }
+
+    /// The same resources in few words.
+    pub fn listing(&mut self, now: Timestamp, prefix: &str) -> Vec<ListedResource> {
+        self.advance(now);
+        let prefix = prefix.to_ascii_lowercase();
+        let found = self
+            .state
             .store
             .all()
-            .filter(|found| found.id.key().starts_with(&prefix))
-            .map(|found| show(&cx, found))
-            .collect()
+            .filter(|found| found.id.key().starts_with(&prefix));
+        let listed = |found: &Resource| ListedResource {
+            id: found.id.to_string(),
+            resource_type: found.resource_type.clone(),
+            state: found.state.as_str(),
+        };
+        found.map(listed).collect()
     }
 
     /// Creates or replaces a resource behind everybody's back, `Succeeded` at once. `body` is ARM JSON.

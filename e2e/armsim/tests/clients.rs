@@ -1,6 +1,9 @@
 //! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator for each of pytest's workers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod face_support;
+mod spec_support;
+
 use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
@@ -40,22 +43,36 @@ fn text(output: &Output) -> String {
         .join("")
 }
 
+async fn start(dir: &Path) -> Server {
+    let options = Options {
+        dir: Some(dir.to_owned()),
+        specs: spec_support::reference(),
+        ..Options::default()
+    };
+    Server::start(options).await.unwrap()
+}
+
 /// Starts the simulators, and says their addresses as `e2e/clients/conftest.py` reads them.
 async fn worlds(dir: &Path) -> (Vec<Server>, String) {
     let mut servers = Vec::new();
     let mut lines = Vec::new();
     for number in 0..WORKERS {
         let dir = dir.join(number.to_string());
-        let server = Server::start(Options {
-            dir: Some(dir.clone()),
-            ..Options::default()
-        })
-        .await
-        .unwrap();
+        let server = start(&dir).await;
         lines.push(server.ready_line(&dir));
         servers.push(server);
     }
     (servers, serde_json::Value::from(lines).to_string())
+}
+
+/// Runs a program beside the simulators, and shows what it prints.
+async fn run(mut command: Command) -> bool {
+    command.env("NO_PROXY", "127.0.0.1").env("PYTHONDONTWRITEBYTECODE", "1");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
+    println!("{}", text(&output));
+    output.status.success()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,19 +82,40 @@ async fn official_python_packages_work() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let (_servers, worlds) = worlds(dir.path()).await;
+    let (servers, worlds) = worlds(dir.path()).await;
     let mut pytest = Command::new(python);
     pytest
         .args(["-m", "pytest"])
         .args(["-n", &WORKERS.to_string(), "--dist", "worksteal"])
         .current_dir(clients())
-        .env("ARMSIM_WORLDS", worlds)
-        .env("NO_PROXY", "127.0.0.1")
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+        .env("ARMSIM_WORLDS", worlds);
     // No test collected is an error of pytest's too.
-    let run = tokio::task::spawn_blocking(move || pytest.output().unwrap())
-        .await
-        .unwrap();
-    println!("{}", text(&run));
-    assert!(run.status.success(), "Python tests failed: see above");
+    let passed = run(pytest).await;
+    spec_support::specs();
+    for server in servers {
+        server.with_world(|world, _| spec_support::kept(world));
+    }
+    assert!(passed, "Python tests failed: see above");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readme_examples_by_python_work() {
+    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let examples = face_support::readme_blocks("py");
+    assert_eq!(examples.len(), 5);
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let mut program = Command::new(python);
+    program
+        .args(["-c", &examples.join("\n")])
+        .env("ARMSIM_ARM", &server.arm)
+        .env("ARMSIM_AUTHORITY", &server.authority)
+        .env("ARMSIM_CONTROL", &server.control)
+        .env("ARMSIM_CA", dir.path().join("ca.pem"));
+    assert!(run(program).await, "an example failed: see above");
+    let changes = server.with_world(|world, _| world.journal(0).iter().filter(|call| call.changed).count());
+    assert_eq!(changes, 2, "two subnets were put");
 }

@@ -43,10 +43,12 @@ async fn what_is_not_understood_is_refused_by_name(
 }
 
 #[tokio::test]
-async fn unknown_calls_and_methods_are_refused() {
+async fn unknown_calls_and_methods_are_refused_by_name() {
     let face = start().await;
-    assert_eq!(face.control(Method::GET, "/nowhere", None).await.0, 404);
-    assert_eq!(face.control(Method::GET, "/seed", None).await.0, 405);
+    let nowhere = face.control(Method::GET, "/nowhere", None).await;
+    assert_eq!(nowhere, (404, json!({"error": "no such control call: /nowhere"})));
+    let read_only = face.control(Method::PATCH, "/seed", None).await;
+    assert_eq!(read_only, (405, json!({"error": "/seed does not take PATCH"})));
 }
 
 #[tokio::test]
@@ -141,21 +143,60 @@ async fn seed_replaces_everything() {
 }
 
 #[tokio::test]
-async fn page_shows_resources_and_calls() {
+async fn page_shows_operations_calls_and_resources() {
     let face = start().await;
-    face.get_group(&face.token(ARM_SCOPE).await).await;
-    let response = face.client.get(&face.server.control).send().await.unwrap();
-    assert!(
-        response.headers()["content-type"]
-            .to_str()
-            .unwrap()
-            .starts_with("text/html")
-    );
-    let page = response.text().await.unwrap();
-    assert!(
-        page.contains(VNET) && page.contains("Last calls (1)") && page.contains("Operations in flight (0)"),
-        "{page}"
-    );
+    let token = face.token(ARM_SCOPE).await;
+    face.control(Method::POST, "/clock", Some(json!({"freeze": true})))
+        .await;
+    face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
+    let page = async |query: &str| {
+        let url = format!("{}/{query}", face.server.control);
+        let response = face.client.get(url).send().await.unwrap();
+        let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+        assert!(kind.starts_with("text/html"), "{kind}");
+        response.text().await.unwrap()
+    };
+    let all = page("").await;
+    for part in [
+        VNET,
+        "Operations in flight (1)",
+        "PutSubnetOperation",
+        "Last calls (1)",
+        "Types (3)",
+        "Microsoft.Network/virtualNetworks/subnets",
+        "Resources (3)",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    let some = page(&format!("?prefix={}/", VNET.to_uppercase())).await;
+    assert!(some.contains("Resources (1)") && some.contains("Types (1)"), "{some}");
+    assert_eq!(face.control(Method::GET, "/?prefx=x", None).await.0, 400);
+}
+
+#[tokio::test]
+async fn page_of_ten_thousand_resources_and_calls_stays_short() {
+    let face = start().await;
+    face.server.with_world(|world, now| {
+        for at in 0..10_000 {
+            let id = format!("{GROUP}/providers/Microsoft.Else/things/t{at}");
+            world.put_resource(now, &id, json!({})).unwrap();
+        }
+    });
+    for _ in 0..110 {
+        face.client.get(format!("{}/x", face.server.arm)).send().await.unwrap();
+    }
+    let page = face
+        .client
+        .get(&face.server.control)
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(page.contains("<td>10000</td>") && page.contains("9802 more are not shown"));
+    assert_eq!(page.matches("AuthenticationFailed").count(), 100, "the last calls");
+    assert!(page.len() < 200_000, "{}", page.len());
 }
 
 #[tokio::test]
@@ -270,6 +311,45 @@ async fn ready_line_and_env_file_name_all_addresses() {
         assert!(exports.contains(&line), "{line} {exports}");
     }
     process.terminate().await;
+}
+
+#[tokio::test]
+async fn operations_in_flight_and_fault_rules_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Process::run(dir.path(), "127.0.0.1:0").await;
+    let control = async |process: &Process, method: Method, path: &str, body: Value| {
+        let request = process.client.request(method, process.url("control", path)).json(&body);
+        assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
+    };
+    control(&first, Method::PUT, "/seed", world()).await;
+    control(&first, Method::POST, "/clock", json!({"freeze": true})).await;
+    let rule =
+        json!([{"match": {"method": "GET", "path": "/virtualNetworks/vnet$", "from": 2}, "do": {"status": 503}}]);
+    control(&first, Method::PUT, "/faults", rule).await;
+    let token = first.token().await;
+    let vnet = first.url("arm", &format!("{VNET}?api-version=2024-05-01"));
+    let get = async |process: &Process, url: &str| process.client.get(url).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(get(&first, &vnet).await.status(), 200, "the rule counts from two");
+    let subnet = first.url("arm", &format!("{VNET}/subnets/one?api-version=2024-05-01"));
+    let put = first.client.put(&subnet).bearer_auth(&token);
+    let put = put
+        .json(&json!({"properties": {"addressPrefix": "10.0.1.0/24"}}))
+        .send()
+        .await
+        .unwrap();
+    let poll = put.headers()["azure-asyncoperation"].to_str().unwrap().to_owned();
+    let listen = first.url("arm", "").replace("https://", "");
+    first.terminate().await;
+
+    let second = Process::run(dir.path(), &listen).await;
+    assert_eq!(get(&second, &vnet).await.status(), 503, "the rule went on counting");
+    assert_eq!(get(&second, &vnet).await.status(), 200, "and is used up");
+    let status = async |process: &Process| status_and_json(get(process, &poll).await).await.1["status"].clone();
+    assert_eq!(status(&second).await, "InProgress");
+    control(&second, Method::POST, "/clock", json!({"advance_s": 60})).await;
+    assert_eq!(status(&second).await, "Succeeded");
+    assert!(!dir.path().join("state.json.partial").exists());
+    second.terminate().await;
 }
 
 #[tokio::test]

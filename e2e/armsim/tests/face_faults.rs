@@ -76,9 +76,90 @@ async fn wrong_content_length_is_sent_as_told() {
     let raw = raw_get(&face, &token).await;
     let (head, body) = raw.split_once("\r\n\r\n").unwrap();
     assert_eq!((header(head, "content-length"), body.len()), ("9999", whole.len()));
+}
+
+#[tokio::test]
+async fn too_short_content_length_leaves_bytes_over() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    let whole = face.get_group(&token).await.bytes().await.unwrap();
+    face.fault(json!({}), json!({"content_length": 3})).await;
+    let raw = raw_get(&face, &token).await;
+    let (head, body) = raw.split_once("\r\n\r\n").unwrap();
+    assert_eq!((header(head, "content-length"), body.as_bytes()), ("3", whole.as_ref()));
     face.fault(json!({}), json!({"content_length": 3})).await;
     let short = face.get_group(&token).await.bytes().await.unwrap();
-    assert_eq!(short, whole.slice(..3));
+    assert_eq!(short, whole.slice(..3), "a client believes it");
+    assert_eq!(
+        face.get_group(&token).await.status(),
+        200,
+        "what is over is not taken for an answer"
+    );
+}
+
+#[tokio::test]
+async fn cut_and_wrong_length_go_together() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    face.fault(json!({}), json!({"cut_body_at": 5, "content_length": 7}))
+        .await;
+    let raw = raw_get(&face, &token).await;
+    let (head, body) = raw.split_once("\r\n\r\n").unwrap();
+    assert_eq!((header(head, "content-length"), body.len()), ("7", 5));
+}
+
+#[tokio::test]
+async fn dropped_connection_shows_not_a_byte() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    for when in ["before", "after"] {
+        face.fault(json!({}), json!({"drop": when})).await;
+        assert_eq!(raw_get(&face, &token).await, "", "{when}");
+    }
+}
+
+#[tokio::test]
+async fn html_with_200_is_sent_as_told() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    let html = "<html><body>Please sign in</body></html>";
+    let action = json!({"status": 200, "headers": {"content-type": "text/html"}, "body": html});
+    face.fault(json!({}), action).await;
+    let raw = raw_get(&face, &token).await;
+    let (head, body) = raw.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert_eq!((header(head, "content-type"), body), ("text/html", html));
+}
+
+#[tokio::test]
+async fn status_comes_with_code_headers_and_body_as_told() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    let action = json!({"status": 429, "code": "TooManyRequests", "message": "later", "headers": {"retry-after": 7}});
+    face.fault(json!({"from": 2}), action).await;
+    assert!(
+        raw_get(&face, &token).await.starts_with("HTTP/1.1 200 "),
+        "the first is spared"
+    );
+    let raw = raw_get(&face, &token).await;
+    let (head, body) = raw.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
+    assert_eq!(header(head, "retry-after"), "7");
+    assert_eq!(body, r#"{"error":{"code":"TooManyRequests","message":"later"}}"#);
+    face.fault(json!({}), json!({"status": 500, "body": {"odd": [1]}}))
+        .await;
+    assert!(raw_get(&face, &token).await.ends_with("\r\n\r\n{\"odd\":[1]}"));
+}
+
+#[tokio::test]
+async fn delayed_answer_comes_late_and_whole() {
+    let face = start().await;
+    let token = face.token(ARM_SCOPE).await;
+    face.fault(json!({}), json!({"delay_ms": 300})).await;
+    let start = Instant::now();
+    let raw = raw_get(&face, &token).await;
+    assert!(start.elapsed() >= Duration::from_millis(300));
+    assert!(raw.starts_with("HTTP/1.1 200 ") && raw.ends_with('}'), "{raw}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 #[case::not_http("\u{0}\u{1}garbage\r\n\r\n", "400")]
 #[case::bad_version("GET / HTTP/7.0\r\n\r\n", "400")]
 #[case::bad_host("GET / HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n", "400")]
-#[case::no_host("GET /subscriptions HTTP/1.1\r\nConnection: close\r\n\r\n", "401")]
+#[case::no_host("GET /subscriptions HTTP/1.1\r\nConnection: close\r\n\r\n", "400")]
 #[case::absolute_form(
     "GET http://elsewhere.example/subscriptions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     "401"

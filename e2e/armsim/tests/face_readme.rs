@@ -8,24 +8,6 @@ use std::process::Command;
 use armsim::Options;
 use face_support::*;
 
-/// The shell blocks of the README, in order, without their indentation.
-fn examples() -> Vec<String> {
-    let readme = include_str!("../README.md");
-    let blocks = readme
-        .split("```sh\n")
-        .skip(1)
-        .map(|rest| rest.split("```").next().unwrap());
-    blocks
-        .map(|block| {
-            block
-                .lines()
-                .map(|line| line.strip_prefix("   ").unwrap_or(line))
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
-        .collect()
-}
-
 #[tokio::test]
 async fn curl_examples_work() {
     let dir = tempfile::tempdir().unwrap();
@@ -37,7 +19,7 @@ async fn curl_examples_work() {
         None,
     )
     .await;
-    let examples = examples();
+    let examples = readme_blocks("sh");
     assert_eq!(examples.len(), 5);
     let script = format!(
         "set -eux -o pipefail\n. {}/env\n{}",

@@ -146,6 +146,7 @@ async fn token_of_another_tenant_is_refused() {
 #[case::unknown_resource(TENANT, [("scope", "https://unknown.example/.default")], 400, "invalid_resource", 500_011)]
 #[case::scope_without_default(TENANT, [("scope", "https://management.azure.com/user")], 400, "invalid_scope", 1_002_012)]
 #[case::no_scope(TENANT, [("scope", "")], 400, "invalid_request", 900_144)]
+#[case::tenant_of_no_one("common", [("scope", ARM_SCOPE)], 400, "invalid_request", 50059)]
 #[case::other_grant(TENANT, [("grant_type", "password")], 400, "unsupported_grant_type", 70003)]
 #[tokio::test]
 async fn token_request_is_refused(
@@ -194,7 +195,7 @@ async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
         );
         assert_eq!(config["issuer"], format!("{base}/{TENANT}/v2.0"));
         let (status, keys) = get(&format!("/{TENANT}/discovery/v2.0/keys")).await;
-        assert_eq!((status, keys["keys"][0]["kty"].as_str()), (200, Some("EC")));
+        assert_eq!((status, keys["keys"][0]["kty"].as_str()), (200, Some("RSA")));
         let (status, cloud) = get("/metadata/endpoints?api-version=2022-09-01").await;
         assert_eq!(
             (status, cloud["resourceManager"].as_str()),
@@ -214,34 +215,98 @@ async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
 }
 
 #[tokio::test]
-async fn managed_identity_token_opens_arm() {
+async fn description_of_the_cloud_has_the_form_of_the_version() {
+    let face = start().await;
+    let get = async |version: &str| {
+        let url = format!("{}/metadata/endpoints{version}", face.server.arm);
+        status_and_json(face.client.get(url).send().await.unwrap()).await.1
+    };
+    let newest = get("?api-version=2022-09-01").await;
+    assert_eq!(newest["name"], "armsim");
+    assert_eq!(get("").await, newest);
+    assert_eq!(get("?api-version=2019-05-01").await, json!([newest]));
+    let oldest = get("?api-version=2015-01-01").await;
+    assert_eq!(oldest["authentication"], newest["authentication"]);
+    assert!(
+        oldest["graphEndpoint"].is_string() && oldest["galleryEndpoint"].is_string(),
+        "{oldest}"
+    );
+}
+
+/// A face whose only principal has neither secret nor federated subject.
+async fn with_system_identity() -> Face {
     let mut seed = world();
     seed["tenants"][0]["principals"][0]
         .as_object_mut()
         .unwrap()
         .remove("secret");
-    let face = start_with(Default::default(), Some(seed)).await;
-    let url = format!(
-        "{}?resource=https%3A%2F%2Fmanagement.azure.com%2F&api-version=2019-08-01",
-        face.server.identity
-    );
-    let (status, body) = status_and_json(
-        face.client
-            .get(&url)
-            .header("X-IDENTITY-HEADER", "any")
-            .send()
-            .await
-            .unwrap(),
-    )
-    .await;
+    start_with(Default::default(), Some(seed)).await
+}
+
+impl Identity {
+    fn request(&self, face: &Face) -> reqwest::RequestBuilder {
+        let url = format!(
+            "{}{}&resource=https%3A%2F%2Fmanagement.azure.com%2F",
+            face.server.control, self.url
+        );
+        face.client.get(url).header(self.header, "true")
+    }
+}
+
+struct Identity {
+    url: &'static str,
+    header: &'static str,
+}
+
+const APP_SERVICE: Identity = Identity {
+    url: "/msi/token?api-version=2019-08-01",
+    header: "X-IDENTITY-HEADER",
+};
+const MACHINE: Identity = Identity {
+    url: "/metadata/identity/oauth2/token?api-version=2018-02-01",
+    header: "Metadata",
+};
+
+#[rstest]
+#[case::app_service(APP_SERVICE, 403, "/message")]
+#[case::machine(MACHINE, 400, "/error_description")]
+#[tokio::test]
+async fn managed_identity_token_opens_arm(#[case] identity: Identity, #[case] refusal: u16, #[case] message: &str) {
+    let face = with_system_identity().await;
+    let (status, body) = status_and_json(identity.request(&face).send().await.unwrap()).await;
     assert_eq!(status, 200, "{body}");
     assert!(body["expires_on"].as_str().unwrap().parse::<i64>().unwrap() > jiff::Timestamp::now().as_second() + 3000);
+    assert_eq!(body["client_id"], CLIENT);
     assert_eq!(
         face.get_group(body["access_token"].as_str().unwrap()).await.status(),
         200
     );
-    let (status, _) = status_and_json(face.client.get(&url).send().await.unwrap()).await;
-    assert_eq!(status, 403, "without the header");
+    let without_header = format!("{}{}", face.server.control, identity.url);
+    let (status, body) = status_and_json(face.client.get(&without_header).send().await.unwrap()).await;
+    assert_eq!(status, refusal, "without the header");
+    assert!(body.pointer(message).is_some(), "{body}");
+}
+
+#[rstest]
+#[case::app_service(APP_SERVICE, json!({"statusCode": 429, "message": "later"}))]
+#[case::machine(MACHINE, json!({"error": "slow_down", "error_description": "later"}))]
+#[tokio::test]
+async fn managed_identity_obeys_fault_rules(#[case] identity: Identity, #[case] refusal: Value) {
+    let face = with_system_identity().await;
+    let rule = async |action: Value| {
+        let matches = json!({"path": "^/(msi/token|metadata/identity/oauth2/token)$", "principal": CLIENT});
+        face.fault(matches, action).await;
+        identity.request(&face).send().await
+    };
+    let refused = rule(json!({"status": 429, "code": "slow_down", "message": "later"}))
+        .await
+        .unwrap();
+    assert_eq!(status_and_json(refused).await, (429, refusal));
+    assert!(rule(json!({"drop": "after"})).await.is_err());
+    assert!(rule(json!({"cut_body_at": 9})).await.unwrap().bytes().await.is_err());
+    let html = rule(json!({"status": 200, "body": "<html>"})).await.unwrap();
+    assert_eq!(html.text().await.unwrap(), "<html>");
+    assert_eq!(identity.request(&face).send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-/// One measured figure. Less is better.
+/// One measured figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// What was measured.
@@ -13,16 +13,27 @@ pub struct Figure {
     pub value: f64,
     /// Of what.
     pub unit: &'static str,
-    /// The most that it should be, if there is such a thing.
+    /// The most that it should be, or the least, if there is such a thing.
     pub goal: Option<f64>,
+    /// Whether more is better.
+    #[serde(skip)]
+    more: bool,
 }
 
 impl Figure {
-    /// A figure with a goal.
+    /// A figure that should be no more than its goal.
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str, goal: f64) -> Self {
         Self {
             goal: Some(goal),
             ..Self::told(name, value, unit)
+        }
+    }
+
+    /// A figure that should be no less than its goal.
+    pub fn at_least(name: impl Into<String>, value: f64, unit: &'static str, goal: f64) -> Self {
+        Self {
+            more: true,
+            ..Self::new(name, value, unit, goal)
         }
     }
 
@@ -33,13 +44,14 @@ impl Figure {
             value: (value * 100.0).round() / 100.0,
             unit,
             goal: None,
+            more: false,
         }
     }
 
     fn verdict(&self) -> &'static str {
         match self.goal {
             None => "",
-            Some(goal) if self.value <= goal => "met",
+            Some(goal) if (self.more && self.value >= goal) || (!self.more && self.value <= goal) => "met",
             Some(_) => "MISSED",
         }
     }
@@ -69,14 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goal_is_met_up_to_and_with_its_value() {
+    fn goal_is_met_with_its_value_and_on_its_better_side() {
         let verdicts = [
             Figure::new("x", 31.0, "calls", 32.0),
             Figure::new("x", 32.001, "calls", 32.0),
             Figure::new("x", 32.01, "calls", 32.0),
             Figure::told("x", 1e9, "calls"),
+            Figure::at_least("x", 5000.0, "1/s", 5000.0),
+            Figure::at_least("x", 4999.0, "1/s", 5000.0),
         ]
         .map(|figure| figure.verdict());
-        assert_eq!(verdicts, ["met", "met", "MISSED", ""]);
+        assert_eq!(verdicts, ["met", "met", "MISSED", "", "met", "MISSED"]);
     }
 }

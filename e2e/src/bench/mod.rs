@@ -1,9 +1,10 @@
-//! The benchmark: one private hosted cluster's life on the executable that ships, and what it took.
+//! The benchmark: one private hosted cluster's life on the executable that ships, and what it took; then the simulator under load.
 //!
 //! Measures and shows; a missed goal is no failure.
 
 pub mod audit;
 pub mod figures;
+pub mod load;
 pub mod path;
 
 use std::path::PathBuf;

@@ -1,10 +1,11 @@
-//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`.
+//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=hyperlink` or `ONLY=armsim`
+//! measures one of the two.
 //!
 //! Fails when something cannot be measured, not when a goal is missed.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use e2e::azure_sim::Preset;
-use e2e::bench::{self, figures};
+use e2e::bench::{self, Report, figures, load};
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -12,7 +13,20 @@ async fn main() -> Result<()> {
         Ok(name) if !name.is_empty() => name.parse()?,
         _ => Preset::Recorded,
     };
-    let report = bench::run(preset).await?;
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let (hyperlink, armsim) = match only.as_str() {
+        "" => (true, true),
+        "hyperlink" => (true, false),
+        "armsim" => (false, true),
+        _ => bail!("ONLY={only}: hyperlink or armsim"),
+    };
+    let mut report = Report::default();
+    if hyperlink {
+        report = bench::run(preset).await?;
+    }
+    if armsim {
+        report.figures.extend(load::run().await?);
+    }
     println!("{}", figures::table(&report.figures));
     for remark in &report.remarks {
         println!("{remark}");

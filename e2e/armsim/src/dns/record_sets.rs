@@ -31,7 +31,7 @@ pub(crate) fn id_of(zone: &ResourceId, kind: RecordType, name: &str) -> Resource
 }
 
 /// Puts a record set under a new etag.
-pub(super) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
+pub(crate) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
     let etag = cx.guid();
     if cx.state.store.get(id).is_none() {
         cx.state.dns_index.set_added(id);

@@ -88,6 +88,10 @@ impl<T: Tracked> Kind for TrackedKind<T> {
         Stack::PrivateDns
     }
 
+    fn tracked(&self) -> bool {
+        true
+    }
+
     fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         T::links(call)
     }
@@ -108,7 +112,6 @@ impl<T: Tracked> Kind for TrackedKind<T> {
 
     fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         live(cx, &call.id).ok_or_else(|| ArmError::resource_not_found(&call.id))?;
-        check_tags(&call.body["tags"])?;
         T::check_body(&call.id, &call.body, false)?;
         accept::<T>(cx, call, Verb::Put, Wanted::of(call, true))
     }
@@ -202,7 +205,7 @@ fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted:
     let unreadable = |_| ArmError::service(500, "InternalServerError", "The request could not be kept.");
     let target = stored(&call.id, T::TYPE);
     let (name, pace) = match verb {
-        Verb::Put => T::UPSERT,
+        Verb::Put | Verb::Post => T::UPSERT,
         Verb::Delete => T::DELETE,
     };
     let operation = cx.begin(Begin {
@@ -220,7 +223,7 @@ fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted:
     cx.state.dns.begun(&target);
     if let Some(known) = cx.state.store.get_mut(&target) {
         known.state = match verb {
-            Verb::Put => ProvisioningState::Updating,
+            Verb::Put | Verb::Post => ProvisioningState::Updating,
             Verb::Delete => ProvisioningState::Deleting,
         };
     }
@@ -237,7 +240,7 @@ fn finish<T: Tracked>(cx: &mut Context<'_>, operation: &Operation) {
     let mut effective = false;
     if operation.status == OperationStatus::Succeeded && !cx.state.dns.overtaken(operation) {
         let applied = match operation.verb {
-            Verb::Put => put_at_end::<T>(cx, operation),
+            Verb::Put | Verb::Post => put_at_end::<T>(cx, operation),
             Verb::Delete => delete_at_end::<T>(cx, operation),
         };
         match applied {
@@ -312,27 +315,6 @@ pub(super) fn check_envelope(body: &Value, resource_type: &str) -> Result<(), Ar
              regions for the resource type is 'global'."
         );
         return Err(ArmError::gateway(400, "LocationNotAvailableForResourceType", message));
-    }
-    check_tags(&body["tags"])
-}
-
-/// Private DNS takes 15 tags: <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
-const MOST_TAGS: usize = 15;
-
-/// Tags are an object of at most 15 strings.
-pub(super) fn check_tags(tags: &Value) -> Result<(), ArmError> {
-    if tags.is_null() {
-        return Ok(());
-    }
-    let Some(pairs) = tags.as_object().filter(|pairs| pairs.values().all(Value::is_string)) else {
-        return Err(ArmError::invalid_content("The tags are not an object of strings."));
-    };
-    if pairs.len() > MOST_TAGS {
-        let message = format!(
-            "The resource has {} tags. It can have at most {MOST_TAGS} tags.",
-            pairs.len()
-        );
-        return Err(ArmError::service(400, "BadRequest", message));
     }
     Ok(())
 }

@@ -58,6 +58,34 @@ impl JournalEntry {
         }
     }
 
+    /// About what it takes in memory.
+    fn bytes(&self) -> usize {
+        /// What the allocator adds to each text.
+        const OVERHEAD: usize = 16;
+        let Self {
+            time,
+            method,
+            path,
+            query,
+            api_version,
+            principal,
+            correlation_id,
+            resource_kind,
+            ..
+        } = self;
+        let texts = [
+            time,
+            method,
+            path,
+            query,
+            api_version,
+            principal,
+            correlation_id,
+            resource_kind,
+        ];
+        size_of::<Self>() + texts.map(|text| text.len() + OVERHEAD).iter().sum::<usize>()
+    }
+
     /// Adds status and, of an error, its code, wrapped or not.
     pub(crate) fn answered(&mut self, response: &Response<Bytes>) {
         self.status = response.status().as_u16();
@@ -70,11 +98,15 @@ impl JournalEntry {
     }
 }
 
-/// All calls since the journal was cleared.
+/// The most memory that the calls may take, in bytes: some 60,000 calls.
+const MOST_BYTES: usize = 40 << 20;
+
+/// The calls since the journal was cleared; of very many, the last ones.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Journal {
     entries: Vec<JournalEntry>,
     last: u64,
+    bytes: usize,
 }
 
 impl Journal {
@@ -82,7 +114,13 @@ impl Journal {
     pub(crate) fn add(&mut self, mut entry: JournalEntry) {
         self.last += 1;
         entry.seq = self.last;
+        self.bytes += entry.bytes();
         self.entries.push(entry);
+        if self.bytes > MOST_BYTES {
+            // A quarter at once, so that the rest is seldom moved.
+            let gone = self.entries.drain(..self.entries.len().div_ceil(4));
+            self.bytes -= gone.map(|entry| entry.bytes()).sum::<usize>();
+        }
     }
 
     /// The calls after `since`.
@@ -93,6 +131,34 @@ impl Journal {
 
     /// Forgets the calls; numbers go on.
     pub(crate) fn clear(&mut self) {
-        self.entries.clear();
+        self.entries = Vec::new();
+        self.bytes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn journal_forgets_the_oldest_calls_and_no_more_than_it_must() {
+        let request = Request::get(format!("/{}", "x".repeat(10_000)))
+            .body(Bytes::new())
+            .unwrap();
+        let entry = JournalEntry::of(Timestamp::UNIX_EPOCH, &request, "c", "i");
+        let mut journal = Journal::default();
+        for _ in 0..10_000 {
+            journal.add(entry.clone());
+            assert!(journal.bytes <= MOST_BYTES);
+        }
+        let kept = journal.since(0);
+        assert_eq!(kept.last().map(|entry| entry.seq), Some(10_000));
+        assert!(
+            kept.len() >= 3_000 && kept[0].seq == 10_001 - kept.len() as u64,
+            "{}",
+            kept.len()
+        );
+        journal.clear();
+        assert_eq!(journal.bytes, 0);
     }
 }

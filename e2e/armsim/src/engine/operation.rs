@@ -3,9 +3,9 @@
 //! An operation ends when somebody looks at a time at or after its end; what its end does to the resource is the
 //! decision of the resource's type.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ use super::kind::Stack;
 pub(crate) enum Verb {
     Put,
     Delete,
+    /// Changes nothing; its payload is its answer.
+    Post,
 }
 
 /// The word that status URLs answer.
@@ -72,7 +74,7 @@ pub(crate) struct Operation {
     pub(crate) lost: bool,
     /// Seconds for `Retry-After` while it runs; 0 sends none.
     pub(crate) retry_after_s: u32,
-    /// What the type needs to end it; of a POST to Microsoft.Network, its answer.
+    /// What the type needs to end it.
     pub(crate) payload: Value,
 }
 
@@ -80,18 +82,20 @@ impl Operation {
     pub(crate) fn running(&self) -> bool {
         self.status == OperationStatus::InProgress
     }
-
-    /// Whether it changes nothing and its `Location` answers what was asked.
-    pub(crate) fn answers(&self) -> bool {
-        self.stack == Stack::Network && !self.payload.is_null()
-    }
 }
+
+/// How long an ended operation can still be asked for.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+/// How many ended ones are kept at most.
+const MOST_ENDED: usize = 10_000;
 
 /// All operations and the order in which the running ones end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Operations {
     all: BTreeMap<String, Operation>,
     due: BTreeSet<(Timestamp, u64, String)>,
+    /// Those that have ended, in the order in which they did.
+    ended: VecDeque<(Timestamp, String)>,
     next: u64,
 }
 
@@ -107,7 +111,22 @@ impl Operations {
         if let Some(ends) = operation.ends {
             self.due.insert((ends, operation.seq, operation.id.clone()));
         }
-        self.all.insert(operation.id.clone(), operation);
+        let (id, over, started) = (operation.id.clone(), !operation.running(), operation.started);
+        self.all.insert(id.clone(), operation);
+        if over {
+            self.over(id, started);
+        }
+    }
+
+    /// Remembers that one has ended, and forgets those that ended long ago.
+    fn over(&mut self, id: String, now: Timestamp) {
+        self.ended.push_back((now, id));
+        let old = |ended: &(Timestamp, String)| now.duration_since(ended.0) > REMEMBERED;
+        while self.ended.len() > MOST_ENDED || self.ended.front().is_some_and(old) {
+            if let Some((_, id)) = self.ended.pop_front() {
+                self.all.remove(&id);
+            }
+        }
     }
 
     /// Takes the first that is over at `now`, with its final status and error already set.
@@ -123,7 +142,12 @@ impl Operations {
                 Some(superseded(&operation.name, &operation.id, None)),
             ),
         };
-        Some(operation.clone())
+        let ended = operation.clone();
+        if matches!(ended.verb, Verb::Put | Verb::Delete) {
+            operation.payload = Value::Null;
+        }
+        self.over(first.2, first.0);
+        Some(ended)
     }
 
     /// Gives a running operation another end; nothing for one that never ends.
@@ -159,6 +183,9 @@ impl Operations {
         operation.ends = Some(now);
         operation.status = OperationStatus::Canceled;
         operation.error = Some(superseded(&operation.name, &operation.id, Some(by)));
+        operation.payload = Value::Null;
+        let id = operation.id.clone();
+        self.over(id, now);
     }
 
     /// Those that still run, oldest first.

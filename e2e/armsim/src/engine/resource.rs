@@ -43,6 +43,8 @@ pub(crate) struct Resource {
     pub(crate) state: ProvisioningState,
     /// The operation in flight, or the last one.
     pub(crate) operation: Option<String>,
+    /// When it was first put.
+    pub(crate) created: Timestamp,
     /// When the last write ended.
     pub(crate) settled: Timestamp,
     /// What the server knows and does not show.
@@ -93,9 +95,12 @@ impl Store {
         self.all.get(&id.to_ascii_lowercase())
     }
 
-    pub(crate) fn insert(&mut self, resource: Resource) {
+    /// Puts a resource, in place of the one of that id, whose age it takes over.
+    pub(crate) fn insert(&mut self, mut resource: Resource) {
         let key = resource.id.key();
-        self.forget(&key);
+        if let Some(old) = self.forget(&key) {
+            resource.created = old.created;
+        }
         for id in references(&resource.body) {
             self.referring.entry(id).or_default().insert(key.clone());
         }
@@ -119,7 +124,11 @@ impl Store {
 
     /// Everything below `scope`, itself not included, in the order of ids.
     pub(crate) fn below(&self, scope: &ResourceId) -> impl Iterator<Item = &Resource> {
-        let prefix = format!("{}/", scope.key());
+        self.starting(format!("{}/", scope.key()))
+    }
+
+    /// Everything whose id in lower case starts with `prefix`, in the order of ids.
+    pub(crate) fn starting(&self, prefix: String) -> impl Iterator<Item = &Resource> {
         self.all
             .range(prefix.clone()..)
             .take_while(move |(key, _)| key.starts_with(&prefix))
@@ -225,6 +234,7 @@ mod tests {
             etag: String::new(),
             state: ProvisioningState::Succeeded,
             operation: None,
+            created: Timestamp::UNIX_EPOCH,
             settled: Timestamp::UNIX_EPOCH,
             hidden: Value::Null,
         }

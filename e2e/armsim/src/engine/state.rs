@@ -13,7 +13,7 @@ use super::random::Random;
 use super::resource::Store;
 use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
 use super::throttle::Throttle;
-use crate::dns;
+use crate::{dns, resources};
 
 /// The state of one world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) aliases: BTreeMap<String, ResourceId>,
     /// The order of writes to private DNS.
     pub(crate) dns: dns::Ledger,
+    /// Which providers the subscriptions have registered.
+    pub(crate) registrations: resources::Registrations,
     /// What zones hold and which links a VNet has.
     pub(crate) dns_index: dns::Index,
 }
@@ -60,6 +62,7 @@ impl State {
             addresses: BTreeMap::new(),
             aliases: BTreeMap::new(),
             dns: dns::Ledger::default(),
+            registrations: resources::Registrations::default(),
             dns_index: dns::Index::default(),
         }
     }

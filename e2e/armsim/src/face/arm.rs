@@ -1,104 +1,66 @@
-//! The HTTPS address: connections, bearer tokens, and which of ARM and Entra a request is for. Hands ARM requests to the engine and performs
-//! what a fault rule wants done to the connection.
+//! The HTTPS address: bodies, bearer tokens, and which of ARM and Entra a request is for. Hands ARM requests to the engine.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::json;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    task::JoinSet,
-    time::timeout,
-};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use tokio::time::timeout;
 
 use super::{
     Shared, http_json,
     token::{Refusal, Subject},
-    wire::{Dropped, WireBody},
+    wire::{Dropped, WireBody, perform},
 };
-use crate::{Answer, WireFault};
 
 /// ARM's limit for a request body.
 const MAX_BODY: usize = 4 * 1024 * 1024;
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// What running calls get to end in when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
+/// The longest path and query that ARM's front door takes, in bytes; its own polling URLs have 3,000 to 5,000.
+const MAX_URI: usize = 16 * 1024;
+/// What a client may take to send a body.
+const BODY: Duration = Duration::from_secs(60);
 
-/// Serves connections until told to stop.
-pub(super) async fn serve(listener: TcpListener, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
-                    connections.spawn(connection(socket, tls.clone(), Arc::clone(&shared), stop.clone()));
-                }
-                Err(error) => {
-                    // Out of file descriptors, most likely: a busy loop would not free any.
-                    tracing::warn!(%error, "accept failed");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
-}
-
-async fn connection(socket: TcpStream, tls: TlsAcceptor, shared: Arc<Shared>, stop: CancellationToken) {
-    let _ = socket.set_nodelay(true);
-    let Ok(Ok(stream)) = timeout(HANDSHAKE, tls.accept(socket)).await else {
-        return;
-    };
-    let service = service_fn(|request| answer(Arc::clone(&shared), request));
-    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "connection ended");
-    }
-}
-
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
+/// Answers a request, or breaks the connection.
+///
+/// # Errors
+/// The client did not send what it promised, or a fault rule wants no answer.
+pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
     let (mut parts, body) = request.into_parts();
-    let body = match Limited::new(body, MAX_BODY).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Ok(too_large()),
-        Err(_) => return Err(Dropped),
+    let body = match timeout(BODY, Limited::new(body, MAX_BODY).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => return Ok(too_large()),
+        Ok(Err(_)) | Err(_) => return Err(Dropped),
     };
+    let refuse = |status, code, message| Ok(arm_error(status, code, message).map(WireBody::whole));
+    if parts
+        .uri
+        .path_and_query()
+        .is_some_and(|path| path.as_str().len() > MAX_URI)
+    {
+        let message = "The request URI is too long.";
+        return refuse(StatusCode::URI_TOO_LONG, "RequestUriTooLong", message);
+    }
     let Some(uri) = absolute(&parts, &shared.arm) else {
-        return Ok(whole(arm_error(
-            StatusCode::BAD_REQUEST,
-            "BadRequest",
-            "The Host header is not valid.",
-        )));
+        return refuse(StatusCode::BAD_REQUEST, "BadRequest", "The Host header is not valid.");
     };
     parts.uri = uri;
-    let Answer { response, wire } = shared.answer(&Request::from_parts(parts, body));
-    perform(response, wire).await
+    let answer = shared.answer(&Request::from_parts(parts, body));
+    perform(answer).await
 }
 
-/// The URI with the scheme and host that the client used, so that links in the answer lead back the same way.
+/// The URI with the scheme and host that the client used, so that links in the answer lead back the same way. A host in the request line
+/// counts more than the `Host` header, which HTTP/1.0 may leave out.
 fn absolute(parts: &Parts, arm: &str) -> Option<Uri> {
     let own = arm.strip_prefix("https://").unwrap_or(arm);
-    let host = match parts.headers.get(header::HOST) {
-        Some(host) => host.to_str().ok().filter(|host| !host.is_empty())?,
-        None => own,
+    let given = parts.headers.get(header::HOST);
+    let host = match (parts.uri.authority(), given) {
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host.to_str().ok().filter(|host| !host.is_empty())?,
+        (None, None) if parts.version == Version::HTTP_10 => own,
+        (None, None) => return None,
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     Uri::builder()
@@ -109,35 +71,10 @@ fn absolute(parts: &Parts, arm: &str) -> Option<Uri> {
         .ok()
 }
 
-async fn perform(response: Response<Bytes>, wire: WireFault) -> Result<Response<WireBody>, Dropped> {
-    if let Some(delay) = wire.delay {
-        tokio::time::sleep(delay).await;
-    }
-    if wire.drop.is_some() {
-        return Err(Dropped);
-    }
-    let (mut parts, body) = response.into_parts();
-    let promised = wire.content_length.unwrap_or(body.len() as u64);
-    let kept = wire.cut_body_at.map_or(body.len(), |at| at.min(body.len()));
-    if kept as u64 == promised {
-        return Ok(Response::from_parts(parts, WireBody::whole(body.slice(..kept))));
-    }
-    parts
-        .headers
-        .insert(header::CONTENT_LENGTH, HeaderValue::from(promised));
-    Ok(Response::from_parts(parts, WireBody::broken(body.slice(..kept))))
-}
-
-fn whole(response: Response<Bytes>) -> Response<WireBody> {
-    response.map(WireBody::whole)
-}
-
 fn too_large() -> Response<WireBody> {
-    let mut response = whole(arm_error(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        "RequestEntityTooLarge",
-        "The request content size exceeds the maximum size of '4194304' bytes.",
-    ));
+    let message = "The request content size exceeds the maximum size of '4194304' bytes.";
+    let refused = arm_error(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message);
+    let mut response = refused.map(WireBody::whole);
     // The rest of the body is still on its way.
     response
         .headers_mut()

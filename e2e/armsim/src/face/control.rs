@@ -1,36 +1,36 @@
 //! The control face: tests and tools seed the world, read it, change it behind everybody's back, and break it. JSON is taken strictly: an unknown
-//! key is refused by name. Also hosts the managed identity's endpoint, which is plain HTTP in Azure too.
+//! key is refused by name. Also hosts the managed identities' endpoints, which are plain HTTP in Azure too.
 
-use std::{future::IntoFuture as _, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
     body::Bytes,
     extract::{DefaultBodyLimit, Path, State},
-    http::{HeaderMap, StatusCode, Uri, header},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{Html, IntoResponse, Response},
     routing::{get, post, put},
 };
+use http_body_util::BodyExt as _;
+use hyper::{Request, body::Incoming};
 use jiff::Timestamp;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 use super::{
-    Shared, Simulation,
-    identity::{self, IdentityQuery},
+    Shared, Simulation, fault, http_json,
+    identity::{self, Form, IdentityQuery},
     page::{self, Table, cell},
     token_times,
+    wire::{Dropped, WireBody, perform},
 };
 use crate::{
-    Seed, Service,
+    Answer, Seed, Service, WireFault,
     clock::{Clock, ClockChange},
     parse_faults,
 };
 
-/// What running calls get to end in when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
 /// A seed for hundreds of clusters fits.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
@@ -51,21 +51,21 @@ fn bad(message: impl ToString) -> Refused {
     Refused(StatusCode::BAD_REQUEST, message.to_string())
 }
 
-/// Serves until told to stop.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: CancellationToken) {
-    let graceful = stop.clone();
-    let served = axum::serve(listener, router(shared))
-        .with_graceful_shutdown(async move { graceful.cancelled().await })
-        .into_future();
-    tokio::select! {
-        ended = served => if let Err(error) = ended {
-            tracing::error!(%error, "control face ended");
-        },
-        () = async { stop.cancelled().await; tokio::time::sleep(GRACE).await } => {}
-    }
+/// Answers a request, or breaks the connection.
+///
+/// # Errors
+/// A fault rule wants no answer.
+pub(super) async fn answer(router: Router, request: Request<Incoming>) -> Result<hyper::Response<WireBody>, Dropped> {
+    let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
+    let wire = response.extensions_mut().remove::<WireFault>().unwrap_or_default();
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.map_err(|_| Dropped)?.to_bytes();
+    let response = hyper::Response::from_parts(parts, body);
+    perform(Answer { response, wire }).await
 }
 
-fn router(shared: Arc<Shared>) -> Router {
+/// All control calls.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/", get(index))
         .route("/seed", put(seed))
@@ -77,14 +77,15 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/faults", put(put_faults).delete(clear_faults))
         .route("/reachable", get(reachable))
         .route("/clock", post(change_clock))
-        .route("/msi/token", get(identity_token))
+        .route("/msi/token", get(app_service_identity))
+        .route("/metadata/identity/oauth2/token", get(metadata_identity))
         .fallback(
             |uri: Uri| async move { Refused(StatusCode::NOT_FOUND, format!("no such control call: {}", uri.path())) },
         )
-        .method_not_allowed_fallback(|uri: Uri| async move {
+        .method_not_allowed_fallback(|method: Method, uri: Uri| async move {
             Refused(
                 StatusCode::METHOD_NOT_ALLOWED,
-                format!("{} does not take this method", uri.path()),
+                format!("{} does not take {method}", uri.path()),
             )
         })
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -229,89 +230,124 @@ async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoRes
     Ok(axum::Json(simulation.clock.read()))
 }
 
-async fn identity_token(State(shared): Face, uri: Uri, headers: HeaderMap) -> Response {
-    let query = axum::extract::Query::<IdentityQuery>::try_from_uri(&uri)
-        .map(|query| query.0)
-        .unwrap_or_default();
-    let secret = headers.get("x-identity-header").and_then(|value| value.to_str().ok());
-    let simulation = shared.lock();
-    let world = &simulation.world;
-    let refuse = |status: u16, message: &str| {
-        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-        (
-            status,
-            axum::Json(json!({"statusCode": status.as_u16(), "message": message})),
-        )
-            .into_response()
-    };
-    let (subject, resource) = match identity::decide(&query, secret, world.tenants(), &shared.audiences) {
-        Ok(decided) => decided,
-        Err(error) => return refuse(error.status, &error.message),
-    };
-    let Some(token) = shared
-        .issuer
-        .issue(&subject, &resource, token_times(world), Timestamp::now())
-    else {
-        return refuse(500, "The service could not sign a token.");
-    };
-    let body = json!({"access_token": token.token, "expires_on": token.expires_on.to_string(), "resource": resource,
-        "token_type": "Bearer", "client_id": subject.client_id});
-    ([(header::CACHE_CONTROL, "no-store")], axum::Json(body)).into_response()
+async fn app_service_identity(State(shared): Face, request: axum::extract::Request) -> Response {
+    identity_token(&shared, Form::AppService, &request)
 }
 
-async fn index(State(shared): Face) -> impl IntoResponse {
+async fn metadata_identity(State(shared): Face, request: axum::extract::Request) -> Response {
+    identity_token(&shared, Form::Metadata, &request)
+}
+
+fn identity_token(shared: &Shared, form: Form, request: &axum::extract::Request) -> Response {
+    let uri = request.uri();
+    let query = axum::extract::Query::<IdentityQuery>::try_from_uri(uri)
+        .map(|query| query.0)
+        .unwrap_or_default();
+    let mut simulation = shared.lock();
+    let world = &mut simulation.world;
+    let client_id = query.subject(world.tenants()).map(|subject| subject.client_id);
+    let fault = world.fault(request.method().as_str(), uri.path(), client_id.as_deref());
+    let answer = || {
+        let refuse = |status: u16, error: &str, message: &str| {
+            let body = form.error(status, error, message);
+            http_json(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST), &body)
+        };
+        let decided = identity::decide(form, &query, request.headers(), world.tenants(), &shared.audiences);
+        let (subject, resource) = match decided {
+            Ok(decided) => decided,
+            Err(error) => return refuse(error.status, error.error, &error.message),
+        };
+        let times = token_times(world);
+        match shared.issuer.issue(&subject, &resource, times, Timestamp::now()) {
+            Some(token) => http_json(StatusCode::OK, &form.token(&token, &subject, &resource)),
+            None => refuse(500, "server_error", "The service could not sign a token."),
+        }
+    };
+    let refusal = |status, error: &str, message: &str| form.error(status, error, message);
+    let Answer { response, wire } = fault::disturb(fault, refusal, answer);
+    let mut response = response.map(axum::body::Body::from);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.extensions_mut().insert(wire);
+    response
+}
+
+/// Calls and resources that the page shows at most.
+const CALLS: usize = 100;
+const RESOURCES: usize = 200;
+
+async fn index(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+    let asked: ResourcesQuery = query(&uri)?;
+    let prefix = asked.prefix.as_deref().unwrap_or_default().trim();
     let mut simulation = shared.lock();
     let Simulation { world, clock } = &mut *simulation;
     let now = clock.now();
-    let resources = world.resources(now, "");
-    let operations: Vec<Value> = world
-        .operations_in_flight(now)
-        .iter()
-        .map(|operation| json!(operation))
-        .collect();
-    let journal: Vec<Value> = world.journal(0).iter().map(|call| json!(call)).collect();
+    let resources = world.listing(now, prefix);
+    let mut types: BTreeMap<&str, usize> = BTreeMap::new();
+    for resource in &resources {
+        *types.entry(&resource.resource_type).or_default() += 1;
+    }
+    let operations = world.operations_in_flight(now);
+    let journal = world.journal(0);
     let tables = [
         table(
             "Operations in flight",
             &["name", "resource", "started", "ends", "id"],
-            operations.iter(),
+            operations.iter().take(RESOURCES),
             operations.len(),
         ),
         table(
             "Last calls",
-            &["seq", "time", "method", "path", "principal", "status", "code"],
-            journal.iter().rev(),
+            &[
+                "seq",
+                "time",
+                "method",
+                "path",
+                "api_version",
+                "principal",
+                "status",
+                "code",
+            ],
+            journal.iter().rev().take(CALLS),
             journal.len(),
         ),
         table(
+            "Types",
+            &["type", "resources"],
+            types
+                .iter()
+                .map(|(name, count)| json!({"type": name, "resources": count})),
+            types.len(),
+        ),
+        table(
             "Resources",
-            &["id", "type", "properties/provisioningState"],
-            resources.iter(),
+            &["id", "resource_type", "state"],
+            resources.iter().take(RESOURCES),
             resources.len(),
         ),
     ];
-    Html(page::render(
-        &format!("Simulated time {now}, HTTPS address {}", shared.arm),
-        &tables,
-    ))
+    let subtitle = format!("Simulated time {now}, HTTPS address {}", shared.arm);
+    Ok(Html(page::render(&subtitle, prefix, &tables)))
 }
 
-fn table<'v>(
+fn table(
     title: &'static str,
     columns: &'static [&'static str],
-    rows: impl Iterator<Item = &'v Value>,
+    rows: impl Iterator<Item = impl Serialize>,
     total: usize,
 ) -> Table {
-    let row = |value: &Value| {
+    let row = |row| {
+        let value = json!(row);
         columns
             .iter()
-            .map(|column| cell(value, &format!("/{column}")))
+            .map(|column| cell(&value, &format!("/{column}")))
             .collect()
     };
     Table {
         title,
         total,
         columns,
-        rows: rows.take(page::ROWS).map(row).collect(),
+        rows: rows.map(row).collect(),
     }
 }

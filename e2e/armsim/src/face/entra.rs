@@ -11,6 +11,8 @@ use super::{jwt::Jwt, token::Subject};
 use crate::{Federated, Principal, Tenant};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// Words that stand for a tenant where a user signs in.
+pub(crate) const NO_TENANTS: [&str; 3] = ["common", "organizations", "consumers"];
 /// Resources other than ARM that every tenant knows; a token for one of them is good, and good for nothing here.
 const OTHER_RESOURCES: [&str; 5] = [
     "https://graph.microsoft.com",
@@ -103,6 +105,11 @@ pub(crate) fn decide(
     arm_audiences: &[String],
     real: Timestamp,
 ) -> Result<(Subject, String), EntraError> {
+    if NO_TENANTS.contains(&tenant) {
+        let message =
+            "No tenant-identifying information found in either the request or implied by any provided credentials.";
+        return Err(EntraError::request(50059, message));
+    }
     let tenant = find_tenant(tenants, tenant)?;
     match required(request.grant_type.as_ref(), "grant_type")? {
         "client_credentials" => {}
@@ -157,11 +164,9 @@ fn required<'r>(value: Option<&'r String>, name: &str) -> Result<&'r str, EntraE
 
 fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Result<(), EntraError> {
     if let Some(assertion) = &request.client_assertion {
-        if request.client_assertion_type.as_deref() != Some(JWT_BEARER) {
-            return Err(EntraError::request(
-                50146,
-                format!("'client_assertion_type' must be '{JWT_BEARER}'."),
-            ));
+        if required(request.client_assertion_type.as_ref(), "client_assertion_type")? != JWT_BEARER {
+            let message = "Invalid request. Request is malformed or invalid.";
+            return Err(EntraError::request(9_002_313, message));
         }
         return federated(assertion, &principal.federated, real);
     }
@@ -301,7 +306,7 @@ pub(crate) fn openid_configuration(authority: &str, tenant: &str) -> Value {
         "response_modes_supported": ["query", "fragment", "form_post"],
         "response_types_supported": ["code", "id_token", "code id_token", "id_token token"],
         "subject_types_supported": ["pairwise"],
-        "id_token_signing_alg_values_supported": ["ES256"],
+        "id_token_signing_alg_values_supported": ["RS256"],
         "scopes_supported": ["openid", "profile", "email", "offline_access"],
         "claims_supported": ["sub", "iss", "aud", "exp", "iat", "nbf", "ver"],
         "tenant_region_scope": null,
@@ -318,17 +323,32 @@ pub(crate) fn instance_discovery(authority: &str, host: &str) -> Value {
     })
 }
 
-/// The description of this cloud (`/metadata/endpoints`).
-pub(crate) fn metadata(authority: &str, arm_audiences: &[String]) -> Value {
-    json!({
+/// The description of this cloud (`/metadata/endpoints`), in the form of an api-version: of 2015 a few endpoints, up to 2022 a list of clouds,
+/// then one cloud. What is not simulated is named as in the public cloud.
+pub(crate) fn metadata(authority: &str, arm_audiences: &[String], version: Option<&str>) -> Value {
+    let own = format!("{authority}/");
+    let authentication =
+        json!({"loginEndpoint": own, "audiences": arm_audiences, "tenant": "common", "identityProvider": "AAD"});
+    if version == Some("2015-01-01") {
+        return json!({"galleryEndpoint": own, "graphEndpoint": "https://graph.windows.net/", "portalEndpoint": own, "authentication": authentication});
+    }
+    let cloud = json!({
         "name": "armsim",
-        "resourceManager": format!("{authority}/"),
-        "authentication": {
-            "loginEndpoint": format!("{authority}/"),
-            "audiences": arm_audiences,
-            "tenant": "common",
-            "identityProvider": "AAD",
-        },
+        "resourceManager": own,
+        "portal": own,
+        "gallery": own,
+        "authentication": authentication,
+        "graph": "https://graph.windows.net/",
+        "graphAudience": "https://graph.windows.net/",
+        "microsoftGraphResourceId": "https://graph.microsoft.com/",
+        "batch": "https://batch.core.windows.net/",
+        "media": "https://rest.media.azure.net",
+        "sqlManagement": "https://management.core.windows.net:8443/",
+        "vmImageAliasDoc": own,
         "suffixes": {"storage": "core.windows.net", "keyVaultDns": "vault.azure.net", "acrLoginServer": "azurecr.io", "sqlServerHostname": "database.windows.net"},
-    })
+    });
+    match version {
+        Some(version) if version < "2022-09-01" => json!([cloud]),
+        _ => cloud,
+    }
 }

@@ -1,29 +1,35 @@
-//! Fault rules on calls that are not ARM's (token endpoints, discovery): the answer that a rule wants, in Entra's form.
-//! Faults of ARM calls are the engine's.
+//! Fault rules on calls that are not ARM's (token endpoints, managed identities, discovery): the answer that a rule wants, in the form of the
+//! endpoint. Faults of ARM calls are the engine's.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::http_json;
 use crate::{Answer, FaultAction, WireFault};
 
-/// Lets a rule have its way with an answer. `answer` is not even made where the rule says that nothing is applied.
-pub(super) fn disturb(fault: Option<FaultAction>, answer: impl FnOnce() -> Response<Bytes>) -> Answer {
+/// Lets a rule have its way with an answer. `answer` is not even made where the rule says that nothing is applied; `refusal` makes the
+/// body of a status from it, a code and a message.
+pub(super) fn disturb(
+    fault: Option<FaultAction>,
+    refusal: impl FnOnce(u16, &str, &str) -> Value,
+    answer: impl FnOnce() -> Response<Bytes>,
+) -> Answer {
     let Some(fault) = fault else {
         return Answer {
             response: answer(),
             wire: WireFault::default(),
         };
     };
-    let mut response = match fault.status.map(StatusCode::from_u16) {
-        Some(status) => http_json(
-            status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            &json!({
-                "error": fault.code.as_deref().unwrap_or("temporarily_unavailable"),
-                "error_description": fault.message.as_deref().unwrap_or("An error occurred."),
-            }),
-        ),
+    let mut response = match fault.status {
+        Some(status) => {
+            let code = fault.code.as_deref().unwrap_or("temporarily_unavailable");
+            let message = fault.message.as_deref().unwrap_or("An error occurred.");
+            http_json(
+                StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                &refusal(status, code, message),
+            )
+        }
         None => answer(),
     };
     match &fault.body {
@@ -37,11 +43,8 @@ pub(super) fn disturb(fault: Option<FaultAction>, answer: impl FnOnce() -> Respo
             response.headers_mut().insert(name, value);
         }
     }
-    let wire = WireFault {
-        delay: fault.delay_ms.map(std::time::Duration::from_millis),
-        drop: fault.drop.filter(|_| fault.status.is_none()),
-        cut_body_at: fault.cut_body_at,
-        content_length: fault.content_length,
-    };
-    Answer { response, wire }
+    Answer {
+        response,
+        wire: fault.into(),
+    }
 }

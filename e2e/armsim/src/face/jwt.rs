@@ -1,12 +1,13 @@
-//! Compact JSON Web Signatures: parts, RS256 and ES256 verification against a JWKS or a PEM public key, ES256 signing.
+//! Compact JSON Web Signatures: parts, RS256 and ES256 verification against a JWKS or a PEM public key, RS256 signing.
 //! Decides whether a signature is right; what the claims must say is for the callers.
 
 use aws_lc_rs::{
+    encoding::AsDer as _,
     rand::SystemRandom,
-    rsa::PublicKeyComponents,
+    rsa::{KeySize, PublicKeyComponents},
     signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
-        RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
+        UnparsedPublicKey,
     },
 };
 use base64::{
@@ -120,53 +121,59 @@ impl<'a> Jwt<'a> {
     }
 }
 
-/// An ES256 key that signs tokens.
+/// An RS256 key that signs tokens.
 pub(crate) struct SigningKey {
-    pair: EcdsaKeyPair,
+    pair: RsaKeyPair,
 }
 
 impl SigningKey {
-    /// A new key; `None` when the system gives no randomness.
+    /// A new key; `None` when the system gives no randomness. It takes a tenth of a second.
     pub(crate) fn generate() -> Option<Self> {
-        EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
-            .ok()
-            .map(|pair| Self { pair })
+        RsaKeyPair::generate(KeySize::Rsa2048).ok().map(|pair| Self { pair })
     }
 
     /// A key from PKCS#8 DER.
     pub(crate) fn from_pkcs8(der: &[u8]) -> Option<Self> {
-        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der)
-            .ok()
-            .map(|pair| Self { pair })
+        RsaKeyPair::from_pkcs8(der).ok().map(|pair| Self { pair })
     }
 
     /// The key as PKCS#8 DER.
     pub(crate) fn to_pkcs8(&self) -> Option<Vec<u8>> {
-        self.pair.to_pkcs8v1().ok().map(|der| der.as_ref().to_vec())
+        self.pair.as_der().ok().map(|der| der.as_ref().to_vec())
     }
 
     /// The public half as a JWKS.
     pub(crate) fn jwks(&self) -> Value {
-        let point = self.pair.public_key().as_ref();
-        let (x, y) = point.get(1..).unwrap_or_default().split_at(point.len() / 2);
-        json!({"keys": [{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.kid(),
-            "x": BASE64_URL_SAFE_NO_PAD.encode(x), "y": BASE64_URL_SAFE_NO_PAD.encode(y)}]})
+        // PKCS#1 DER ends with the modulus and, in five bytes, the integer 65537.
+        let der = self.pair.public_key().as_ref();
+        let rest = der.len().saturating_sub(5);
+        let modulus = &der[rest.saturating_sub(self.pair.public_modulus_len())..rest];
+        json!({"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": self.kid(), "x5t": self.kid(),
+            "n": BASE64_URL_SAFE_NO_PAD.encode(modulus), "e": "AQAB"}]})
     }
 
     fn kid(&self) -> String {
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
-        BASE64_URL_SAFE_NO_PAD.encode(&digest.as_ref()[..12])
+        BASE64_URL_SAFE_NO_PAD.encode(&digest.as_ref()[..20])
     }
 
     /// A signed token; `None` when signing fails.
     pub(crate) fn sign(&self, claims: &Value) -> Option<String> {
-        let header = json!({"typ": "JWT", "alg": "ES256", "kid": self.kid()});
+        let header = json!({"typ": "JWT", "alg": "RS256", "kid": self.kid(), "x5t": self.kid()});
         let signed = format!(
             "{}.{}",
             BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
             BASE64_URL_SAFE_NO_PAD.encode(claims.to_string())
         );
-        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).ok()?;
+        let mut signature = vec![0; self.pair.public_modulus_len()];
+        self.pair
+            .sign(
+                &RSA_PKCS1_SHA256,
+                &SystemRandom::new(),
+                signed.as_bytes(),
+                &mut signature,
+            )
+            .ok()?;
         Some(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
     }
 }
@@ -196,66 +203,59 @@ fn pem_der(pem: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use aws_lc_rs::{encoding::AsDer as _, rsa::KeySize, signature::RsaKeyPair};
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 
     use super::*;
 
-    fn rsa_token(pair: &RsaKeyPair, kid: Option<&str>) -> String {
-        let header = json!({"alg": "RS256", "kid": kid});
-        let signed = format!(
-            "{}.{}",
-            BASE64_URL_SAFE_NO_PAD.encode(header.to_string()),
-            BASE64_URL_SAFE_NO_PAD.encode("{}")
-        );
-        let mut signature = vec![0; pair.public_modulus_len()];
-        pair.sign(
-            &aws_lc_rs::signature::RSA_PKCS1_SHA256,
-            &SystemRandom::new(),
-            signed.as_bytes(),
-            &mut signature,
-        )
-        .unwrap();
-        format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature))
-    }
-
-    fn rsa_jwk(pair: &RsaKeyPair, kid: Option<&str>) -> Value {
-        // The DER form of a 2048-bit key ends with the modulus, a three-byte header, and 65537.
-        let der = pair.public_key().as_der().unwrap();
-        let (rest, e) = der.as_ref().split_at(der.as_ref().len() - 3);
-        let n = &rest[rest.len() - 2 - 256..rest.len() - 2];
-        json!({"kty": "RSA", "kid": kid, "n": BASE64_URL_SAFE_NO_PAD.encode(n), "e": BASE64_URL_SAFE_NO_PAD.encode(e)})
-    }
-
     #[test]
     fn rs256_verifies_with_jwks_jwk_and_pem() {
-        let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
-        let token = rsa_token(&pair, Some("a"));
+        let key = SigningKey::generate().unwrap();
+        let token = key.sign(&json!({"sub": "one"})).unwrap();
         let jwt = Jwt::parse(&token).unwrap();
-        assert_eq!(
-            jwt.verify(&json!({"keys": [{"kty": "EC"}, rsa_jwk(&pair, Some("a"))]})),
-            Ok(())
-        );
-        assert_eq!(jwt.verify(&rsa_jwk(&pair, None)), Ok(()));
-        let der = pair.public_key().as_der().unwrap();
+        let jwk = key.jwks()["keys"][0].clone();
+        assert_eq!(jwt.verify(&json!({"keys": [{"kty": "EC"}, jwk]})), Ok(()));
+        let mut nameless = jwk.clone();
+        nameless["kid"].take();
+        assert_eq!(jwt.verify(&nameless), Ok(()));
+        let der = key.pair.public_key().as_der().unwrap();
         let pem = format!(
             "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
             BASE64_STANDARD.encode(der.as_ref())
         );
         assert_eq!(jwt.verify(&json!(pem)), Ok(()));
+        let mut renamed = jwk.clone();
+        renamed["kid"] = json!("b");
         assert_eq!(
-            jwt.verify(&json!({"keys": [rsa_jwk(&pair, Some("b"))]})),
+            jwt.verify(&json!({"keys": [renamed]})),
             Err(JwtError::Signature),
             "another kid does not count"
         );
-        let other = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+        let mut other = SigningKey::generate().unwrap().jwks();
+        other["keys"][0]["kid"] = jwk["kid"].clone();
+        assert_eq!(jwt.verify(&other), Err(JwtError::Signature));
+    }
+
+    #[test]
+    fn es256_verifies_with_a_jwk() {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let parts = [r#"{"alg":"ES256"}"#, r#"{"sub":"one"}"#].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
+        let signed = parts.join(".");
+        let signature = pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        let token = format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature));
+        let point = pair.public_key().as_ref();
+        let (x, y) = point[1..].split_at(32);
+        let jwk = json!({"kty": "EC", "crv": "P-256", "x": BASE64_URL_SAFE_NO_PAD.encode(x), "y": BASE64_URL_SAFE_NO_PAD.encode(y)});
+        assert_eq!(Jwt::parse(&token).unwrap().verify(&jwk), Ok(()));
         assert_eq!(
-            jwt.verify(&json!({"keys": [rsa_jwk(&other, Some("a"))]})),
+            Jwt::parse(&token)
+                .unwrap()
+                .verify(&SigningKey::generate().unwrap().jwks()),
             Err(JwtError::Signature)
         );
     }
 
     #[test]
-    fn es256_survives_a_round_trip_and_not_a_changed_claim() {
+    fn key_survives_being_saved_and_a_changed_claim_does_not() {
         let key = SigningKey::generate().unwrap();
         let token = key.sign(&json!({"sub": "one"})).unwrap();
         let kept = SigningKey::from_pkcs8(&key.to_pkcs8().unwrap()).unwrap();

@@ -71,7 +71,13 @@ impl Login<'_> {
             }
             Route::Keys { tenant } => self.known(tenant, || self.issuer.jwks()),
             Route::InstanceDiscovery => Ok(entra::instance_discovery(&authority, host)),
-            Route::Metadata => Ok(entra::metadata(&authority, self.audiences)),
+            Route::Metadata => {
+                let query = request.uri().query().unwrap_or_default();
+                let mut parameters = url::form_urlencoded::parse(query.as_bytes());
+                let version = parameters.find(|(name, _)| name.eq_ignore_ascii_case("api-version"));
+                let version = version.as_ref().map(|(_, version)| version.as_ref());
+                Ok(entra::metadata(&authority, self.audiences, version))
+            }
         };
         let mut response = match answered {
             Ok(body) => http_json(StatusCode::OK, &body),
@@ -88,9 +94,9 @@ impl Login<'_> {
         response
     }
 
-    /// `common` and `organizations` have documents too, though no tokens for clients without a user.
+    /// `common` and its like have documents too, though no tokens for clients without a user.
     fn known(&self, tenant: &str, body: impl FnOnce() -> Value) -> Result<Value, EntraError> {
-        if !matches!(tenant, "common" | "organizations") {
+        if !entra::NO_TENANTS.contains(&tenant) {
             entra::find_tenant(self.tenants, tenant).map_err(|error| EntraError {
                 error: "invalid_tenant",
                 ..error
@@ -115,6 +121,11 @@ impl Login<'_> {
             json!({"token_type": "Bearer", "expires_in": token.expires_in_s, "ext_expires_in": token.expires_in_s, "access_token": token.token}),
         )
     }
+}
+
+/// The body of a refusal that no decision of ours made.
+pub(super) fn refusal(_status: u16, error: &str, message: &str) -> Value {
+    json!({"error": error, "error_description": message})
 }
 
 /// The client id that a token request names; fault rules match it.

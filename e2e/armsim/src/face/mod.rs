@@ -2,6 +2,7 @@
 //! Decides nothing about Azure: that is the engine's part, which lives behind one lock that is never held across an await.
 
 mod arm;
+mod connections;
 mod control;
 mod entra;
 mod fault;
@@ -50,10 +51,9 @@ impl Shared {
     /// Answers one request on the HTTPS address.
     fn answer(&self, request: &Request<Bytes>) -> Answer {
         let real = Timestamp::now();
-        let mut simulation = self.lock();
-        let now = simulation.clock.now();
         if let Some(route) = Route::of(request.uri().path()) {
             let client_id = login::client_id(request);
+            let mut simulation = self.lock();
             let fault = simulation
                 .world
                 .fault(request.method().as_str(), request.uri().path(), client_id.as_deref());
@@ -65,9 +65,12 @@ impl Shared {
                 audiences: &self.audiences,
                 real,
             };
-            return fault::disturb(fault, || login.answer(&route, request));
+            return fault::disturb(fault, login::refusal, || login.answer(&route, request));
         }
-        match arm::authenticate(self, request.headers(), real) {
+        let subject = arm::authenticate(self, request.headers(), real);
+        let mut simulation = self.lock();
+        let now = simulation.clock.now();
+        match subject {
             Ok(subject) => {
                 let caller = Caller {
                     tenant_id: subject.tenant,

@@ -4,9 +4,6 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Rows that a table shows at most.
-pub(crate) const ROWS: usize = 200;
-
 /// One table: a title, how many rows there are in all, column names, rows.
 pub(crate) struct Table {
     pub(crate) title: &'static str,
@@ -15,31 +12,48 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// The page; everything that came from outside is escaped.
-pub(crate) fn render(subtitle: &str, tables: &[Table]) -> String {
-    let mut html = String::from(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>armsim</title><style>body{font:14px sans-serif;margin:2em}\
-         table{border-collapse:collapse;margin-bottom:2em}td,th{border:1px solid #ccc;padding:2px 8px;text-align:left;font:12px monospace}\
-         </style></head><body><h1>armsim</h1>",
+const STYLE: &str = "body{font:14px sans-serif;margin:2em;color:#222}h2{margin:1.5em 0 .4em;font-size:16px}table{border-collapse:collapse}\
+    td,th{border:1px solid #ccc;padding:2px 8px;text-align:left;font:12px monospace;overflow-wrap:anywhere}th{background:#f2f2f2}\
+    input{font:12px monospace;width:50em;max-width:70%}.note{color:#666}";
+
+/// The page; everything that came from outside is escaped. `prefix` is what the resources are narrowed to.
+pub(crate) fn render(subtitle: &str, prefix: &str, tables: &[Table]) -> String {
+    let mut html = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>armsim</title><style>{STYLE}</style></head><body><h1>armsim</h1>\
+         <p>{}</p><form><label>Resources whose id begins with <input name=\"prefix\" value=\"{}\" placeholder=\"/subscriptions/…\"></label> \
+         <button>show</button></form>",
+        escape(subtitle),
+        escape(prefix)
     );
-    let _ = write!(html, "<p>{}</p>", escape(subtitle));
     for table in tables {
-        let _ = write!(html, "<h2>{} ({})</h2><table><tr>", table.title, table.total);
-        for column in table.columns {
-            let _ = write!(html, "<th>{column}</th>");
-        }
-        html.push_str("</tr>");
-        for row in &table.rows {
-            html.push_str("<tr>");
-            for cell in row {
-                let _ = write!(html, "<td>{}</td>", escape(cell));
-            }
-            html.push_str("</tr>");
-        }
-        html.push_str("</table>");
+        show(&mut html, table);
     }
     html.push_str("</body></html>\n");
     html
+}
+
+fn show(html: &mut String, table: &Table) {
+    let _ = write!(html, "<h2>{} ({})</h2>", table.title, table.total);
+    if table.rows.is_empty() {
+        return;
+    }
+    html.push_str("<table><tr>");
+    for column in table.columns {
+        let _ = write!(html, "<th>{column}</th>");
+    }
+    html.push_str("</tr>");
+    for row in &table.rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let _ = write!(html, "<td>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</table>");
+    let left = table.total - table.rows.len();
+    if left > 0 {
+        let _ = write!(html, "<p class=\"note\">{left} more are not shown.</p>");
+    }
 }
 
 /// A field of a JSON object as a cell.
@@ -56,6 +70,7 @@ fn escape(text: &str) -> String {
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]
@@ -66,11 +81,13 @@ mod tests {
     fn what_came_from_outside_is_escaped() {
         let table = Table {
             title: "Calls",
-            total: 1,
+            total: 3,
             columns: &["path"],
-            rows: vec![vec!["/<script>\"&".into()]],
+            rows: vec![vec!["/<script>\"&'".into()]],
         };
-        let html = render("now", &[table]);
-        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;</td>"), "{html}");
+        let html = render("now", "\"><script>", &[table]);
+        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;&#39;</td>"), "{html}");
+        assert!(html.contains("value=\"&quot;&gt;&lt;script&gt;\""), "{html}");
+        assert!(html.contains("2 more are not shown"), "{html}");
     }
 }

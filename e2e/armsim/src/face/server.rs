@@ -3,7 +3,8 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
+    time::Duration,
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -15,7 +16,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    Shared, Simulation, arm, control,
+    Shared, Simulation, arm,
+    connections::{self, Serving},
+    control,
     jwt::SigningKey,
     tls::{Tls, write_private},
     token::TokenIssuer,
@@ -24,6 +27,9 @@ use crate::{
     Preset, SpecError, Specs, World,
     clock::{Clock, ClockReading},
 };
+
+/// What a client may take from one request's end to the end of the next one's head.
+const HEAD: Duration = Duration::from_secs(240);
 
 /// How to start.
 #[derive(Debug, Clone)]
@@ -147,11 +153,12 @@ impl Server {
             simulation: Mutex::new(Simulation { world, clock }),
         });
         let stop = CancellationToken::new();
-        let acceptor = TlsAcceptor::from(tls.server);
-        let tasks = vec![
-            tokio::spawn(arm::serve(listener, acceptor, Arc::clone(&shared), stop.clone())),
-            tokio::spawn(control::serve(control_listener, Arc::clone(&shared), stop.clone())),
-        ];
+        let tasks = serve_both(
+            &shared,
+            (listener, TlsAcceptor::from(tls.server)),
+            control_listener,
+            &stop,
+        );
         let server = Self {
             authority: arm.clone(),
             arm,
@@ -225,6 +232,28 @@ impl Server {
     }
 }
 
+/// Serves both addresses until told to stop.
+fn serve_both(
+    shared: &Arc<Shared>,
+    (listener, tls): (TcpListener, TlsAcceptor),
+    control_listener: TcpListener,
+    stop: &CancellationToken,
+) -> Vec<JoinHandle<()>> {
+    let serving = |tls| Serving {
+        tls,
+        head: HEAD,
+        stop: stop.clone(),
+    };
+    let arm = Arc::clone(shared);
+    let arm = move |request| arm::answer(Arc::clone(&arm), request);
+    let router = control::router(Arc::clone(shared));
+    let control = move |request| control::answer(router.clone(), request);
+    vec![
+        tokio::spawn(connections::serve(listener, serving(Some(tls)), arm)),
+        tokio::spawn(connections::serve(control_listener, serving(None), control)),
+    ]
+}
+
 fn bad_state(path: &Path, reason: impl ToString) -> StartError {
     StartError::State {
         path: path.to_owned(),
@@ -233,7 +262,7 @@ fn bad_state(path: &Path, reason: impl ToString) -> StartError {
 }
 
 /// The world, its clock and the token key: from the state file if there is one, else new.
-fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> {
+fn initial(options: &Options) -> Result<(World, Clock, Arc<SigningKey>), StartError> {
     let Some(path) = options.state.as_deref().filter(|path| path.exists()) else {
         let random_seed = options
             .random_seed
@@ -241,7 +270,7 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
         return Ok((
             World::new(options.preset, random_seed),
             Clock::default(),
-            SigningKey::generate().ok_or(StartError::TokenKey)?,
+            new_key().ok_or(StartError::TokenKey)?,
         ));
     };
     let saved: Saved = serde_json::from_slice(&std::fs::read(path)?).map_err(|error| bad_state(path, error))?;
@@ -252,7 +281,13 @@ fn initial(options: &Options) -> Result<(World, Clock, SigningKey), StartError> 
     let key = key.ok_or_else(|| bad_state(path, "token_key is not a key"))?;
     let mut world = saved.world;
     world.state.preset = options.preset;
-    Ok((world, Clock::resume(&saved.clock), key))
+    Ok((world, Clock::resume(&saved.clock), Arc::new(key)))
+}
+
+/// The servers of one process share a key, as the tenants of one Entra do: making one takes a while.
+fn new_key() -> Option<Arc<SigningKey>> {
+    static KEY: LazyLock<Option<Arc<SigningKey>>> = LazyLock::new(|| SigningKey::generate().map(Arc::new));
+    KEY.clone()
 }
 
 /// The public cloud's audiences for ARM, and this server's own addresses as one; each with and without a slash at the end.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ pub(crate) enum Refusal {
 
 /// Issues access tokens and judges them; both with one key.
 pub(crate) struct TokenIssuer {
-    key: SigningKey,
+    key: Arc<SigningKey>,
     verified: Mutex<HashMap<String, Claims>>,
 }
 
@@ -65,7 +65,7 @@ struct Claims {
 }
 
 impl TokenIssuer {
-    pub(crate) fn new(key: SigningKey) -> Self {
+    pub(crate) fn new(key: Arc<SigningKey>) -> Self {
         Self {
             key,
             verified: Mutex::default(),
@@ -90,8 +90,8 @@ impl TokenIssuer {
         times: TokenTimes,
         real: Timestamp,
     ) -> Option<AccessToken> {
-        let issued = real.as_second() + times.skew_s;
-        let expires_on = issued + times.life_s;
+        let issued = real.as_second().saturating_add(times.skew_s);
+        let expires_on = issued.saturating_add(times.life_s);
         let token = self.key.sign(&json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{}/", subject.tenant), "iat": issued, "nbf": issued, "exp": expires_on,
             "appid": subject.client_id, "appidacr": "1", "idtyp": "app", "oid": subject.object_id, "sub": subject.object_id, "tid": subject.tenant,
@@ -109,7 +109,7 @@ impl TokenIssuer {
     pub(crate) fn judge(&self, token: &str, audiences: &[String], real: Timestamp) -> Result<Subject, Refusal> {
         let claims = self.verified_claims(token)?;
         let now = real.as_second();
-        if claims.nbf > now + 300 {
+        if claims.nbf > now.saturating_add(300) {
             return Err(Refusal::NotYetValid);
         }
         if claims.exp <= now {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn judged(audience: &str, times: TokenTimes, later_s: i64) -> Result<Subject, Refusal> {
-        let issuer = TokenIssuer::new(SigningKey::generate().unwrap());
+        let issuer = TokenIssuer::new(Arc::new(SigningKey::generate().unwrap()));
         let real = Timestamp::from_second(1_800_000_000).unwrap();
         let token = issuer.issue(&subject(), audience, times, real).unwrap().token;
         issuer.judge(
@@ -208,7 +208,7 @@ mod tests {
                 got: "https://vault.azure.net".into()
             })
         );
-        let issuer = || TokenIssuer::new(SigningKey::generate().unwrap());
+        let issuer = || TokenIssuer::new(Arc::new(SigningKey::generate().unwrap()));
         let token = issuer()
             .issue(&subject(), ARM, times, Timestamp::UNIX_EPOCH)
             .unwrap()

@@ -1,17 +1,28 @@
-//! Bytes on the connection: a body that may end too early or lie about its length. Decides nothing; it does what a fault rule says.
+//! Bytes on the connection: an answer that comes late or never, a body that ends too early or lies about its length. Decides nothing; it does
+//! what a fault rule says.
 
 use std::{
+    io,
     pin::Pin,
-    task::{Context, Poll},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
+use http::{HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::{Answer, WireFault};
 
 /// The connection is to be closed, now, without another byte.
 #[derive(Debug, thiserror::Error)]
 #[error("connection closed by a fault rule")]
 pub(crate) struct Dropped;
+
+/// Bytes that follow an answer though its `content-length` does not count them; an extension of the response.
+#[derive(Clone)]
+pub(crate) struct Excess(pub(crate) Bytes);
 
 /// A body, whole or broken off.
 pub(crate) struct WireBody {
@@ -37,11 +48,101 @@ impl WireBody {
     }
 
     /// Sends these bytes and breaks the connection. The answer needs a `content-length` header of its own.
-    pub(crate) fn broken(bytes: Bytes) -> Self {
+    fn broken(bytes: Bytes) -> Self {
         Self {
             bytes,
             ending: Ending::Broken,
         }
+    }
+}
+
+/// Makes of an answer what the wire is to show of it.
+///
+/// # Errors
+/// Nothing is to be shown.
+pub(crate) async fn perform(answer: Answer) -> Result<Response<WireBody>, Dropped> {
+    let Answer { response, wire } = answer;
+    let WireFault {
+        delay,
+        drop,
+        cut_body_at,
+        content_length,
+    } = wire;
+    if let Some(delay) = delay {
+        tokio::time::sleep(delay).await;
+    }
+    if drop.is_some() {
+        return Err(Dropped);
+    }
+    let (mut parts, body) = response.into_parts();
+    let mut kept = body.slice(..cut_body_at.map_or(body.len(), |at| at.min(body.len())));
+    let promised = content_length.unwrap_or(body.len() as u64);
+    if kept.len() as u64 >= promised {
+        let excess = kept.split_off(promised as usize);
+        if !excess.is_empty() {
+            parts.extensions.insert(Excess(excess));
+        }
+        return Ok(Response::from_parts(parts, WireBody::whole(kept)));
+    }
+    parts
+        .headers
+        .insert(header::CONTENT_LENGTH, HeaderValue::from(promised));
+    Ok(Response::from_parts(parts, WireBody::broken(kept)))
+}
+
+/// A connection's stream, on which bytes can follow an answer that HTTP knows nothing of.
+pub(crate) struct WireStream<S> {
+    stream: S,
+    excess: Arc<Mutex<Bytes>>,
+}
+
+impl<S> WireStream<S> {
+    /// The stream, and where to put what is to follow the next flush.
+    pub(crate) fn new(stream: S) -> (Self, Arc<Mutex<Bytes>>) {
+        let excess = Arc::default();
+        let stream = Self {
+            stream,
+            excess: Arc::clone(&excess),
+        };
+        (stream, excess)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WireStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WireStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, excess } = self.get_mut();
+        let mut excess = excess.lock().unwrap_or_else(PoisonError::into_inner);
+        while !excess.is_empty() {
+            let written = ready!(Pin::new(&mut *stream).poll_write(cx, &excess))?;
+            excess.advance(written);
+        }
+        Pin::new(stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 

@@ -18,6 +18,7 @@ use super::link_service;
 use super::nic;
 use super::shape::{id_of, items, nested};
 use super::write::{About, Plan, Put, Written};
+use super::zone_group;
 
 /// Microsoft.Network/privateEndpoints.
 pub(crate) struct PrivateEndpoints;
@@ -103,6 +104,7 @@ impl Written for PrivateEndpoints {
             let all = all.map(|item| nested(item, resource, list, TYPE, ProvisioningState::Succeeded));
             shown["properties"][list] = all.collect();
         }
+        shown["properties"]["customDnsConfigs"] = zone_group::custom_dns_configs(cx, resource);
         // Two names for one thing, by age of the version.
         if cx.api_version.as_str() >= "2025-01-01" {
             shown["properties"]["ipVersionType"] = json!("IPv4");

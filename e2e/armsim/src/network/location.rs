@@ -44,7 +44,7 @@ impl Kind for Locations {
         let operation = cx.begin(Begin {
             name: "CheckPrivateLinkServiceVisibilityOperation",
             stack: Stack::Network,
-            verb: Verb::Put,
+            verb: Verb::Post,
             target: &call.id,
             target_type: TYPE,
             region: &here,

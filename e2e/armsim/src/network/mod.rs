@@ -1,11 +1,11 @@
-//! Microsoft.Network without private DNS, and the resource groups that everything is in.
+//! Microsoft.Network without private DNS.
 
 mod address;
 pub(crate) mod connection;
 pub(crate) mod endpoint;
 mod endpoint_body;
 mod endpoint_rules;
-mod group;
+mod group_names;
 mod link_service;
 mod link_service_rules;
 mod load_balancer;
@@ -27,12 +27,13 @@ mod subnet_rules;
 mod view;
 mod vnet;
 mod write;
+mod zone_group;
+mod zone_group_rules;
 
 use crate::engine::kind::Kind;
 
 /// The types, those that others refer to first.
 pub(crate) static KINDS: &[&dyn Kind] = &[
-    &group::ResourceGroups,
     &plain::APPLICATION_SECURITY_GROUPS,
     &security_group::SecurityGroups,
     &parts::SECURITY_RULES,
@@ -63,3 +64,6 @@ pub(crate) static KINDS: &[&dyn Kind] = &[
     &view::AUTO_APPROVED_SERVICES,
     &view::ENDPOINT_TYPES,
 ];
+
+/// Those that refer to private DNS, which comes between.
+pub(crate) static KINDS_OVER_DNS: &[&dyn Kind] = &[&zone_group::ZoneGroups];

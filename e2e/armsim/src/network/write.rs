@@ -4,13 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::engine::context::{Begin, Context};
-use crate::engine::error::ArmError;
+use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
 use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply, Stack};
-use crate::engine::operation::{Operation, Outcome, Verb};
+use crate::engine::operation::{Operation, OperationStatus, Outcome, Verb};
 use crate::engine::preset::Pace;
 use crate::engine::registry;
 use crate::engine::resource::{ProvisioningState, Resource};
+use crate::engine::tags;
 
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
@@ -95,6 +96,11 @@ pub(crate) trait Written: Sync {
     /// Adds what is not stored to `shown`: the body with id, name, type, etag and state.
     fn show(&self, _cx: &Context<'_>, _resource: &Resource, _shown: &mut Value) {}
 
+    /// Why an operation that was accepted fails at its end.
+    fn fails(&self, _cx: &Context<'_>, _operation: &Operation) -> Option<ErrorDetail> {
+        None
+    }
+
     /// After an operation on it has ended.
     fn ended(&self, _cx: &mut Context<'_>, _operation: &Operation) {}
 
@@ -154,14 +160,7 @@ impl<T: Written> Kind for T {
         precondition(cx, call, Some(&found.etag))?;
         self.is_open(found)?;
         not_being_deleted(cx, call)?;
-        let etag = cx.weak_etag();
-        if let Some(found) = cx.state.store.get_mut(&call.id)
-            && let Some(tags) = call.body.get("tags")
-        {
-            found.body["tags"] = tags.clone();
-            found.etag = etag;
-        }
-        Ok(Reply::new(200).body(self.render(cx, cx.find(&call.id)?)).changed())
+        tags::patch(cx, call, self)
     }
 
     fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -224,9 +223,15 @@ impl<T: Written> Kind for T {
     }
 
     fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        kind::finish(cx, operation);
+        let mut operation = operation.clone();
+        let succeeded = operation.status == OperationStatus::Succeeded;
+        if let Some(error) = self.fails(cx, &operation).filter(|_| succeeded) {
+            cx.state.operations.fail(&operation.id, error);
+            operation.status = OperationStatus::Failed;
+        }
+        kind::finish(cx, &operation);
         touch_parent(cx, &operation.target);
-        self.ended(cx, operation);
+        self.ended(cx, &operation);
     }
 
     fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
@@ -279,6 +284,7 @@ pub(crate) fn accept(
             ProvisioningState::Succeeded
         },
         operation: Some(operation.clone()),
+        created: cx.now,
         settled,
         hidden,
     });

@@ -166,3 +166,14 @@ pub async fn connect(face: &Face) -> tokio_rustls::client::TlsStream<tokio::net:
         .await
         .unwrap()
 }
+
+/// The README's blocks in a language, in order, without their indentation.
+pub fn readme_blocks(language: &str) -> Vec<String> {
+    let unindented = |line: &'static str| line.strip_prefix("   ").unwrap_or(line);
+    include_str!("../../README.md")
+        .split(&format!("```{language}\n"))
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .map(|block| block.lines().map(unindented).collect::<Vec<_>>().join("\n"))
+        .collect()
+}
