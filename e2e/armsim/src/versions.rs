@@ -3,41 +3,62 @@
 //! From Microsoft's change logs of the templates' schemas and from recorded traffic in old versions; fields that neither
 //! speaks of are shown in all versions.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 const ENDPOINT: &str = "Microsoft.Network/privateEndpoints";
+const BALANCER: &str = "Microsoft.Network/loadBalancers";
 const INTERFACE: &str = "Microsoft.Network/networkInterfaces";
 const NETWORK: &str = "Microsoft.Network/virtualNetworks";
 
-/// Type, field of its properties, first version.
+/// Type, path of a field, first version.
 static SINCE: &[(&str, &str, &str)] = &[
-    (NETWORK, "privateEndpointVNetPolicies", "2024-03-01"),
-    (ENDPOINT, "customDnsConfigs", "2020-03-01"),
-    (ENDPOINT, "customNetworkInterfaceName", "2021-03-01"),
-    (ENDPOINT, "ipConfigurations", "2021-03-01"),
-    (ENDPOINT, "isIPv6EnabledPrivateEndpoint", "2024-03-01"),
+    (NETWORK, "properties/privateEndpointVNetPolicies", "2024-03-01"),
+    (ENDPOINT, "properties/customDnsConfigs", "2020-03-01"),
+    (ENDPOINT, "properties/customNetworkInterfaceName", "2021-03-01"),
+    (ENDPOINT, "properties/ipConfigurations", "2021-03-01"),
+    (ENDPOINT, "properties/isIPv6EnabledPrivateEndpoint", "2024-03-01"),
     (
         "Microsoft.Network/privateLinkServices",
-        "enableProxyProtocol",
+        "properties/enableProxyProtocol",
         "2019-09-01",
     ),
     (
         "Microsoft.Network/privateLinkServices/privateEndpointConnections",
-        "privateEndpointLocation",
+        "properties/privateEndpointLocation",
         "2022-11-01",
     ),
-    (INTERFACE, "vnetEncryptionSupported", "2021-05-01"),
-    (INTERFACE, "auxiliaryMode", "2021-08-01"),
-    (INTERFACE, "disableTcpStateTracking", "2022-05-01"),
-    (INTERFACE, "auxiliarySku", "2022-11-01"),
-    ("Microsoft.Network/publicIPAddresses", "ddosSettings", "2022-05-01"),
+    (INTERFACE, "kind", "2021-02-01"),
+    (INTERFACE, "properties/allowPort25Out", "2021-02-01"),
+    (INTERFACE, "properties/auxiliaryMode", "2021-08-01"),
+    (INTERFACE, "properties/disableTcpStateTracking", "2022-05-01"),
+    (INTERFACE, "properties/auxiliarySku", "2022-11-01"),
+    (
+        "Microsoft.Network/publicIPAddresses",
+        "properties/ddosSettings",
+        "2022-05-01",
+    ),
+    (
+        "Microsoft.Network/loadBalancers/backendAddressPools",
+        "properties/loadBalancerBackendAddresses",
+        "2020-05-01",
+    ),
+    (
+        "Microsoft.Network/loadBalancers/probes",
+        "properties/probeThreshold",
+        "2022-05-01",
+    ),
+    (
+        "Microsoft.Network/loadBalancers/probes",
+        "properties/noHealthyBackendsBehavior",
+        "2023-11-01",
+    ),
+    (BALANCER, "sku/tier", "2020-08-01"),
+    ("Microsoft.Network/publicIPAddresses", "sku/tier", "2020-08-01"),
+    ("Microsoft.Resources/resourceGroups", "type", "2018-05-01"),
 ];
 
 /// Type, field of its properties, its usual value, the first version without it.
 static UNTIL: &[(&str, &str, bool, &str)] = &[(NETWORK, "enableVmProtection", false, "2020-11-01")];
-
-/// The first version in which a resource group says what it is.
-const TYPED_GROUP: (&str, &str) = ("Microsoft.Resources/resourceGroups", "2018-05-01");
 
 /// Takes from an answer what its version does not know, and adds what later ones have dropped.
 pub(crate) fn adapt(api_version: &str, body: &mut Value) {
@@ -50,18 +71,15 @@ pub(crate) fn adapt(api_version: &str, body: &mut Value) {
                 .and_then(Value::as_str)
                 .unwrap_or_default()
                 .to_owned();
-            if kind == TYPED_GROUP.0 && api_version < TYPED_GROUP.1 {
-                fields.remove("type");
+            for (_, path, _) in SINCE
+                .iter()
+                .filter(|(of, _, since)| *of == kind && api_version < *since)
+            {
+                remove(fields, path);
             }
             let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) else {
                 return;
             };
-            for (_, field, _) in SINCE
-                .iter()
-                .filter(|(of, _, since)| *of == kind && api_version < *since)
-            {
-                properties.remove(*field);
-            }
             for (_, field, usual, _) in UNTIL
                 .iter()
                 .filter(|(of, _, _, until)| *of == kind && api_version < *until)
@@ -70,6 +88,18 @@ pub(crate) fn adapt(api_version: &str, body: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Removes a field, or one of a part.
+fn remove(fields: &mut Map<String, Value>, path: &str) {
+    match path.split_once('/') {
+        None => _ = fields.remove(path),
+        Some((part, field)) => {
+            if let Some(part) = fields.get_mut(part).and_then(Value::as_object_mut) {
+                part.remove(field);
+            }
+        }
     }
 }
 

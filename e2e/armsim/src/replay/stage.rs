@@ -174,7 +174,10 @@ impl Stage {
     fn prepare(&mut self, number: usize, exchange: &Exchange) -> Vec<String> {
         // What a list shows and nobody here has made was others'.
         if let Some(items) = exchange.got.json()["value"].as_array() {
-            let listed = items.iter().filter_map(|item| item["id"].as_str()).map(|id| self.names.ours(id));
+            let listed = items
+                .iter()
+                .filter_map(|item| item["id"].as_str())
+                .map(|id| self.names.ours(id));
             let others = listed.filter(|id| self.world.state.store.find(id).is_none());
             self.background.extend(others.map(|id| id.to_ascii_lowercase()));
         }
