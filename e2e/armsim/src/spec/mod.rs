@@ -2,6 +2,7 @@
 //!
 //! They are read where they lie and are no part of the simulator: a world without them answers alike, unchecked.
 
+mod checker;
 mod document;
 mod exchange;
 mod operation;
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
+pub(crate) use checker::Checker;
 use document::Documents;
 use exchange::Exchange;
 use operation::Operation;
