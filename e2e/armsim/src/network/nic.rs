@@ -6,15 +6,18 @@ use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
 use crate::engine::kind::{Call, Kind, Reply};
+use crate::engine::preset::Pace;
 use crate::engine::resource::Resource;
 
 use super::address;
-use super::write::{items, nested};
+use super::write::{self, items, nested};
 
 /// Microsoft.Network/networkInterfaces.
 pub(crate) struct NetworkInterfaces;
 
 pub(crate) const TYPE: &str = "Microsoft.Network/networkInterfaces";
+
+const DELETE: Pace = Pace::new(10.0, 10);
 
 impl Kind for NetworkInterfaces {
     fn resource_type(&self) -> &'static str {
@@ -29,7 +32,11 @@ impl Kind for NetworkInterfaces {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));
         };
-        let owner = found.body["managedBy"].as_str().unwrap_or_default();
+        let Some(owner) = found.body["managedBy"].as_str() else {
+            let region = found.body["location"].as_str().unwrap_or_default().to_owned();
+            let name = "DeleteNicOperation";
+            return Ok(write::delete(cx, call, self, name, &region, &DELETE));
+        };
         let message = format!(
             "Network interface {} is managed by {owner} and cannot be deleted by itself.",
             call.id

@@ -285,6 +285,9 @@ pub(crate) fn nested(item: &Value, parent: &Resource, list: &str, resource_type:
     if let Some(zones) = item.get("zones") {
         shown["zones"] = zones.clone();
     }
+    if !shown["properties"].is_object() {
+        shown["properties"] = json!({});
+    }
     shown["properties"]["provisioningState"] = json!("Succeeded");
     shown
 }
