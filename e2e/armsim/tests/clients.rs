@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod face_support;
+use face_support::spec_support;
 
 use std::{
     io::ErrorKind,
@@ -10,7 +11,6 @@ use std::{
 };
 
 use armsim::{Options, Server};
-use face_support::spec_support;
 
 /// Tests that run at once: they wait most of the time.
 const WORKERS: usize = 12;
