@@ -10,6 +10,7 @@ mod face;
 mod network;
 mod reachable;
 pub mod replay;
+mod resources;
 mod spec;
 mod world;
 

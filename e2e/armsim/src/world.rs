@@ -153,6 +153,11 @@ impl World {
     pub fn seed(&mut self, now: Timestamp, seed: Seed) -> Result<(), SeedError> {
         let mut state = State::new(self.state.preset, self.state.random.clone());
         state.tenants = seed.tenants;
+        for subscription in &seed.subscriptions {
+            for namespace in &subscription.unregistered {
+                state.registrations.never(&subscription.id, namespace);
+            }
+        }
         state.subscriptions = seed.subscriptions;
         state.roles = seed.roles;
         state.services = seed.services;
@@ -254,12 +259,7 @@ impl World {
         self.advance(now);
         let prefix = prefix.to_ascii_lowercase();
         let cx = Context::new(&mut self.state, now);
-        cx.state
-            .store
-            .all()
-            .filter(|found| found.id.key().starts_with(&prefix))
-            .map(|found| show(&cx, found))
-            .collect()
+        cx.state.store.starting(prefix).map(|found| show(&cx, found)).collect()
     }
 
     /// The same resources in few words.

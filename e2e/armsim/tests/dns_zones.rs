@@ -349,7 +349,11 @@ fn wrong_names_locations_and_tags_are_refused_at_once() {
             json!({"location": "global", "tags": {"a": 1}}),
             "InvalidRequestContent",
         ),
-        ("example.com", json!({"location": "global", "tags": tags}), "BadRequest"),
+        (
+            "example.com",
+            json!({"location": "global", "tags": tags}),
+            "TooManyTags",
+        ),
     ] {
         let refused = sim.put(&zone(name), body);
         assert_eq!((refused.status, refused.code()), (400, code), "{}", refused.body);

@@ -88,6 +88,10 @@ impl<T: Tracked> Kind for TrackedKind<T> {
         Stack::PrivateDns
     }
 
+    fn tracked(&self) -> bool {
+        true
+    }
+
     fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         T::links(call)
     }
@@ -108,7 +112,6 @@ impl<T: Tracked> Kind for TrackedKind<T> {
 
     fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         live(cx, &call.id).ok_or_else(|| ArmError::resource_not_found(&call.id))?;
-        check_tags(&call.body["tags"])?;
         T::check_body(&call.id, &call.body, false)?;
         accept::<T>(cx, call, Verb::Put, Wanted::of(call, true))
     }
@@ -312,27 +315,6 @@ pub(super) fn check_envelope(body: &Value, resource_type: &str) -> Result<(), Ar
              regions for the resource type is 'global'."
         );
         return Err(ArmError::gateway(400, "LocationNotAvailableForResourceType", message));
-    }
-    check_tags(&body["tags"])
-}
-
-/// Private DNS takes 15 tags: <https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations>.
-const MOST_TAGS: usize = 15;
-
-/// Tags are an object of at most 15 strings.
-pub(super) fn check_tags(tags: &Value) -> Result<(), ArmError> {
-    if tags.is_null() {
-        return Ok(());
-    }
-    let Some(pairs) = tags.as_object().filter(|pairs| pairs.values().all(Value::is_string)) else {
-        return Err(ArmError::invalid_content("The tags are not an object of strings."));
-    };
-    if pairs.len() > MOST_TAGS {
-        let message = format!(
-            "The resource has {} tags. It can have at most {MOST_TAGS} tags.",
-            pairs.len()
-        );
-        return Err(ArmError::service(400, "BadRequest", message));
     }
     Ok(())
 }

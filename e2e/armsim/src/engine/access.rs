@@ -9,10 +9,19 @@ use crate::Caller;
 
 /// Whether a role of `object_id` grants `action` on `scope`.
 pub(crate) fn allowed(roles: &[Role], object_id: &str, action: &str, scope: &str) -> bool {
+    roles_on(roles, object_id, scope).any(|role| role.actions.iter().any(|granted| wildcard(granted, action)))
+}
+
+/// The roles that `object_id` has on `scope`, inherited ones included.
+pub(crate) fn roles_on<'a>(roles: &'a [Role], object_id: &str, scope: &str) -> impl Iterator<Item = &'a Role> {
+    let own = move |role: &&Role| role.object_id.eq_ignore_ascii_case(object_id);
+    roles.iter().filter(own).filter(move |role| covers(&role.scope, scope))
+}
+
+/// Whether `object_id` has any role on `scope` or on something in it.
+pub(crate) fn knows(roles: &[Role], object_id: &str, scope: &str) -> bool {
     roles.iter().any(|role| {
-        role.object_id.eq_ignore_ascii_case(object_id)
-            && covers(&role.scope, scope)
-            && role.actions.iter().any(|granted| wildcard(granted, action))
+        role.object_id.eq_ignore_ascii_case(object_id) && (covers(&role.scope, scope) || covers(scope, &role.scope))
     })
 }
 
@@ -49,6 +58,7 @@ pub(crate) fn authorize(state: &State, caller: &Caller, action: &str, scope: &st
     if allowed(&state.roles, &caller.object_id, action, scope) {
         return Ok(());
     }
+    let scope = if scope.is_empty() { "/" } else { scope };
     let message = format!(
         "The client '{}' with object id '{}' does not have authorization to perform action '{action}' over scope \
          '{scope}' or the scope is invalid. If access was recently granted, please refresh your credentials.",

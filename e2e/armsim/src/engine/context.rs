@@ -91,6 +91,7 @@ impl<'a> Context<'a> {
             etag,
             state: ProvisioningState::Succeeded,
             operation: None,
+            created: self.now,
             settled: self.now,
             hidden,
         });
@@ -103,7 +104,7 @@ impl<'a> Context<'a> {
         let duration = self.state.preset.duration(begin.pace, &mut self.state.random);
         let at_once = duration.is_zero();
         let fault = if at_once { None } else { self.fault.take() };
-        let mut ends = Some(self.now + duration);
+        let mut ends = Some(self.now.saturating_add(duration).unwrap_or(Timestamp::MAX));
         let mut outcome = begin.outcome;
         let mut lost = false;
         if let Some(fault) = fault {

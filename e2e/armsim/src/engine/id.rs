@@ -40,6 +40,11 @@ impl ResourceId {
         Ok(Self(trimmed.to_owned()))
     }
 
+    /// What is above all subscriptions; no text parses as it.
+    pub(crate) fn root() -> Self {
+        Self(String::new())
+    }
+
     /// The form that ids are compared and stored by.
     pub(crate) fn key(&self) -> String {
         self.0.to_ascii_lowercase()
@@ -53,6 +58,13 @@ impl ResourceId {
     /// Whether `text` is the same id.
     pub(crate) fn is(&self, text: &str) -> bool {
         self.0.eq_ignore_ascii_case(text.strip_suffix('/').unwrap_or(text))
+    }
+
+    /// Whether it is `scope` or something in it.
+    pub(crate) fn is_in(&self, scope: &Self) -> bool {
+        let (own, scope) = (self.key(), scope.key());
+        own.strip_prefix(&scope)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn part(&self, at: usize) -> Option<&str> {

@@ -11,6 +11,7 @@ use super::error::ArmError;
 use super::id::ResourceId;
 use super::operation::{Operation, OperationStatus, Verb};
 use super::resource::{ProvisioningState, Resource};
+use super::{names, tags};
 
 /// The server stack behind a type: decides headers, budgets and polling URLs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +136,27 @@ pub(crate) trait Kind: Sync {
         Stack::Network
     }
 
+    /// Whether it has a location and tags of its own, and is shown among the resources of its group.
+    fn tracked(&self) -> bool {
+        self.resource_type().matches('/').count() == 1
+    }
+
+    /// How many tags one may have.
+    fn most_tags(&self) -> usize {
+        match self.stack() {
+            Stack::PrivateDns => 15,
+            Stack::Network | Stack::Resources => 50,
+        }
+    }
+
+    /// Refuses the name of a resource that is to be made; private DNS judges names together with the rest of a write.
+    fn check_name(&self, name: &str) -> Result<(), ArmError> {
+        match self.stack() {
+            Stack::Network => names::network(name),
+            Stack::PrivateDns | Stack::Resources => Ok(()),
+        }
+    }
+
     /// What the caller must be allowed to do on the resources that `call` refers to.
     fn links(&self, _cx: &Context<'_>, _call: &Call<'_>) -> Vec<LinkedScope> {
         vec![]
@@ -155,8 +177,12 @@ pub(crate) trait Kind: Sync {
         Err(ArmError::method_not_allowed(call.method))
     }
 
-    fn patch(&self, _cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        Err(ArmError::method_not_allowed(call.method))
+    /// Tags, unless the type can do more.
+    fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        if !self.tracked() {
+            return Err(ArmError::method_not_allowed(call.method));
+        }
+        tags::patch(cx, call, self)
     }
 
     fn delete(&self, _cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -82,15 +82,18 @@ impl Operation {
     }
 }
 
-/// Ended operations that are remembered; the URLs of older ones are gone.
-const REMEMBERED: usize = 10_000;
+/// How long an ended operation can still be asked for.
+const REMEMBERED: SignedDuration = SignedDuration::from_hours(24);
+/// How many ended ones are kept at most.
+const MOST_ENDED: usize = 10_000;
 
-/// The operations that run and the last that ended, and the order in which the running ones end.
+/// All operations and the order in which the running ones end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Operations {
     all: BTreeMap<String, Operation>,
     due: BTreeSet<(Timestamp, u64, String)>,
-    ended: VecDeque<String>,
+    /// Those that have ended, in the order in which they did.
+    ended: VecDeque<(Timestamp, String)>,
     next: u64,
 }
 
@@ -106,20 +109,21 @@ impl Operations {
         if let Some(ends) = operation.ends {
             self.due.insert((ends, operation.seq, operation.id.clone()));
         }
-        let (id, running) = (operation.id.clone(), operation.running());
+        let (id, over, started) = (operation.id.clone(), !operation.running(), operation.started);
         self.all.insert(id.clone(), operation);
-        if !running {
-            self.over(id);
+        if over {
+            self.over(id, started);
         }
     }
 
-    /// Remembers an end, and forgets the oldest that is too many.
-    fn over(&mut self, id: String) {
-        self.ended.push_back(id);
-        if self.ended.len() > REMEMBERED
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.all.remove(&oldest);
+    /// Remembers that one has ended, and forgets those that ended long ago.
+    fn over(&mut self, id: String, now: Timestamp) {
+        self.ended.push_back((now, id));
+        let old = |ended: &(Timestamp, String)| now.duration_since(ended.0) > REMEMBERED;
+        while self.ended.len() > MOST_ENDED || self.ended.front().is_some_and(old) {
+            if let Some((_, id)) = self.ended.pop_front() {
+                self.all.remove(&id);
+            }
         }
     }
 
@@ -137,8 +141,10 @@ impl Operations {
             ),
         };
         let ended = operation.clone();
-        operation.payload = Value::Null;
-        self.over(first.2);
+        if matches!(ended.verb, Verb::Put | Verb::Delete) {
+            operation.payload = Value::Null;
+        }
+        self.over(first.2, first.0);
         Some(ended)
     }
 
@@ -176,7 +182,8 @@ impl Operations {
         operation.status = OperationStatus::Canceled;
         operation.error = Some(superseded(&operation.name, &operation.id, Some(by)));
         operation.payload = Value::Null;
-        self.over(id.to_owned());
+        let id = operation.id.clone();
+        self.over(id, now);
     }
 
     /// Those that still run, oldest first.

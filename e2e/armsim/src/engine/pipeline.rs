@@ -7,11 +7,13 @@ use serde_json::Value;
 use super::access;
 use super::context::Context;
 use super::error::ArmError;
+use super::id::ResourceId;
 use super::kind::{Call, Kind, Reply, Stack};
-use super::poll;
+use super::poll::{self, Poll};
 use super::registry;
 use super::resource::ProvisioningState;
 use super::route::{Target, route};
+use super::tags;
 use super::throttle::{Counting, Remaining};
 use crate::Caller;
 
@@ -39,38 +41,109 @@ pub(crate) fn carry_out(
 ) -> Result<Reply, ArmError> {
     let query = query(request);
     let target = enter(cx, caller, request, &query, passage)?;
-    let version = &passage.api_version;
-    if let Target::Operation {
-        scope,
-        id,
-        url,
-        resource_type,
-    } = &target
-    {
-        check_version(version, "2014-01-01", resource_type)?;
-        may_poll(cx, caller, &target)?;
-        return poll::poll(cx, scope, id, *url);
-    }
-    let kind = registry::kind(target.resource_type()).ok_or_else(|| unknown_type(&target, version))?;
-    check_version(version, kind.first_version(), kind.resource_type())?;
-    let action = action(request.method(), &target, kind)?;
-    let scope = scope_text(&target, kind);
-    access::authorize(cx.state, caller, &action, &scope)?;
-    group_exists(cx, request.method(), &target)?;
-    let call = Call {
+    let call = |body, id| Call {
         method: request.method(),
-        id: spelled(cx, &target, kind),
-        query,
+        id,
+        query: query.clone(),
         headers: request.headers(),
-        body: body(request)?,
-        api_version: version.clone(),
-        url,
+        body,
+        api_version: passage.api_version.clone(),
+        url: url.clone(),
     };
+    match &target {
+        Target::Operation {
+            scope,
+            id,
+            url,
+            resource_type,
+        } => {
+            check_version(&passage.api_version, "2014-01-01", resource_type)?;
+            let (token, url, query) = (id.as_str(), *url, &query);
+            poll::poll(
+                cx,
+                &Poll {
+                    caller,
+                    scope,
+                    token,
+                    url,
+                    resource_type,
+                    query,
+                },
+            )
+        }
+        Target::View { scope, view } => {
+            check_version(&passage.api_version, view.first_version(), view.resource_type())?;
+            if *request.method() != view.method() {
+                return Err(ArmError::method_not_allowed(request.method()));
+            }
+            if let Some(action) = view.action(cx, scope) {
+                access::authorize(cx.state, caller, &action, scope.as_str())?;
+            }
+            group_exists(cx, request.method(), &target)?;
+            view.answer(cx, caller, &call(Value::Null, scope.clone()))
+        }
+        _ => ask_type(cx, caller, request, &target, call),
+    }
+}
+
+/// A call to a resource type.
+fn ask_type<'a>(
+    cx: &mut Context<'_>,
+    caller: &Caller,
+    request: &Request<Bytes>,
+    target: &Target,
+    call: impl FnOnce(Value, ResourceId) -> Call<'a>,
+) -> Result<Reply, ArmError> {
+    let version = cx.api_version.clone();
+    let kind = registry::kind(target.resource_type()).ok_or_else(|| unknown_type(target, &version))?;
+    check_version(&version, kind.first_version(), kind.resource_type())?;
+    // Everything but lists is in a group.
+    if matches!(target, Target::Resource { id, .. } if id.resource_group().is_none()) {
+        return Err(unknown_type(target, &version));
+    }
+    let action = action(request.method(), target, kind)?;
+    let scope = scope_text(target, kind);
+    access::authorize(cx.state, caller, &action, &scope)?;
+    group_exists(cx, request.method(), target)?;
+    let call = call(body(request)?, spelled(cx, target, kind));
+    if writes(call.method) {
+        registered(cx, kind, &call.id)?;
+    }
     if matches!(*call.method, Method::PUT | Method::PATCH) {
+        check_write(cx, kind, &call)?;
         let links = kind.links(cx, &call);
         access::authorize_links(cx.state, caller, (&action, &scope), &links)?;
     }
-    dispatch(cx, kind, &target, &call)
+    dispatch(cx, kind, target, &call)
+}
+
+/// What is the same for every write, before its type sees it.
+fn check_write(cx: &Context<'_>, kind: &dyn Kind, call: &Call<'_>) -> Result<(), ArmError> {
+    if *call.method == Method::PUT && cx.state.store.get(&call.id).is_none() {
+        kind.check_name(call.id.name())?;
+    }
+    if kind.tracked() {
+        tags::check(&call.body["tags"], kind.most_tags())?;
+    }
+    Ok(())
+}
+
+/// Providers take writes of subscriptions that have registered them.
+fn registered(cx: &Context<'_>, kind: &dyn Kind, id: &ResourceId) -> Result<(), ArmError> {
+    let namespace = kind.resource_type().split('/').next().unwrap_or_default();
+    let state = cx.state.registrations.state(id.subscription(), namespace, cx.now);
+    if state == "Registered" {
+        return Ok(());
+    }
+    let message = format!(
+        "The subscription is not registered to use namespace '{namespace}'. See https://aka.ms/rps-not-found for how to \
+         register subscriptions."
+    );
+    Err(ArmError::gateway(409, "MissingSubscriptionRegistration", message))
+}
+
+fn writes(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::DELETE)
 }
 
 /// What is looked at before the type: path, api-version given, subscription, budgets.
@@ -103,7 +176,8 @@ fn enter(
         method: request.method(),
         stack: passage.stack,
     };
-    passage.remaining = cx.state.throttle.count(&cx.state.throttle_seed, &counting)?;
+    let seed = &cx.state.throttle_seed;
+    cx.state.throttle.count(seed, &counting, &mut passage.remaining)?;
     Ok(target)
 }
 
@@ -115,7 +189,8 @@ fn dispatch(cx: &mut Context<'_>, kind: &dyn Kind, target: &Target, call: &Call<
             }
             kind.list(cx, call)
         }
-        (Target::Resource { .. }, &Method::GET | &Method::HEAD) => kind.get(cx, call),
+        (Target::Resource { .. }, &Method::GET) => kind.get(cx, call),
+        (Target::Resource { .. }, &Method::HEAD) => kind.get(cx, call).map(|_| Reply::new(204)),
         (Target::Resource { .. }, &Method::PUT) => kind.put(cx, call),
         (Target::Resource { .. }, &Method::PATCH) => kind.patch(cx, call),
         (Target::Resource { .. }, &Method::DELETE) => kind.delete(cx, call),
@@ -186,7 +261,14 @@ fn check_version(version: &str, first: &str, resource_type: &str) -> Result<(), 
 
 fn subscription(cx: &Context<'_>, caller: &Caller, target: &Target) -> Result<(), ArmError> {
     let id = target.scope().subscription();
+    if target.scope().as_str().is_empty() {
+        return Ok(());
+    }
     let Some(known) = cx.state.subscription(id) else {
+        if uuid::Uuid::parse_str(id).is_err() {
+            let message = format!("The provided subscription identifier '{id}' is malformed or invalid.");
+            return Err(ArmError::gateway(400, "InvalidSubscriptionId", message));
+        }
         return Err(ArmError::gateway(
             404,
             "SubscriptionNotFound",
@@ -202,24 +284,6 @@ fn subscription(cx: &Context<'_>, caller: &Caller, target: &Target) -> Result<()
         known.tenant
     );
     Err(ArmError::gateway(401, "InvalidAuthenticationTokenTenant", message))
-}
-
-fn may_poll(cx: &Context<'_>, caller: &Caller, target: &Target) -> Result<(), ArmError> {
-    let switches = &cx.state.switches;
-    let needs = match target.resource_type() {
-        "Microsoft.Network/locations/operations" => switches.network_poll_needs_role,
-        "Microsoft.Resources/operationResults" => false,
-        _ => switches.dns_poll_needs_role,
-    };
-    if !needs {
-        return Ok(());
-    }
-    access::authorize(
-        cx.state,
-        caller,
-        &format!("{}/read", target.resource_type()),
-        target.scope().as_str(),
-    )
 }
 
 /// The permission that the call needs.
@@ -253,13 +317,11 @@ fn group_exists(cx: &Context<'_>, method: &Method, target: &Target) -> Result<()
         return Ok(());
     };
     let itself = matches!(target, Target::Resource { id, .. } if id.is(group.as_str()));
-    if itself {
-        return Ok(());
-    }
     let name = group.name();
     match cx.state.store.get(&group) {
+        None if itself => Ok(()),
         None => Err(ArmError::group_not_found(name)),
-        Some(found) if found.state == ProvisioningState::Deleting && *method == Method::PUT => {
+        Some(found) if found.state == ProvisioningState::Deleting && writes(method) => {
             let message =
                 format!("The resource group '{name}' is in deprovisioning state and cannot perform this operation.");
             Err(ArmError::gateway(409, "ResourceGroupBeingDeleted", message))
@@ -269,7 +331,7 @@ fn group_exists(cx: &Context<'_>, method: &Method, target: &Target) -> Result<()
 }
 
 /// The id as the world shows it: known resources keep their spelling.
-fn spelled(cx: &Context<'_>, target: &Target, kind: &dyn Kind) -> super::id::ResourceId {
+fn spelled(cx: &Context<'_>, target: &Target, kind: &dyn Kind) -> ResourceId {
     let id = target.scope();
     if let Some(found) = cx.state.store.get(id) {
         return found.id.clone();

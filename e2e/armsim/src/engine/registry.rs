@@ -1,10 +1,10 @@
 //! The resource types that there are, in the order in which a seed puts them.
 
 use super::kind::Kind;
-use crate::{dns, network};
+use crate::{dns, network, resources};
 
 /// Types whose resources others refer to come first.
-static KINDS: &[&[&dyn Kind]] = &[network::KINDS, dns::KINDS, network::KINDS_OVER_DNS];
+static KINDS: &[&[&dyn Kind]] = &[resources::KINDS, network::KINDS, dns::KINDS, network::KINDS_OVER_DNS];
 
 /// Every type.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static dyn Kind> {

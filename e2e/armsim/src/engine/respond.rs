@@ -1,19 +1,16 @@
 //! Answers as HTTP: the headers that ARM and each stack put on them, polling URLs included.
 
-use std::sync::LazyLock;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::error::{ArmError, Cause};
 use super::kind::{Reply, Stack};
 use super::operation::{Operation, Verb};
-use super::poll::dns_token;
+use super::poll::{dns_token, job_token};
+use super::route::OperationUrl;
+use super::signature;
 use super::state::State;
 use super::throttle::Remaining;
 
@@ -153,13 +150,17 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     }
     let Some(operation) = operation else { return };
     if operation.stack != Stack::Resources {
-        set(headers, "azure-asyncoperation", &url(asked, operation, true));
+        set(
+            headers,
+            "azure-asyncoperation",
+            &url(asked, operation, OperationUrl::Status),
+        );
     }
     if operation.stack == Stack::Network {
         set(headers, "azure-asyncnotification", "Enabled");
     }
     if operation.stack != Stack::Network || operation.verb == Verb::Delete {
-        set(headers, "location", &url(asked, operation, false));
+        set(headers, "location", &url(asked, operation, OperationUrl::Result));
     }
     if operation.retry_after_s > 0 {
         set(headers, "retry-after", &operation.retry_after_s.to_string());
@@ -167,7 +168,8 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
 }
 
 /// A polling URL, signed as ARM signs them: longer than 3,000 bytes.
-fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
+fn url(asked: &Asked<'_>, operation: &Operation, kind: OperationUrl) -> String {
+    let status = kind == OperationUrl::Status;
     let subscription = operation.target.subscription();
     let group = operation.target.resource_group().unwrap_or_default();
     let path = match (operation.stack, status) {
@@ -190,30 +192,11 @@ fn url(asked: &Asked<'_>, operation: &Operation, status: bool) -> String {
         }
         (Stack::Resources, _) => format!(
             "/subscriptions/{subscription}/operationresults/{}",
-            dns_token(operation)
+            job_token(operation)
         ),
     };
-    // .NET ticks: 100 ns since the year 1.
-    let ticks = 621_355_968_000_000_000 + i128::from(asked.now.as_microsecond()) * 10;
-    static CERTIFICATE: LazyLock<String> = LazyLock::new(|| noise("certificate", 2571));
-    let signature = noise(&format!("s{path}{ticks}"), 342);
-    let hash = noise(&format!("h{path}{ticks}"), 43);
-    format!(
-        "{}{path}?api-version={}&t={ticks}&c=MIIH{}&s={signature}&h={hash}",
-        asked.base, asked.api_version, *CERTIFICATE
-    )
-}
-
-/// `length` characters of base64 that depend on nothing but `seed`.
-fn noise(seed: &str, length: usize) -> String {
-    let mut text = String::with_capacity(length + 43);
-    let mut block = Sha256::digest(seed.as_bytes());
-    while text.len() < length {
-        URL_SAFE_NO_PAD.encode_string(block, &mut text);
-        block = Sha256::digest(block);
-    }
-    text.truncate(length);
-    text
+    let signature = signature::sign(&operation.id, kind, asked.now);
+    format!("{}{path}?api-version={}&{signature}", asked.base, asked.api_version)
 }
 
 /// Sets a header; a value that no header can carry is left out.

@@ -4,6 +4,7 @@ use http::Method;
 
 use super::error::ArmError;
 use super::id::ResourceId;
+use crate::resources::View;
 
 /// The two URLs of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub(crate) enum Target {
         url: OperationUrl,
         resource_type: &'static str,
     },
+    /// What ARM itself answers about a scope.
+    View { scope: ResourceId, view: View },
 }
 
 impl Target {
@@ -44,6 +47,7 @@ impl Target {
             | Self::List { resource_type, .. }
             | Self::Action { resource_type, .. } => resource_type,
             Self::Operation { resource_type, .. } => resource_type,
+            Self::View { view, .. } => view.resource_type(),
         }
     }
 
@@ -51,7 +55,7 @@ impl Target {
     pub(crate) fn scope(&self) -> &ResourceId {
         match self {
             Self::Resource { id, .. } | Self::Action { id, .. } => id,
-            Self::List { scope, .. } | Self::Operation { scope, .. } => scope,
+            Self::List { scope, .. } | Self::Operation { scope, .. } | Self::View { scope, .. } => scope,
         }
     }
 }
@@ -65,11 +69,15 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Target, ArmError> {
             format!("The request path '{path}' is not a valid resource path."),
         )
     };
-    let trimmed = path.strip_suffix('/').unwrap_or(path);
-    let parts: Option<Vec<String>> = trimmed.split('/').skip(1).map(decode).collect();
+    // Clients that leave a part of their path empty send `//`.
+    let segments = path.strip_prefix('/').ok_or_else(invalid)?.split('/');
+    let parts: Option<Vec<String>> = segments.filter(|segment| !segment.is_empty()).map(decode).collect();
     let parts = parts.ok_or_else(invalid)?;
     if let Some(operation) = operation(&parts) {
         return Ok(operation);
+    }
+    if let Some((scope, view)) = View::parse(method, &parts) {
+        return Ok(Target::View { scope, view });
     }
     let whole = format!("/{}", parts.join("/"));
     if parts.len() % 2 == 0 {
@@ -143,7 +151,11 @@ fn operation(parts: &[String]) -> Option<Target> {
             word,
             _,
         ] if *word == "privatednsoperationresults" => (4, *word, "Microsoft.Network/privateDnsOperationResults"),
-        ["subscriptions", _, "operationresults", _] => (2, "operationresults", "Microsoft.Resources/operationResults"),
+        ["subscriptions", _, "operationresults", _] => (
+            2,
+            "operationresults",
+            "Microsoft.Resources/subscriptions/operationresults",
+        ),
         _ => return None,
     };
     let url = if word.ends_with("results") {
@@ -160,21 +172,27 @@ fn operation(parts: &[String]) -> Option<Target> {
     })
 }
 
-/// Percent-decoding of one segment; nothing for text that is not UTF-8 or that hides a slash.
+/// The longest name that ARM takes in a path.
+const LONGEST_SEGMENT: usize = 260;
+
+/// Percent-decoding of one segment; nothing for text that is not UTF-8, hides a slash or a control character, climbs
+/// through the path, or is longer than any name.
 pub(crate) fn decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();
     while let Some(byte) = rest.next() {
         if byte == b'%' {
-            let digits = [rest.next()?, rest.next()?];
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+            let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
+            bytes.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
         } else {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes)
-        .ok()
-        .filter(|text| !text.is_empty() && !text.contains('/'))
+    String::from_utf8(bytes).ok().filter(|text| {
+        let climbs = text == "." || text == "..";
+        let short = text.chars().count() <= LONGEST_SEGMENT;
+        short && !climbs && !text.chars().any(|letter| letter == '/' || letter.is_control())
+    })
 }
 
 #[cfg(test)]
@@ -187,6 +205,7 @@ mod tests {
             Ok(Target::List { scope, resource_type }) => format!("list {resource_type} {scope}"),
             Ok(Target::Action { id, action, .. }) => format!("{action} {id}"),
             Ok(Target::Operation { id, url, .. }) => format!("{url:?} {id}"),
+            Ok(Target::View { scope, view }) => format!("{view:?} {scope}"),
             Err(error) => error.error.code,
         }
     }
@@ -217,7 +236,7 @@ mod tests {
             ),
             (
                 "/subscriptions/s/resourcegroups".into(),
-                "list Microsoft.Resources/resourcegroups /subscriptions/s".into(),
+                "ResourceGroups /subscriptions/s".into(),
             ),
             (
                 "/subscriptions/s/resourceGroups/g".into(),
@@ -232,8 +251,9 @@ mod tests {
                 "Result 1".into(),
             ),
             (format!("{net}/privateDnsOperationStatuses/QQ=="), "Status QQ==".into()),
-            (format!("{net}/privateEndpoints/a%2fb"), "InvalidResourcePath".into()),
             ("/".into(), "InvalidResourcePath".into()),
+            ("//".into(), "InvalidResourcePath".into()),
+            ("*".into(), "InvalidResourcePath".into()),
             ("/favicon.ico".into(), "InvalidResourcePath".into()),
         ] {
             assert_eq!(of("GET", &path), want);
@@ -242,5 +262,40 @@ mod tests {
             of("POST", &format!("{net}/virtualNetworks/v/check")),
             format!("check {net}/virtualNetworks/v")
         );
+    }
+
+    #[test]
+    fn bad_segments_are_no_path() {
+        let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        let long = "x".repeat(261);
+        for name in [
+            "a%2fb", "a%00b", "a%0ab", "..", "%2e%2E/x", ".", "%ff", "%4", "%+1", "%zz", &long,
+        ] {
+            let path = format!("{net}/privateEndpoints/{name}/y");
+            assert_eq!(of("GET", &path), "InvalidResourcePath", "{path}");
+        }
+    }
+
+    #[test]
+    fn questions_to_arm_are_known() {
+        let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        for (path, want) in [
+            ("/subscriptions".to_owned(), "Subscriptions ".to_owned()),
+            ("/subscriptions/s/".into(), "Subscription /subscriptions/s".into()),
+            (
+                "/subscriptions/s/providers/Microsoft.Network".into(),
+                "Provider(\"Microsoft.Network\") /subscriptions/s".into(),
+            ),
+            (
+                "/subscriptions/s/resourceGroups/g/resources".into(),
+                "Resources /subscriptions/s/resourceGroups/g".into(),
+            ),
+            (
+                format!("{net}//privateEndpoints/e/providers/microsoft.authorization/permissions"),
+                format!("Permissions {net}/privateEndpoints/e"),
+            ),
+        ] {
+            assert_eq!(of("GET", &path), want);
+        }
     }
 }

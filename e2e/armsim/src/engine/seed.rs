@@ -98,6 +98,9 @@ pub struct Subscription {
     /// Limits.
     #[serde(default)]
     pub quotas: Quotas,
+    /// Provider namespaces that the subscription has not registered; it has registered all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unregistered: Vec<String>,
 }
 
 /// A role assignment: scopes inherit, actions take Azure's wildcards.
@@ -197,6 +200,12 @@ pub struct ThrottleSeed {
     pub writes: Bucket,
     /// DELETE.
     pub deletes: Bucket,
+    /// A subscription's budgets over all principals are this many times one principal's.
+    pub global_factor: u32,
+    /// GET and HEAD outside subscriptions, per tenant and principal.
+    pub tenant_reads: Bucket,
+    /// All other calls outside subscriptions, per tenant and principal.
+    pub tenant_writes: Bucket,
     /// Reads of Microsoft.Network in five minutes, per subscription.
     pub network_reads_5min: u32,
     /// Writes and deletes of Microsoft.Network in five minutes, per subscription.
@@ -215,6 +224,9 @@ impl Default for ThrottleSeed {
             reads: bucket(250, 25.0),
             writes: bucket(200, 10.0),
             deletes: bucket(200, 10.0),
+            global_factor: 15,
+            tenant_reads: bucket(250, 25.0),
+            tenant_writes: bucket(200, 10.0),
             network_reads_5min: 10_000,
             network_writes_5min: 1_000,
             dns_reads_5min: 500,
@@ -270,6 +282,10 @@ pub struct Switches {
     pub network_poll_needs_role: bool,
     /// Whether polling private DNS needs `privateDnsOperationStatuses/read` or `privateDnsOperationResults/read`.
     pub dns_poll_needs_role: bool,
+    /// Whether a polling URL whose signature was changed is refused; otherwise it counts as one without a signature.
+    pub changed_signature_is_refused: bool,
+    /// Whether asking for one's own permissions needs `Microsoft.Authorization/permissions/read`.
+    pub permissions_need_role: bool,
     /// Whether Microsoft.Network honours `If-None-Match: *`.
     pub network_if_none_match: bool,
     /// Whether a DNS zone group of a private link service's endpoint writes a record with the endpoint's name.
@@ -294,6 +310,8 @@ impl Default for Switches {
             endpoint_needs_policies_disabled: true,
             network_poll_needs_role: false,
             dns_poll_needs_role: true,
+            changed_signature_is_refused: true,
+            permissions_need_role: true,
             network_if_none_match: false,
             zone_group_names_endpoint: false,
             token_life_s: 3599,

@@ -12,7 +12,7 @@ use super::random::Random;
 use super::resource::Store;
 use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
 use super::throttle::Throttle;
-use crate::dns;
+use crate::{dns, resources};
 
 /// The state of one world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) addresses: BTreeMap<String, BTreeMap<std::net::Ipv4Addr, String>>,
     /// The order of writes to private DNS.
     pub(crate) dns: dns::Ledger,
+    /// Which providers the subscriptions have registered.
+    pub(crate) registrations: resources::Registrations,
     /// What zones hold and which links a VNet has.
     pub(crate) dns_index: dns::Index,
 }
@@ -56,6 +58,7 @@ impl State {
             faults: Faults::default(),
             addresses: BTreeMap::new(),
             dns: dns::Ledger::default(),
+            registrations: resources::Registrations::default(),
             dns_index: dns::Index::default(),
         }
     }

@@ -68,6 +68,14 @@ impl Counted {
         }
     }
 
+    /// The budget outside subscriptions and its header.
+    fn tenant(self, seed: &ThrottleSeed) -> (&Bucket, &'static str) {
+        match self {
+            Self::Read => (&seed.tenant_reads, "x-ms-ratelimit-remaining-tenant-reads"),
+            Self::Write | Self::Delete => (&seed.tenant_writes, "x-ms-ratelimit-remaining-tenant-writes"),
+        }
+    }
+
     fn headers(self) -> (&'static str, &'static str) {
         match self {
             Self::Read => (
@@ -86,8 +94,6 @@ impl Counted {
     }
 }
 
-/// A subscription's share of all principals is this many times one principal's.
-const GLOBAL: u32 = 15;
 const FIVE_MINUTES_S: i64 = 300;
 const HOUR_S: i64 = 3600;
 
@@ -96,45 +102,65 @@ pub(crate) struct Counting<'a> {
     pub(crate) now: Timestamp,
     pub(crate) preset: Preset,
     pub(crate) caller: &'a Caller,
+    /// Empty outside subscriptions.
     pub(crate) subscription: &'a str,
     pub(crate) method: &'a Method,
     pub(crate) stack: Stack,
 }
 
 impl Throttle {
-    /// Counts one call; says what is left, or refuses.
-    pub(crate) fn count(&mut self, seed: &ThrottleSeed, call: &Counting<'_>) -> Result<Remaining, ArmError> {
+    /// Counts one call; leaves in `remaining` what the answer says of the budgets, also that of a refusal by a provider.
+    pub(crate) fn count(
+        &mut self,
+        seed: &ThrottleSeed,
+        call: &Counting<'_>,
+        remaining: &mut Remaining,
+    ) -> Result<(), ArmError> {
         let kind = Counted::of(call.method);
-        let arm = self.arm(seed, call, kind)?;
-        let provider = self.provider(seed, call, kind)?;
-        Ok(provider.map_or(arm, |left| vec![left]))
+        if call.subscription.is_empty() {
+            return self.tenant(seed, call, kind, remaining);
+        }
+        *remaining = self.arm(seed, call, kind)?;
+        self.provider(seed, call, kind, remaining)
     }
 
+    /// The budgets of a subscription: one principal's, and that of all together.
     fn arm(&mut self, seed: &ThrottleSeed, call: &Counting<'_>, kind: Counted) -> Result<Remaining, ArmError> {
         let bucket = kind.bucket(seed);
-        let actor = &call.caller.object_id;
+        let (subscription, actor) = (call.subscription.to_ascii_lowercase(), &call.caller.object_id);
         let word = kind.word();
-        let key = format!("{}|{actor}|{word}", call.subscription.to_ascii_lowercase());
-        let global_key = format!("{}||{word}", call.subscription.to_ascii_lowercase());
         let global = Bucket {
-            bucket: bucket.bucket * GLOBAL,
-            per_s: bucket.per_s * f64::from(GLOBAL),
+            bucket: bucket.bucket.saturating_mul(seed.global_factor),
+            per_s: bucket.per_s * f64::from(seed.global_factor),
         };
         let (own_header, global_header) = kind.headers();
-        let own = self.take(&key, bucket, call.now, seed.enabled);
-        let all = self.take(&global_key, &global, call.now, seed.enabled);
-        if let (Some(own), Some(all)) = (own, all) {
-            return Ok(vec![(own_header, own), (global_header, all)]);
-        }
-        let seconds = call.preset.retry_after(wait_s(bucket));
-        let message = format!(
-            "Number of '{word}' requests for subscription '{}' actor '{actor}' exceeded. Please try again after '{seconds}' \
-             seconds after additional tokens are available. Refer to https://aka.ms/arm-throttling for additional information.",
-            call.subscription
+        let own = self.take(
+            &format!("{subscription}|{actor}|{word}"),
+            bucket,
+            call.now,
+            seed.enabled,
         );
-        let mut error = ArmError::gateway(429, "SubscriptionRequestsThrottled", message);
-        error.retry_after = Some(seconds);
-        Err(error)
+        let refused = || throttled("subscription", call.subscription, call, kind, bucket);
+        let own = own.ok_or_else(refused)?;
+        let all = self.take(&format!("{subscription}||{word}"), &global, call.now, seed.enabled);
+        let all = all.ok_or_else(refused)?;
+        Ok(vec![(own_header, own), (global_header, all)])
+    }
+
+    /// The budget of calls outside subscriptions.
+    fn tenant(
+        &mut self,
+        seed: &ThrottleSeed,
+        call: &Counting<'_>,
+        kind: Counted,
+        remaining: &mut Remaining,
+    ) -> Result<(), ArmError> {
+        let (bucket, header) = kind.tenant(seed);
+        let key = format!("tenant {}|{}|{header}", call.caller.tenant_id, call.caller.object_id);
+        let left = self.take(&key, bucket, call.now, seed.enabled);
+        let left = left.ok_or_else(|| throttled("tenant", &call.caller.tenant_id, call, kind, bucket))?;
+        *remaining = vec![(header, left)];
+        Ok(())
     }
 
     /// Takes one token; nothing if there is none, or if the caller came back before it was told to.
@@ -150,7 +176,8 @@ impl Throttle {
         level.at = level.at.max(now);
         let blocked = level.blocked_until.is_some_and(|until| now < until);
         if enabled && (blocked || level.left < 1.0) {
-            level.blocked_until = Some(now + jiff::SignedDuration::from_secs(i64::from(wait_s(bucket))));
+            let wait = jiff::SignedDuration::from_secs(i64::from(wait_s(bucket)));
+            level.blocked_until = Some(now.saturating_add(wait).unwrap_or(Timestamp::MAX));
             return None;
         }
         level.blocked_until = None;
@@ -158,15 +185,16 @@ impl Throttle {
         Some(level.left as u32)
     }
 
-    /// The provider's own window, and the header that takes the place of ARM's.
+    /// The provider's own window; private DNS shows it in place of ARM's.
     fn provider(
         &mut self,
         seed: &ThrottleSeed,
         call: &Counting<'_>,
         kind: Counted,
-    ) -> Result<Option<(&'static str, u32)>, ArmError> {
+        remaining: &mut Remaining,
+    ) -> Result<(), ArmError> {
         let (limit, span_s) = match (call.stack, kind) {
-            (Stack::Resources, _) => return Ok(None),
+            (Stack::Resources, _) => return Ok(()),
             (Stack::Network, Counted::Read) => (seed.network_reads_5min, FIVE_MINUTES_S),
             (Stack::Network, _) => (seed.network_writes_5min, FIVE_MINUTES_S),
             (Stack::PrivateDns, Counted::Read) => (seed.dns_reads_5min, FIVE_MINUTES_S),
@@ -174,28 +202,49 @@ impl Throttle {
         };
         let read = matches!(kind, Counted::Read);
         let key = format!("{}|{:?}|{}", call.subscription.to_ascii_lowercase(), call.stack, read);
-        let window = self.windows.entry(key).or_insert(Window {
+        let fresh = Window {
             start: call.now,
             used: 0,
-        });
+        };
+        let window = self.windows.entry(key).or_insert_with(|| fresh.clone());
         let age_s = call.now.duration_since(window.start).as_secs();
         if age_s >= span_s {
-            *window = Window {
-                start: call.now,
-                used: 0,
-            };
+            *window = fresh;
         }
-        if seed.enabled && window.used >= limit {
+        let refused = seed.enabled && window.used >= limit;
+        if !refused {
+            window.used = window.used.saturating_add(1);
+        }
+        if call.stack == Stack::PrivateDns {
+            let left = limit.saturating_sub(window.used);
+            *remaining = vec![("x-ms-ratelimit-remaining-subscription-resource-requests", left)];
+        }
+        if refused {
             let left_s = u32::try_from(span_s - age_s).unwrap_or(1).max(1);
             let mut error = ArmError::service(429, "TooManyRequests", "The request was throttled.");
             error.retry_after = Some(call.preset.retry_after(left_s));
             return Err(error);
         }
-        window.used = window.used.saturating_add(1);
-        let left = limit.saturating_sub(window.used);
-        let shown = call.stack == Stack::PrivateDns;
-        Ok(shown.then_some(("x-ms-ratelimit-remaining-subscription-resource-requests", left)))
+        Ok(())
     }
+}
+
+/// ARM's refusal; `whose` is `subscription` or `tenant`.
+fn throttled(whose: &str, id: &str, call: &Counting<'_>, kind: Counted, bucket: &Bucket) -> ArmError {
+    let seconds = call.preset.retry_after(wait_s(bucket));
+    let (word, actor) = (kind.word(), &call.caller.object_id);
+    let message = format!(
+        "Number of '{word}' requests for {whose} '{id}' actor '{actor}' exceeded. Please try again after '{seconds}' seconds \
+         after additional tokens are available. Refer to https://aka.ms/arm-throttling for additional information."
+    );
+    let code = if whose == "tenant" {
+        "TenantRequestsThrottled"
+    } else {
+        "SubscriptionRequestsThrottled"
+    };
+    let mut error = ArmError::gateway(429, code, message);
+    error.retry_after = Some(seconds);
+    error
 }
 
 /// Seconds that a caller is told to wait: until a tenth of the bucket is back.

@@ -183,12 +183,9 @@ pub(crate) fn alias_is_known(cx: &Context<'_>, service: &Resource) -> bool {
 
 /// The service of that alias, of whatever subscription.
 pub(crate) fn by_alias<'a>(cx: &'a Context<'_>, alias: &str) -> Option<&'a Resource> {
-    cx.state.store.all().find(|found| {
-        found.resource_type == TYPE
-            && found
-                .property("alias")
-                .as_str()
-                .is_some_and(|known| known.eq_ignore_ascii_case(alias))
+    cx.state.store.all_of_type(TYPE).find(|found| {
+        let known = found.property("alias").as_str();
+        known.is_some_and(|known| known.eq_ignore_ascii_case(alias))
     })
 }
 
@@ -204,22 +201,16 @@ pub(crate) fn lists(service: &Resource, list: &str, subscription: &str) -> bool 
 
 /// The services that use a frontend.
 pub(crate) fn on_frontend(cx: &Context<'_>, frontend: &ResourceId) -> Vec<ResourceId> {
-    using(cx, |used| frontend.is(used))
+    services(cx.state.store.referring(frontend))
 }
 
-/// The services that use any frontend of a load balancer.
+/// The services that use any frontend of a load balancer. None uses more than one.
 pub(crate) fn on_load_balancer(cx: &Context<'_>, balancer: &ResourceId) -> Vec<ResourceId> {
-    let prefix = format!("{}/", balancer.key());
-    using(cx, |used| used.to_ascii_lowercase().starts_with(&prefix))
+    services(cx.state.store.referring_below(balancer))
 }
 
-fn using(cx: &Context<'_>, matches: impl Fn(&str) -> bool) -> Vec<ResourceId> {
-    let services = cx.state.store.all().filter(|found| found.resource_type == TYPE);
-    let services = services.filter(|found| {
-        items(found.property(FRONTENDS))
-            .iter()
-            .any(|item| item["id"].as_str().is_some_and(&matches))
-    });
+fn services<'a>(users: impl Iterator<Item = &'a Resource>) -> Vec<ResourceId> {
+    let services = users.filter(|user| user.resource_type == TYPE);
     services.map(|found| found.id.clone()).collect()
 }
 

@@ -1,11 +1,10 @@
-//! Microsoft.Network without private DNS, and the resource groups that everything is in.
+//! Microsoft.Network without private DNS.
 
 mod address;
 pub(crate) mod connection;
 pub(crate) mod endpoint;
 mod endpoint_body;
 mod endpoint_rules;
-mod group;
 mod group_names;
 mod link_service;
 mod link_service_rules;
@@ -23,7 +22,6 @@ use crate::engine::kind::Kind;
 
 /// The types, those that others refer to first.
 pub(crate) static KINDS: &[&dyn Kind] = &[
-    &group::ResourceGroups,
     &plain::Plain("Microsoft.Network/networkSecurityGroups"),
     &plain::Plain("Microsoft.Network/routeTables"),
     &plain::Plain("Microsoft.Network/natGateways"),

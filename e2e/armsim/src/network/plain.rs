@@ -45,10 +45,6 @@ impl Kind for Plain {
         ))
     }
 
-    fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        write::patch_tags(cx, call, self)
-    }
-
     fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let Some(found) = cx.state.store.get(&call.id) else {
             return Ok(Reply::new(204));

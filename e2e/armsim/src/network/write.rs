@@ -66,6 +66,7 @@ pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Re
             ProvisioningState::Updating
         },
         operation: Some(operation.clone()),
+        created: cx.now,
         settled,
         hidden,
     });
@@ -108,19 +109,6 @@ pub(crate) fn delete(
         found.etag = etag;
     }
     Reply::new(202).operation(&operation).changed()
-}
-
-/// PATCH of tags: replaces them at once.
-pub(crate) fn patch_tags(cx: &mut Context<'_>, call: &Call<'_>, kind: &dyn Kind) -> Result<Reply, ArmError> {
-    let etag = cx.weak_etag();
-    cx.find(&call.id)?;
-    if let Some(found) = cx.state.store.get_mut(&call.id)
-        && let Some(tags) = call.body.get("tags")
-    {
-        found.body["tags"] = tags.clone();
-        found.etag = etag;
-    }
-    Ok(Reply::new(200).body(kind.render(cx, cx.find(&call.id)?)).changed())
 }
 
 fn without_tags(body: &Value) -> Value {

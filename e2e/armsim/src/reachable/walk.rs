@@ -183,11 +183,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn all(&self, resource_type: &'static str) -> impl Iterator<Item = &'a Resource> + use<'a> {
-        self.cx
-            .state
-            .store
-            .all()
-            .filter(move |found| found.resource_type.eq_ignore_ascii_case(resource_type))
+        self.cx.state.store.all_of_type(resource_type)
     }
 
     pub(super) fn hold(&mut self, hop: HopKind, found: &Resource, detail: impl Into<String>) {
