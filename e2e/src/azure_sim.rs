@@ -3,7 +3,7 @@
 //! clusters, and one identity for each role of Hyperlink with the rights that are shipped.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -32,6 +32,9 @@ const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 
 const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
 const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
+
+/// What the simulator's log says of a call that breaks the specs.
+const VIOLATION: &str = "against the specs";
 
 const START: Duration = Duration::from_secs(20);
 
@@ -77,11 +80,12 @@ struct Addresses {
     ca: PathBuf,
 }
 
-/// A running simulator with its cloud controller. Dropping it ends both.
+/// A running simulator with its cloud controller. Dropping it ends both, and panics if a call or an answer broke the
+/// service's specs: whoever sent it may have gone on after the refusal.
 #[derive(Debug)]
 pub struct AzureSim {
     _cloud_controller: Process,
-    _simulator: Process,
+    simulator: Process,
     control: Control,
 }
 
@@ -101,12 +105,16 @@ impl AzureSim {
         token_file: PathBuf,
         denied: Option<(Role, &str)>,
     ) -> Result<(Self, Azure)> {
-        let simulator = Program::new(armsim)
+        let mut simulator = Program::new(armsim)
             .without_our_environment()
             .arg("serve")
             .flag("dir", dir)
-            .flag("preset", preset.as_str())
-            .spawn("armsim", dir)?;
+            .flag("preset", preset.as_str());
+        match crate::reference::directory("azure-rest") {
+            Some(specs) => simulator = simulator.arg("--strict").flag("specs", specs),
+            None => unchecked(),
+        }
+        let simulator = simulator.spawn("armsim", dir)?;
         let addresses: Addresses = serde_json::from_str(&first_line(&simulator).await?)?;
         let control = Control {
             base: addresses.control.clone(),
@@ -148,7 +156,7 @@ impl AzureSim {
         Ok((
             Self {
                 _cloud_controller: cloud_controller,
-                _simulator: simulator,
+                simulator,
                 control,
             },
             azure,
@@ -163,6 +171,24 @@ impl AzureSim {
     /// The URL of the simulator's control face.
     pub fn control_url(&self) -> &str {
         &self.control.base
+    }
+}
+
+/// Says once that the simulator holds nothing against the specs.
+fn unchecked() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| crate::scenario::skipped("no specs of Azure at hand, so no call is held against them"));
+}
+
+impl Drop for AzureSim {
+    fn drop(&mut self) {
+        let log = std::fs::read_to_string(self.simulator.log()).unwrap_or_default();
+        let violations: Vec<&str> = log.lines().filter(|line| line.contains(VIOLATION)).collect();
+        assert!(
+            violations.is_empty() || std::thread::panicking(),
+            "{}",
+            violations.join("\n")
+        );
     }
 }
 

@@ -3,71 +3,12 @@
 
 mod spec_support;
 
-use armsim::{Part, Rule, Specs};
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use armsim::{Part, Rule};
 use rstest::rstest;
 use serde_json::{Value, json};
+use spec_support::Exchange;
 
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
-
-/// An exchange that a case may break anywhere.
-struct Exchange {
-    method: &'static str,
-    path: String,
-    query: String,
-    sent: Value,
-    headers: HeaderMap,
-    status: u16,
-    answered: Value,
-    answer_headers: HeaderMap,
-}
-
-impl Exchange {
-    fn new(method: &'static str, path: String, version: &str, sent: Value, status: u16, answered: Value) -> Self {
-        Self {
-            method,
-            path,
-            query: format!("api-version={version}"),
-            sent,
-            headers: HeaderMap::new(),
-            status,
-            answered,
-            answer_headers: HeaderMap::new(),
-        }
-    }
-
-    fn with(mut self, name: &'static str) -> Self {
-        self.answer_headers
-            .insert(name, "https://arm.test/poll".parse().unwrap());
-        self
-    }
-
-    fn check(&self, specs: &Specs) -> Vec<(Part, Rule, String)> {
-        let body = |json: &Value| {
-            Bytes::from(if json.is_null() {
-                String::new()
-            } else {
-                json.to_string()
-            })
-        };
-        let request = Request::builder()
-            .method(self.method)
-            .uri(format!("https://arm.test{}?{}", self.path, self.query));
-        let mut request = request.body(body(&self.sent)).unwrap();
-        request.headers_mut().clone_from(&self.headers);
-        let mut response = Response::builder()
-            .status(self.status)
-            .body(body(&self.answered))
-            .unwrap();
-        response.headers_mut().clone_from(&self.answer_headers);
-        let found = specs.check(&request, &response);
-        found
-            .into_iter()
-            .map(|found| (found.part, found.rule, found.place))
-            .collect()
-    }
-}
 
 fn subnet_put() -> Exchange {
     let path = format!("{NET}/virtualNetworks/v/subnets/n");

@@ -77,7 +77,12 @@ impl Shared {
                     client_id: subject.client_id,
                     object_id: subject.object_id,
                 };
-                simulation.world.handle(now, &caller, request)
+                let known = simulation.world.violations().len();
+                let answer = simulation.world.handle(now, &caller, request);
+                for violation in simulation.world.violations().iter().skip(known) {
+                    tracing::error!("against the specs: {violation}");
+                }
+                answer
             }
             Err(refusal) => {
                 simulation

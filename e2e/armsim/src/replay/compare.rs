@@ -94,7 +94,7 @@ static MADE_UP: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 });
 
 /// Keys whose values are words for people.
-const WORDS: [&str; 2] = ["message", "description"];
+const WORDS: [&str; 1] = ["message"];
 /// Keys whose values are numbers in a string that the server draws.
 const DRAWN: [&str; 1] = ["linkIdentifier"];
 
@@ -110,6 +110,8 @@ pub(super) struct Bodies<'a> {
     pub(super) foreign: &'a BTreeSet<&'static str>,
     /// Ids in lower case of what others had: compared by presence only.
     pub(super) background: &'a BTreeSet<String>,
+    /// Inside a connection towards another service, which words its state itself.
+    pub(super) elsewhere: bool,
     pub(super) differences: Vec<Difference>,
 }
 
@@ -134,6 +136,8 @@ impl Bodies<'_> {
     }
 
     fn objects(&mut self, at: &str, recorded: &Map<String, Value>, ours: &Map<String, Value>) {
+        let outside = self.elsewhere;
+        self.elsewhere |= recorded.get("privateLinkServiceId").is_some_and(other_service);
         for (key, value) in recorded {
             let at = step(at, key);
             match ours.get(key) {
@@ -148,6 +152,7 @@ impl Bodies<'_> {
                 self.differ(DifferenceKind::Extra, &at, "", value);
             }
         }
+        self.elsewhere = outside;
     }
 
     /// Items that name themselves are paired by name, others by place.
@@ -197,7 +202,8 @@ impl Bodies<'_> {
 
     fn texts(&mut self, at: &str, key: &str, recorded: &str, ours: &str) {
         let wanted = self.names.ours(recorded);
-        if wanted == ours || self.made_up(key, recorded, ours) {
+        let worded_elsewhere = self.elsewhere && key == "description";
+        if wanted == ours || worded_elsewhere || self.made_up(key, recorded, ours) {
             return;
         }
         let loose = recorded.starts_with('/') || matches!(key, "location" | "name" | "type");
@@ -244,6 +250,12 @@ fn label(ours: &Value) -> Option<String> {
         .iter()
         .find_map(|key| ours[key].as_str())?;
     Some(found.to_ascii_lowercase())
+}
+
+/// An id of a provider other than Microsoft.Network; an alias is a private link service's.
+fn other_service(id: &Value) -> bool {
+    let provider = id.as_str().and_then(|id| id.split("/providers/").nth(1));
+    provider.is_some_and(|provider| !provider.to_ascii_lowercase().starts_with("microsoft.network/"))
 }
 
 fn count(items: usize) -> String {

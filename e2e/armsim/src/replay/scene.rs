@@ -35,6 +35,7 @@ pub(super) fn world(now: Timestamp, exchanges: &[Exchange]) -> World {
         "subscriptions": subscriptions,
         "roles": [{ "object_id": NOBODY, "scope": "/", "actions": ["*"] }],
         "throttle": { "enabled": false },
+        "switches": { "vnet_busy": if exchanges.iter().any(told_to_retry) { "429" } else { "409" } },
     });
     let mut world = World::new(Preset::Recorded, 1);
     if let Ok(seed) = Seed::parse(seed.to_string().as_bytes()) {
@@ -42,6 +43,12 @@ pub(super) fn world(now: Timestamp, exchanges: &[Exchange]) -> World {
         let _ = world.seed(now, seed);
     }
     world
+}
+
+/// Whether a second write to a virtual network met the newer one of the two refusals.
+fn told_to_retry(exchange: &Exchange) -> bool {
+    let path = exchange.path().to_ascii_lowercase();
+    exchange.status == 429 && path.contains("/virtualnetworks/") && exchange.got.body.contains("RetryableError")
 }
 
 /// Keys whose content is decided by services that nobody simulates, where endpoints for such are in the recording.

@@ -22,6 +22,8 @@ pub(super) enum Skip {
     Operation,
     /// Azure itself failed or was too busy when it was recorded.
     Failure(u16),
+    /// The recorder lacked a token or a role; who played has both.
+    Refused(u16),
 }
 
 impl Skip {
@@ -32,6 +34,7 @@ impl Skip {
             Self::Host(host) => format!("not ARM: {host}"),
             Self::Type(name) => format!("not simulated: {name}"),
             Self::Operation => "the operation of a call that is not played".to_owned(),
+            Self::Refused(status) => format!("the recorder was refused with {status}"),
             Self::Failure(status) => format!("Azure failed with {status} when it was recorded"),
         }
     }
@@ -53,6 +56,9 @@ pub(super) fn skip(exchange: &Exchange) -> Option<Skip> {
     let throttled = exchange.status == 429 && exchange.got.body.contains("hrottled");
     if exchange.status >= 500 || throttled {
         return Some(Skip::Failure(exchange.status));
+    }
+    if matches!(exchange.status, 401 | 403) {
+        return Some(Skip::Refused(exchange.status));
     }
     let method = exchange.method.parse().unwrap_or(Method::GET);
     match route(&method, exchange.path()) {

@@ -81,17 +81,16 @@ impl Stage {
             differences: vec![],
         };
         if let Some(skip) = self.skips(exchange) {
-            self.strange.learn(exchange);
-            self.ground.touch(&self.names, exchange);
-            line.verdict = Verdict::Skipped;
-            line.reason = Some(skip.reason());
-            return line;
+            return self.skipped(line, exchange, &skip);
         }
         self.tick(exchange);
         self.names.sent(&exchange.url);
         self.names.sent(&exchange.sent.body);
         line.seeded = self.prepare(number, exchange);
         let (take, again) = self.best(number, exchange);
+        if exchange.method == "POST" && take.status == 405 {
+            return self.skipped(line, exchange, &Skip::Type(scene::shape(exchange)));
+        }
         line.seeded.extend(again);
         line.ours = Some(take.status);
         line.differences = take
@@ -117,6 +116,15 @@ impl Stage {
         self.names = take.names;
         self.world.clear_journal();
         self.hold();
+        line
+    }
+
+    /// Remembers what a call that is not played may have begun and changed.
+    fn skipped(&mut self, mut line: Line, exchange: &Exchange, skip: &Skip) -> Line {
+        self.strange.learn(exchange);
+        self.ground.touch(&self.names, exchange);
+        line.verdict = Verdict::Skipped;
+        line.reason = Some(skip.reason());
         line
     }
 

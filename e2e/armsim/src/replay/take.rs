@@ -190,6 +190,7 @@ impl Stage {
             sent: &exchange.sent.body,
             foreign: &self.foreign,
             background: &self.background,
+            elsewhere: false,
             differences: vec![],
         };
         bodies.compare("", &recorded, &ours);

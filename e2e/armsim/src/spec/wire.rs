@@ -55,7 +55,7 @@ pub(super) const DISAGREEMENTS: &[Disagreement] = &[
         point: Some(4),
         at: Where::Operations(&["RecordSets_*"], ""),
         rule: Rule::Wrapping,
-        why: "a failed precondition has no `error` around it",
+        why: "the service's own refusals have no `error` around them",
     },
     Disagreement {
         point: Some(5),

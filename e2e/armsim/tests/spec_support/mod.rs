@@ -8,13 +8,17 @@
     reason = "each test binary uses a part of it, and a test that cannot go on fails"
 )]
 
-use std::path::PathBuf;
-use std::sync::{Arc, Once};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use armsim::{Specs, World};
+use armsim::{Part, Rule, Specs, World};
 use bytes::Bytes;
-use http::{Request, Response};
-use serde_json::Value;
+use http::{HeaderMap, Request, Response};
+use serde_json::{Value, json};
+
+/// Where test programs leave their tallies, by their names.
+pub const TALLIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/spec-tallies");
 
 /// The directory of the OpenAPI files, if the reference data is there.
 pub fn reference() -> Option<PathBuf> {
@@ -23,40 +27,121 @@ pub fn reference() -> Option<PathBuf> {
     Some(root.join("azure-rest")).filter(|path| path.is_dir())
 }
 
-/// The specs; says once that there are none.
+/// The specs; says that the running test is skipped if there are none.
 pub fn specs() -> Option<Arc<Specs>> {
-    static SAID: Once = Once::new();
-    let Some(dir) = reference() else {
-        SAID.call_once(|| eprintln!("SKIPPED: no reference data, so no call is checked against the specs"));
-        return None;
-    };
-    Some(Specs::shared(&dir).unwrap())
+    let found = reference().map(|dir| Specs::shared(&dir).unwrap());
+    if found.is_none() {
+        skipped("no specs of Azure at hand");
+    }
+    found
+}
+
+/// Written past the test harness, which swallows the output of tests that pass.
+fn skipped(reason: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {reason}");
 }
 
 /// Holds everything that happens in a world against the specs.
 pub fn check(world: &mut World) {
-    if let Some(specs) = specs() {
-        world.check_against(specs);
+    static SAID: Once = Once::new();
+    match reference() {
+        Some(dir) => world.check_against(Specs::shared(&dir).unwrap()),
+        None => SAID.call_once(|| skipped("no specs of Azure at hand, so no call is held against them")),
     }
 }
 
-/// Fails the test if anything in the world broke the specs.
+/// The end of a world: leaves what this test program has checked so far for the test that shows it all, and fails the test if
+/// anything broke the specs.
 pub fn kept(world: &World) {
+    if let Some(tally) = world.spec_tally() {
+        let program = std::env::current_exe().unwrap();
+        let name = program.file_stem().unwrap().to_str().unwrap();
+        let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
+        std::fs::create_dir_all(TALLIES).unwrap();
+        // Other threads end their worlds at the same time.
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        std::fs::write(
+            Path::new(TALLIES).join(format!("{name}.json")),
+            json!(tally).to_string(),
+        )
+        .unwrap();
+    }
     let lines: Vec<String> = world.violations().iter().map(ToString::to_string).collect();
     assert!(lines.is_empty() || std::thread::panicking(), "{}", lines.join("\n"));
 }
 
+/// A made-up exchange; a null body is none.
+pub struct Exchange {
+    pub method: &'static str,
+    pub path: String,
+    pub query: String,
+    pub sent: Value,
+    pub headers: HeaderMap,
+    pub status: u16,
+    pub answered: Value,
+    pub answer_headers: HeaderMap,
+}
+
+impl Exchange {
+    pub fn new(method: &'static str, path: String, version: &str, sent: Value, status: u16, answered: Value) -> Self {
+        Self {
+            method,
+            path,
+            query: format!("api-version={version}"),
+            sent,
+            headers: HeaderMap::new(),
+            status,
+            answered,
+            answer_headers: HeaderMap::new(),
+        }
+    }
+
+    /// An answer that has this header.
+    pub fn with(mut self, name: &'static str) -> Self {
+        self.answer_headers
+            .insert(name, "https://arm.test/poll".parse().unwrap());
+        self
+    }
+
+    /// What the specs do not allow: part, rule and place.
+    pub fn check(&self, specs: &Specs) -> Vec<(Part, Rule, String)> {
+        let body = |json: &Value| {
+            Bytes::from(if json.is_null() {
+                String::new()
+            } else {
+                json.to_string()
+            })
+        };
+        let request = Request::builder()
+            .method(self.method)
+            .uri(format!("https://arm.test{}?{}", self.path, self.query));
+        let mut request = request.body(body(&self.sent)).unwrap();
+        request.headers_mut().clone_from(&self.headers);
+        let mut response = Response::builder()
+            .status(self.status)
+            .body(body(&self.answered))
+            .unwrap();
+        response.headers_mut().clone_from(&self.answer_headers);
+        let found = specs.check(&request, &response);
+        found
+            .into_iter()
+            .map(|found| (found.part, found.rule, found.place))
+            .collect()
+    }
+}
+
 /// A request and its answer.
-pub type Exchange = (Request<Bytes>, Response<Bytes>);
+pub type Recorded = (Request<Bytes>, Response<Bytes>);
 
 /// All exchanges of a go-vcr cassette.
-pub fn cassette(path: &std::path::Path) -> Vec<Exchange> {
+pub fn cassette(path: &std::path::Path) -> Vec<Recorded> {
     let json: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let interactions = json["interactions"].as_array().unwrap();
     interactions.iter().map(recorded).collect()
 }
 
-fn recorded(interaction: &Value) -> Exchange {
+fn recorded(interaction: &Value) -> Recorded {
     let (sent, got) = (&interaction["request"], &interaction["response"]);
     let body = |half: &Value| Bytes::from(half["body"].as_str().unwrap_or_default().to_owned());
     let headers = |half: &Value| -> Vec<(String, String)> {
