@@ -18,6 +18,8 @@ use super::kind::Stack;
 pub(crate) enum Verb {
     Put,
     Delete,
+    /// Changes nothing; its payload is its answer.
+    Post,
 }
 
 /// The word that status URLs answer.
