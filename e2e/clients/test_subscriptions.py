@@ -79,6 +79,20 @@ def test_write_to_an_unregistered_provider_registers_it(world, resources):
     assert calls == [("PATCH", "MissingSubscriptionRegistration"), ("POST", None), ("GET", None), ("PATCH", None), ("GET", None)]
 
 
+def test_write_to_an_unregistered_provider_is_refused_until_it_is_registered(world, resources):
+    network = world.network()
+    network.virtual_networks.begin_delete(GROUP, "vnet").result()
+    resources.providers.unregister("Microsoft.Network")
+    with pytest.raises(HttpResponseError) as refused:
+        network.route_tables.begin_create_or_update(GROUP, "table", {"location": LOCATION})
+    assert (refused.value.status_code, refused.value.error.code) == (409, "MissingSubscriptionRegistration")
+    resources.providers.register("Microsoft.Network")
+    world.clock(advance_s=60)
+    assert resources.providers.get("Microsoft.Network").registration_state == "Registered"
+    table = network.route_tables.begin_create_or_update(GROUP, "table", {"location": LOCATION}).result()
+    assert table.provisioning_state == "Succeeded"
+
+
 def test_permissions_of_a_scope_are_those_of_the_caller(world):
     def permissions(who):
         client = world.client(AuthorizationManagementClient, SUBSCRIPTION, credential=world.credential(who))
