@@ -102,7 +102,7 @@ def test_subnet_refers_to_its_security_group_and_route_table(world, network):
     ("properties", "code"),
     [
         ({"address_prefix": "10.0.0.128/25"}, "NetcfgSubnetRangesOverlap"),
-        ({"address_prefix": "10.7.0.0/24"}, "NetcfgInvalidSubnet"),
+        ({"address_prefix": "10.7.0.0/24"}, "NetcfgSubnetRangeOutsideVnet"),
         ({"address_prefix": "nonsense"}, "InvalidAddressPrefixFormat"),
         (
             {"address_prefix": "10.0.1.0/24", "network_security_group": net.NetworkSecurityGroup(id=NSG_ID)},

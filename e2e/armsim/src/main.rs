@@ -14,6 +14,7 @@ use armsim::{
     replay::{Counts, Explained},
 };
 use clap::{Args, Parser};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
@@ -97,6 +98,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
+    allow_many_files();
     // Fails only where a provider is installed already, and then there is one.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread()
@@ -111,6 +113,18 @@ fn main() -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         })
+}
+
+/// A thousand clients need more open files than many systems allow at first.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let all = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, all) {
+        tracing::debug!(%error, "limit of open files stays");
+    }
 }
 
 fn stop_on_signal() -> std::io::Result<CancellationToken> {

@@ -4,10 +4,15 @@
 mod face_support;
 
 use aws_lc_rs::{
+    encoding::AsDer as _,
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+    rsa::KeySize,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair},
 };
-use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD as BASE64};
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD as BASE64},
+};
 use face_support::*;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -44,13 +49,13 @@ fn claims() -> Value {
     json!({"iss": ISSUER, "sub": SUBJECT, "aud": [AUDIENCE], "exp": now + 600, "nbf": now - 5, "iat": now - 5})
 }
 
-async fn federated(issuer: &Issuer) -> Face {
+async fn federated(keys: &Value) -> Face {
     let mut seed = world();
     let principal = seed["tenants"][0]["principals"][0].as_object_mut().unwrap();
     principal.remove("secret");
     principal.insert(
         "federated".into(),
-        json!([{"issuer": ISSUER, "subject": SUBJECT, "audience": AUDIENCE, "jwks": issuer.jwks()}]),
+        json!([{"issuer": ISSUER, "subject": SUBJECT, "audience": AUDIENCE, "jwks": keys}]),
     );
     start_with(Default::default(), Some(seed)).await
 }
@@ -72,7 +77,7 @@ async fn exchange(face: &Face, assertion: &str) -> (u16, Value) {
 #[tokio::test]
 async fn assertion_of_the_seeded_subject_is_a_credential() {
     let issuer = Issuer::new();
-    let face = federated(&issuer).await;
+    let face = federated(&issuer.jwks()).await;
     let (status, body) = exchange(&face, &issuer.sign(&claims())).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(
@@ -103,7 +108,7 @@ async fn assertion_that_claims_otherwise_is_refused(
     #[case] code: u32,
 ) {
     let issuer = Issuer::new();
-    let face = federated(&issuer).await;
+    let face = federated(&issuer.jwks()).await;
     let mut changed = claims();
     changed[claim] = value;
     let (got, body) = exchange(&face, &issuer.sign(&changed)).await;
@@ -113,7 +118,7 @@ async fn assertion_that_claims_otherwise_is_refused(
 #[tokio::test]
 async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
     let issuer = Issuer::new();
-    let face = federated(&issuer).await;
+    let face = federated(&issuer.jwks()).await;
     let (status, body) = exchange(&face, &Issuer::new().sign(&claims())).await;
     assert_eq!((status, &body["error_codes"]), (401, &json!([700_027])), "{body}");
     let mut other = claims();
@@ -132,9 +137,62 @@ async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
 #[tokio::test]
 async fn assertion_with_a_trailing_newline_is_refused() {
     let issuer = Issuer::new();
-    let face = federated(&issuer).await;
+    let face = federated(&issuer.jwks()).await;
     assert_eq!(
         exchange(&face, &format!("{}\n", issuer.sign(&claims()))).await.1["error_codes"],
         json!([50027])
     );
+}
+
+#[tokio::test]
+async fn issuer_may_be_known_by_a_pem_key_and_sign_with_rsa() {
+    let pair = RsaKeyPair::generate(KeySize::Rsa2048).unwrap();
+    let der = pair.public_key().as_der().unwrap();
+    let pem = format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        BASE64_STANDARD.encode(der.as_ref())
+    );
+    let face = federated(&json!(pem)).await;
+    let sign = |claims: &Value| {
+        let parts = [json!({"alg": "RS256"}), claims.clone()].map(|part| BASE64.encode(part.to_string()));
+        let signed = parts.join(".");
+        let mut signature = vec![0; pair.public_modulus_len()];
+        pair.sign(
+            &RSA_PKCS1_SHA256,
+            &SystemRandom::new(),
+            signed.as_bytes(),
+            &mut signature,
+        )
+        .unwrap();
+        format!("{signed}.{}", BASE64.encode(signature))
+    };
+    let (status, body) = exchange(&face, &sign(&claims())).await;
+    assert_eq!(status, 200, "{body}");
+    let mut other = claims();
+    other["aud"] = json!("api://other");
+    assert_eq!(exchange(&face, &sign(&other)).await.1["error_codes"], json!([700_212]));
+    let mine = Issuer::new();
+    assert_eq!(
+        exchange(&face, &mine.sign(&claims())).await.1["error_codes"],
+        json!([700_027])
+    );
+}
+
+#[rstest]
+#[case::no_type(None, 900_144)]
+#[case::other_type(Some("urn:ietf:params:oauth:client-assertion-type:saml2-bearer"), 9_002_313)]
+#[tokio::test]
+async fn assertion_of_another_type_is_refused(#[case] kind: Option<&str>, #[case] code: u32) {
+    let issuer = Issuer::new();
+    let face = federated(&issuer.jwks()).await;
+    let assertion = issuer.sign(&claims());
+    let mut form = vec![
+        ("grant_type", "client_credentials"),
+        ("client_id", CLIENT),
+        ("client_assertion", &assertion),
+        ("scope", ARM_SCOPE),
+    ];
+    form.extend(kind.map(|kind| ("client_assertion_type", kind)));
+    let (status, body) = face.token_request(TENANT, &form).await;
+    assert_eq!((status, &body["error_codes"]), (400, &json!([code])), "{body}");
 }

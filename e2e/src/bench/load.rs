@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use bytes::Bytes;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
 use self::client::{Connection, Target};
@@ -137,6 +138,9 @@ impl Load {
 
     /// Many connections at once, all of them calling at the same time and then held open.
     async fn crowd(&mut self) -> Result<()> {
+        let limit = getrlimit(Resource::Nofile);
+        let current = limit.maximum;
+        setrlimit(Resource::Nofile, Rlimit { current, ..limit })?;
         eprintln!("armsim, {OPEN} connections");
         let mut open = Vec::new();
         for _ in 0..OPEN {

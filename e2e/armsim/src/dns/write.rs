@@ -205,7 +205,7 @@ fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted:
     let unreadable = |_| ArmError::service(500, "InternalServerError", "The request could not be kept.");
     let target = stored(&call.id, T::TYPE);
     let (name, pace) = match verb {
-        Verb::Put => T::UPSERT,
+        Verb::Put | Verb::Post => T::UPSERT,
         Verb::Delete => T::DELETE,
     };
     let operation = cx.begin(Begin {
@@ -223,7 +223,7 @@ fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted:
     cx.state.dns.begun(&target);
     if let Some(known) = cx.state.store.get_mut(&target) {
         known.state = match verb {
-            Verb::Put => ProvisioningState::Updating,
+            Verb::Put | Verb::Post => ProvisioningState::Updating,
             Verb::Delete => ProvisioningState::Deleting,
         };
     }
@@ -240,7 +240,7 @@ fn finish<T: Tracked>(cx: &mut Context<'_>, operation: &Operation) {
     let mut effective = false;
     if operation.status == OperationStatus::Succeeded && !cx.state.dns.overtaken(operation) {
         let applied = match operation.verb {
-            Verb::Put => put_at_end::<T>(cx, operation),
+            Verb::Put | Verb::Post => put_at_end::<T>(cx, operation),
             Verb::Delete => delete_at_end::<T>(cx, operation),
         };
         match applied {

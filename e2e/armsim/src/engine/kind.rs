@@ -234,6 +234,7 @@ pub(crate) fn finish(cx: &mut Context<'_>, operation: &Operation) {
     match (operation.status, operation.verb) {
         (OperationStatus::Succeeded, Verb::Delete) => cx.remove(&operation.target),
         (OperationStatus::Succeeded, Verb::Put) => cx.settle(operation, ProvisioningState::Succeeded),
+        (OperationStatus::Succeeded, Verb::Post) => {}
         (OperationStatus::Canceled, _) => cx.settle(operation, ProvisioningState::Canceled),
         _ => cx.settle(operation, ProvisioningState::Failed),
     }

@@ -18,6 +18,8 @@ use super::kind::Stack;
 pub(crate) enum Verb {
     Put,
     Delete,
+    /// Changes nothing; its payload is its answer.
+    Post,
 }
 
 /// The word that status URLs answer.
@@ -199,4 +201,37 @@ fn superseded(name: &str, id: &str, by: Option<(&str, &str)>) -> ErrorDetail {
     let detail = format!("Operation {name} ({id}) was canceled and superseded by operation {by_name} ({by_id}).");
     ErrorDetail::new("Canceled", "Operation was canceled.")
         .because(ErrorDetail::new("CanceledAndSupersededDueToAnotherOperation", detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(id: usize, ends: i64) -> Operation {
+        serde_json::from_value(serde_json::json!({
+            "id": id.to_string(), "seq": 0, "name": "PutSubnetOperation", "stack": "Network", "verb": "Put",
+            "target": "/subscriptions/s/resourceGroups/g", "target_type": "", "region": "", "api_version": "",
+            "started": "1970-01-01T00:00:00Z", "ends": Timestamp::from_second(ends).unwrap(), "outcome": "Succeed",
+            "status": "InProgress", "error": null, "lost": false, "retry_after_s": 0, "payload": {"big": true},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_the_last_that_ended_are_remembered_and_all_that_run() {
+        let mut operations = Operations::default();
+        operations.begin(running(0, 1_000_000));
+        for id in 1..=MOST_ENDED + 5 {
+            operations.begin(running(id, 1));
+            if id % 2 == 0 {
+                operations.supersede(&id.to_string(), ("x", "y"), Timestamp::UNIX_EPOCH);
+            } else {
+                operations.end_one(Timestamp::from_second(2).unwrap()).unwrap();
+            }
+        }
+        assert_eq!(operations.all.len(), MOST_ENDED + 1);
+        assert!(operations.get("0").is_some_and(Operation::running));
+        assert!(operations.get("5").is_none());
+        assert!(operations.get("6").is_some_and(|oldest| oldest.payload.is_null()));
+    }
 }

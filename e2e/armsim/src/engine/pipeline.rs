@@ -16,6 +16,7 @@ use super::route::{Target, route};
 use super::tags;
 use super::throttle::{Counting, Remaining};
 use crate::Caller;
+use crate::network::location;
 
 /// The newest api-version that is accepted.
 const LAST_VERSION: &str = "2026-12-31";
@@ -184,7 +185,8 @@ fn enter(
 fn dispatch(cx: &mut Context<'_>, kind: &dyn Kind, target: &Target, call: &Call<'_>) -> Result<Reply, ArmError> {
     match (target, call.method) {
         (Target::List { .. }, &Method::GET) => {
-            if call.id.resource_type().contains('/') && !call.id.resource_type().starts_with("Microsoft.Resources/") {
+            let scope = call.id.resource_type();
+            if !scope.starts_with("Microsoft.Resources/") && !scope.eq_ignore_ascii_case(location::TYPE) {
                 cx.find(&call.id)?;
             }
             kind.list(cx, call)

@@ -144,6 +144,7 @@ fn result(cx: &mut Context<'_>, operation: &Operation) -> Result<Reply, ArmError
         (OperationStatus::InProgress, _) => Ok(Reply::new(202).operation(&operation.id)),
         (OperationStatus::Succeeded, Verb::Delete) if operation.stack == Stack::Network => Ok(Reply::new(204)),
         (OperationStatus::Succeeded, Verb::Delete) => Ok(Reply::new(200)),
+        (OperationStatus::Succeeded, Verb::Post) => Ok(Reply::new(200).body(operation.payload.clone())),
         (OperationStatus::Succeeded, Verb::Put) => {
             let found = cx.find(&operation.target)?;
             let shown = registry::kind(&operation.target_type).map(|kind| kind.render(cx, found));

@@ -159,7 +159,7 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     if operation.stack == Stack::Network {
         set(headers, "azure-asyncnotification", "Enabled");
     }
-    if operation.stack != Stack::Network || operation.verb == Verb::Delete {
+    if operation.stack != Stack::Network || operation.verb != Verb::Put {
         set(headers, "location", &url(asked, operation, OperationUrl::Result));
     }
     if operation.retry_after_s > 0 {

@@ -278,6 +278,8 @@ pub struct Switches {
     pub pls_needs_frontend_join: bool,
     /// Whether private endpoints are refused in a subnet whose network policies are `Enabled`.
     pub endpoint_needs_policies_disabled: bool,
+    /// Whether a subnet's prefix with addresses in use may be replaced by a larger one.
+    pub prefix_in_use_can_grow: bool,
     /// Whether polling Microsoft.Network needs `locations/operations/read`; the URLs are signed.
     pub network_poll_needs_role: bool,
     /// Whether polling private DNS needs `privateDnsOperationStatuses/read` or `privateDnsOperationResults/read`.
@@ -308,6 +310,7 @@ impl Default for Switches {
             subnet_lag_s: 0.0,
             pls_needs_frontend_join: true,
             endpoint_needs_policies_disabled: true,
+            prefix_in_use_can_grow: false,
             network_poll_needs_role: false,
             dns_poll_needs_role: true,
             changed_signature_is_refused: true,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::fault::Faults;
+use super::id::ResourceId;
 use super::journal::Journal;
 use super::operation::Operations;
 use super::preset::Preset;
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) faults: Faults,
     /// Addresses in use: by subnet (key of its id), by address, the id of the IP configuration that has it.
     pub(crate) addresses: BTreeMap<String, BTreeMap<std::net::Ipv4Addr, String>>,
+    /// Private link services by alias in lower case.
+    pub(crate) aliases: BTreeMap<String, ResourceId>,
     /// The order of writes to private DNS.
     pub(crate) dns: dns::Ledger,
     /// Which providers the subscriptions have registered.
@@ -57,6 +60,7 @@ impl State {
             journal: Journal::default(),
             faults: Faults::default(),
             addresses: BTreeMap::new(),
+            aliases: BTreeMap::new(),
             dns: dns::Ledger::default(),
             registrations: resources::Registrations::default(),
             dns_index: dns::Index::default(),

@@ -13,7 +13,7 @@ pub(crate) struct Table {
 }
 
 const STYLE: &str = "body{font:14px sans-serif;margin:2em;color:#222}h2{margin:1.5em 0 .4em;font-size:16px}table{border-collapse:collapse}\
-    td,th{border:1px solid #ccc;padding:2px 8px;text-align:left;font:12px monospace;overflow-wrap:anywhere}th{background:#f2f2f2}\
+    td,th{border:1px solid #ccc;padding:2px 8px;text-align:left;font:12px monospace;white-space:nowrap}td.id{white-space:normal;overflow-wrap:anywhere}th{background:#f2f2f2}\
     input{font:12px monospace;width:50em;max-width:70%}.note{color:#666}";
 
 /// The page; everything that came from outside is escaped. `prefix` is what the resources are narrowed to.
@@ -45,7 +45,9 @@ fn show(html: &mut String, table: &Table) {
     for row in &table.rows {
         html.push_str("<tr>");
         for cell in row {
-            let _ = write!(html, "<td>{}</td>", escape(cell));
+            // Ids and paths are long, and may be broken anywhere.
+            let class = if cell.starts_with('/') { " class=\"id\"" } else { "" };
+            let _ = write!(html, "<td{class}>{}</td>", escape(cell));
         }
         html.push_str("</tr>");
     }
@@ -86,7 +88,10 @@ mod tests {
             rows: vec![vec!["/<script>\"&'".into()]],
         };
         let html = render("now", "\"><script>", &[table]);
-        assert!(html.contains("<td>/&lt;script&gt;&quot;&amp;&#39;</td>"), "{html}");
+        assert!(
+            html.contains("<td class=\"id\">/&lt;script&gt;&quot;&amp;&#39;</td>"),
+            "{html}"
+        );
         assert!(html.contains("value=\"&quot;&gt;&lt;script&gt;\""), "{html}");
         assert!(html.contains("2 more are not shown"), "{html}");
     }

@@ -64,13 +64,14 @@ fn kept_key(path: &Path) -> Result<KeyPair, StartError> {
 
 /// Writes a file that only its owner may read.
 pub(crate) fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    std::fs::OpenOptions::new()
+    let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
-        .open(path)?
-        .write_all(content)
+        .open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
 }
 
 fn ca_params() -> CertificateParams {

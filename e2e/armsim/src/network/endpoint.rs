@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply};
+use crate::engine::kind::{Call, LinkedScope};
 use crate::engine::operation::{Operation, OperationStatus, Verb};
 use crate::engine::preset::Pace;
-use crate::engine::registry;
-use crate::engine::resource::Resource;
+use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::connection;
 use super::endpoint_body::normalise;
 use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL};
 use super::link_service;
 use super::nic;
-use super::write::{self, Write, items, nested};
+use super::shape::{id_of, items, nested};
+use super::write::{About, Plan, Put, Written};
 use super::zone_group;
 
 /// Microsoft.Network/privateEndpoints.
@@ -25,24 +25,25 @@ pub(crate) struct PrivateEndpoints;
 
 pub(crate) const TYPE: &str = "Microsoft.Network/privateEndpoints";
 
-const CREATE: Pace = Pace {
-    typical_s: 40.0,
-    tails: &[(0.01, 600.0), (0.05, 120.0)],
-    retry_after_s: 10,
+static ABOUT: About = About {
+    resource_type: TYPE,
+    first_version: "2019-04-01",
+    noun: "PrivateEndpoint",
+    create: Pace {
+        typical_s: 40.0,
+        tails: &[(0.01, 600.0), (0.05, 120.0)],
+        retry_after_s: 10,
+    },
+    update: Pace::new(32.0, 10),
+    delete: Pace::new(10.0, 10),
 };
-const UPDATE: Pace = Pace::new(32.0, 10);
-const DELETE: Pace = Pace::new(10.0, 10);
 
-impl Kind for PrivateEndpoints {
-    fn resource_type(&self) -> &'static str {
-        TYPE
+impl Written for PrivateEndpoints {
+    fn about(&self) -> &About {
+        &ABOUT
     }
 
-    fn first_version(&self) -> &'static str {
-        "2019-04-01"
-    }
-
-    fn links(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+    fn needs(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         let mut links = Vec::new();
         let properties = &call.body["properties"];
         if let Some(subnet) = properties["subnet"]["id"].as_str() {
@@ -75,88 +76,32 @@ impl Kind for PrivateEndpoints {
         links
     }
 
-    fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = cx.find(&call.id)?;
-        let mut shown = self.render(cx, found);
-        let expand = call.parameter("$expand").unwrap_or_default();
-        if expand
-            .split(',')
-            .any(|field| field.trim().eq_ignore_ascii_case("networkInterfaces"))
-        {
-            for slot in shown["properties"]["networkInterfaces"]
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-            {
-                let nic = slot["id"].as_str().and_then(|id| cx.state.store.find(id));
-                if let (Some(nic), Some(kind)) = (nic, registry::kind(nic::TYPE)) {
-                    *slot = kind.render(cx, nic);
-                }
-            }
-        }
-        Ok(Reply::new(200).body(shown).etag(&found.etag))
-    }
-
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let location = write::location(cx, call)?;
-        let current = cx.state.store.get(&call.id).map(|known| known.etag.clone());
-        write::precondition(cx, call, current.as_deref())?;
-        write::not_being_deleted(cx, call)?;
-        let target = rules::check(cx, &call.id, &location, &call.body)?;
-        let (body, interface) = normalise(cx, &call.id, &location, &call.body, Some(&target))?;
-        let connection = target.new_connection(&call.id, &body);
-        let state = first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
-        let name = "PutPrivateEndpointOperation";
-        let region = location.clone();
-        let reply = write::put(
-            cx,
-            call,
-            Write {
-                kind: self,
-                id: &call.id,
-                body,
-                name,
-                region,
-                create: &CREATE,
-                update: &UPDATE,
-            },
-        );
-        if let Some((nic, configurations)) = interface {
-            nic::extend(cx, &nic, ("privateEndpoint", &call.id, &location), configurations);
-        }
-        if let Some(connection) = connection.filter(|_| current.is_none()) {
-            connection::make(cx, &connection, &call.id, &location, &state);
-        }
-        Ok(reply)
-    }
-
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let Some(found) = cx.state.store.get(&call.id) else {
-            return Ok(Reply::new(204));
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
+        let target = match put.call {
+            Some(_) => Some(rules::check(cx, put)?),
+            None => rules::target(cx, put.given).ok(),
         };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
-        write::precondition(cx, call, Some(&found.etag))?;
-        Ok(write::delete(
-            cx,
-            call,
-            self,
-            "DeletePrivateEndpointOperation",
-            &region,
-            &DELETE,
-        ))
+        let (body, interface) = normalise(cx, put, target.as_ref())?;
+        let state = first_connection(&body)["properties"]["privateLinkServiceConnectionState"].clone();
+        let is_new = cx.state.store.get(put.id).is_none() && state["status"] != json!("Disconnected");
+        let connection = target
+            .and_then(|target| target.new_connection(put.id, &body))
+            .filter(|_| is_new);
+        let (id, location) = (put.id.clone(), put.location.to_owned());
+        Ok(Plan::new(body).then(move |cx| {
+            if let Some((nic, configurations)) = interface {
+                nic::extend(cx, &nic, ("privateEndpoint", &id, &location), &configurations);
+            }
+            if let Some(connection) = connection {
+                connection::make(cx, &connection, &id, &location, &state);
+            }
+        }))
     }
 
-    fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
-        let mut shown = resource.body.clone();
-        shown["id"] = json!(resource.id);
-        shown["name"] = json!(resource.id.name());
-        shown["type"] = json!(TYPE);
-        shown["etag"] = json!(resource.etag);
-        shown["properties"]["provisioningState"] = json!(resource.state.as_str());
+    fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
         for list in [AUTOMATIC, MANUAL] {
-            let all = items(resource.property(list))
-                .iter()
-                .map(|item| nested(item, resource, list, TYPE));
+            let all = items(resource.property(list)).iter();
+            let all = all.map(|item| nested(item, resource, list, TYPE, ProvisioningState::Succeeded));
             shown["properties"][list] = all.collect();
         }
         shown["properties"]["customDnsConfigs"] = zone_group::custom_dns_configs(cx, resource);
@@ -166,43 +111,18 @@ impl Kind for PrivateEndpoints {
         } else {
             shown["properties"]["isIPv6EnabledPrivateEndpoint"] = json!(false);
         }
-        shown
     }
 
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let location = write::region(body["location"].as_str().unwrap_or_default());
-        let known = cx.state.store.get(id).map(|known| known.id.clone());
-        let id = known.clone().unwrap_or_else(|| id.spelled(TYPE));
-        let target = rules::target(cx, &body).ok();
-        let (stored, interface) = normalise(cx, &id, &location, &body, target.as_ref())?;
-        let connection = target.and_then(|target| target.new_connection(&id, &stored));
-        let state = first_connection(&stored)["properties"]["privateLinkServiceConnectionState"].clone();
-        cx.store(TYPE, &id, stored);
-        if let Some((nic, configurations)) = interface {
-            nic::extend(cx, &nic, ("privateEndpoint", &id, &location), configurations);
-        }
-        let connected = state["status"] != json!("Disconnected");
-        if let Some(connection) = connection.filter(|_| known.is_none() && connected) {
-            connection::make(cx, &connection, &id, &location, &state);
-        }
-        Ok(())
-    }
-
-    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        kind::finish(cx, operation);
+    fn ended(&self, cx: &mut Context<'_>, operation: &Operation) {
         if operation.status == OperationStatus::Succeeded && operation.verb == Verb::Put {
             approve_if_invited(cx, &operation.target);
         }
     }
 
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
-        for nic in items(gone.property("networkInterfaces"))
-            .iter()
-            .filter_map(|nic| nic["id"].as_str())
-        {
-            if let Ok(nic) = ResourceId::parse(nic) {
-                cx.remove(&nic);
-            }
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
+        let interfaces = items(gone.property("networkInterfaces")).iter().filter_map(id_of);
+        for nic in interfaces.filter_map(|nic| ResourceId::parse(nic).ok()) {
+            cx.remove(&nic);
         }
         if let Some(service) = service_of(cx, gone)
             && let Some(made) = connection::made_by(cx, &service, &gone.id)
@@ -234,7 +154,7 @@ pub(crate) fn service_of(cx: &Context<'_>, endpoint: &Resource) -> Option<Resour
 }
 
 /// Shows the endpoint what the provider has decided. A disconnected endpoint stays so.
-pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: Value) {
+pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: &Value) {
     let etag = cx.weak_etag();
     let Some(endpoint) = cx.state.store.get_mut(id) else {
         return;
@@ -242,7 +162,7 @@ pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: Value) {
     for list in [AUTOMATIC, MANUAL] {
         for item in endpoint.body["properties"][list].as_array_mut().into_iter().flatten() {
             let seen = &mut item["properties"]["privateLinkServiceConnectionState"];
-            if seen["status"] != json!("Disconnected") && *seen != state {
+            if seen["status"] != json!("Disconnected") && seen != state {
                 *seen = state.clone();
                 endpoint.etag.clone_from(&etag);
             }

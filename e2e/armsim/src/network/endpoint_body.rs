@@ -10,7 +10,9 @@ use super::address;
 use super::connection;
 use super::endpoint_rules::{AUTOMATIC, MANUAL, Target};
 use super::nic::{self, IpConfiguration};
-use super::write::{self, items};
+use super::reference::referenced;
+use super::shape::{self, items, only_ids, tracked};
+use super::write::Put;
 
 /// A network interface to make, with the addresses chosen for it.
 pub(crate) type Interface = Option<(ResourceId, Vec<IpConfiguration>)>;
@@ -18,15 +20,14 @@ pub(crate) type Interface = Option<(ResourceId, Vec<IpConfiguration>)>;
 /// What is stored of a given endpoint. What was there once stays: GUID, interface, connection states.
 pub(crate) fn normalise(
     cx: &mut Context<'_>,
-    id: &ResourceId,
-    location: &str,
-    given: &Value,
+    put: &Put<'_>,
     target: Option<&Target>,
 ) -> Result<(Value, Interface), ArmError> {
+    let (id, given) = (put.id, put.given);
     let known = cx.state.store.get(id).map(|known| known.body["properties"].clone());
     let from = &given["properties"];
-    let mut body = write::tracked(location, given);
-    let subnet = write::referenced(cx, id, from["subnet"]["id"].as_str().unwrap_or_default())?
+    let mut body = tracked(put.location, given);
+    let subnet = referenced(cx, id, from["subnet"]["id"].as_str().unwrap_or_default())?
         .id
         .clone();
     let custom = from["customNetworkInterfaceName"]
@@ -37,8 +38,8 @@ pub(crate) fn normalise(
         Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
         None => {
             let configurations = addresses(cx, &subnet, from)?;
-            // Only seed and control calls run without a caller: they may say what the server makes for others.
-            let told = from["resourceGuid"].as_str().filter(|_| cx.caller.is_none());
+            // Seed and control calls may say what the server makes for others.
+            let told = from["resourceGuid"].as_str().filter(|_| put.call.is_none());
             let guid = told.map_or_else(|| cx.guid(), str::to_owned);
             let suffix = cx.guid();
             let name = if custom.is_empty() {
@@ -62,24 +63,26 @@ pub(crate) fn normalise(
         let old = known.as_ref().map_or(&Value::Null, |known| &known[list]);
         let stored = items(&from[list])
             .iter()
-            .map(|item| one_connection(cx, item, old, target, list == MANUAL));
+            .map(|item| one_connection(put, item, old, target, list == MANUAL));
         properties[list] = stored.collect();
     }
-    if let Some(groups) = from.get("applicationSecurityGroups") {
-        properties["applicationSecurityGroups"] = groups.clone();
+    let mut groups = shape::properties(given, &[]);
+    only_ids(&mut groups, "applicationSecurityGroups");
+    if let Some(groups) = groups.remove("applicationSecurityGroups") {
+        properties["applicationSecurityGroups"] = groups;
     }
     body["properties"] = properties;
     Ok((body, interface))
 }
 
 /// One connection as it is stored. Its state is the old one, or what the case begins with.
-fn one_connection(cx: &Context<'_>, item: &Value, old: &Value, target: Option<&Target>, manual: bool) -> Value {
+fn one_connection(put: &Put<'_>, item: &Value, old: &Value, target: Option<&Target>, manual: bool) -> Value {
     let from = &item["properties"];
     let before = items(old).iter().find(|known| known["name"] == item["name"]);
     let before = before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
-    // Only seed and control calls run without a caller: they say what the state is.
+    // Seed and control calls say what the state is.
     let told = Some(&from["privateLinkServiceConnectionState"])
-        .filter(|state| cx.caller.is_none() && state["status"].is_string());
+        .filter(|state| put.call.is_none() && state["status"].is_string());
     let state = told.cloned().or(before).unwrap_or_else(|| {
         if manual {
             connection::state("Pending", "Awaiting Approval")

@@ -13,8 +13,11 @@ use crate::engine::resource::Resource;
 use super::connection;
 use super::endpoint::{TYPE, first_connection};
 use super::link_service;
+use super::nic;
+use super::reference::{self, in_region, must_be_provisioned, referenced, referring};
+use super::shape::{id_of, items};
 use super::subnet;
-use super::write::{self, items};
+use super::write::Put;
 
 pub(crate) const AUTOMATIC: &str = "privateLinkServiceConnections";
 pub(crate) const MANUAL: &str = "manualPrivateLinkServiceConnections";
@@ -40,7 +43,8 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
 }
 
 /// Every rule for a PUT, in the order in which they are looked at.
-pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Value) -> Result<Target, ArmError> {
+pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError> {
+    let (id, body) = (put.id, put.given);
     let properties = &body["properties"];
     if items(&properties[AUTOMATIC]).len() + items(&properties[MANUAL]).len() != 1 {
         let message = format!("Private endpoint {id} needs exactly one private link service connection.");
@@ -67,14 +71,24 @@ pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Va
             format!("Private endpoint {id} needs a subnet."),
         );
     };
-    let found = write::referenced(cx, id, reference)?;
-    in_subnet(cx, id, location, found)?;
+    let found = referenced(cx, id, reference)?;
+    in_subnet(cx, put, found)?;
+    names(cx, put)?;
     let target = usable(cx, id, body)?;
     quotas(cx, id, &found.id, &target)?;
     Ok(target)
 }
 
-/// Subnet, interface name, and everything of the connection but its message.
+/// The static addresses, in the order of their names.
+fn addresses(properties: &Value) -> Vec<(&str, &str)> {
+    let all = items(&properties["ipConfigurations"]).iter();
+    let named = all.filter_map(|item| Some((item["name"].as_str()?, item["properties"]["privateIPAddress"].as_str()?)));
+    let mut named: Vec<(&str, &str)> = named.collect();
+    named.sort_unstable();
+    named
+}
+
+/// Subnet, interface name, addresses, and everything of the connection but its message.
 fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), ArmError> {
     let old = &known.body["properties"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -91,6 +105,8 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
         .any(|list| connection(old, list) != connection(given, list))
     {
         "PrivateLinkServiceConnection"
+    } else if addresses(old) != addresses(given) {
+        "IpConfiguration"
     } else {
         let state = &first_connection(&known.body)["properties"]["privateLinkServiceConnectionState"]["status"];
         if *state == json!("Disconnected") {
@@ -105,12 +121,29 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
     refuse(&format!("PrivateEndpoint{changed}CannotBeChanged"), message)
 }
 
-fn in_subnet(cx: &Context<'_>, id: &ResourceId, location: &str, found: &Resource) -> Result<(), ArmError> {
-    write::must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
-    let vnet = cx.find(&subnet::vnet_id(&found.id))?;
-    if write::region(vnet.body["location"].as_str().unwrap_or_default()) != location {
-        return Err(write::missing_reference(id, found.id.as_str()));
+/// Its security groups are there, and its interface's name is free.
+fn names(cx: &Context<'_>, put: &Put<'_>) -> Result<(), ArmError> {
+    let properties = &put.given["properties"];
+    for group in items(&properties["applicationSecurityGroups"]).iter().filter_map(id_of) {
+        reference::usable(cx, put.id, group, put.location)?;
     }
+    let custom = properties["customNetworkInterfaceName"].as_str().unwrap_or_default();
+    let nic = put.id.sibling(nic::TYPE, custom);
+    if !custom.is_empty() && cx.state.store.get(&nic).is_some() {
+        let message = format!(
+            "Network interface {nic} is there already; private endpoint {} cannot take it.",
+            put.id
+        );
+        return refuse("PrivateEndpointExistingNetworkInterfaceNotSupported", message);
+    }
+    Ok(())
+}
+
+fn in_subnet(cx: &Context<'_>, put: &Put<'_>, found: &Resource) -> Result<(), ArmError> {
+    let id = put.id;
+    must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
+    let vnet = cx.find(&subnet::vnet_id(&found.id))?;
+    in_region(id, put.location, vnet)?;
     if subnet::is_delegated(found) {
         let message = format!(
             "Private endpoint {id} cannot be created in subnet {} since it is delegated.",
@@ -169,24 +202,23 @@ fn usable(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<Target, Arm
         return refuse("PrivateEndpointAliasWithoutManualConnectionNotSupported", message);
     }
     if !by_alias {
-        write::referenced(cx, id, reference)?;
+        referenced(cx, id, reference)?;
     }
     let target = target(cx, body)?;
     let Some(service) = target.service.as_ref().and_then(|service| cx.state.store.get(service)) else {
         return Ok(target);
     };
     let same_subscription = service.id.subscription().eq_ignore_ascii_case(id.subscription());
-    let visible = link_service::lists(service, "visibility", id.subscription());
     let hidden = if by_alias {
-        !visible || !link_service::alias_is_known(cx, service)
+        !link_service::is_visible(cx, service, id.subscription())
     } else {
-        !visible && !same_subscription
+        !same_subscription && !link_service::lists(service, "visibility", id.subscription())
     };
     if hidden {
         return Err(invalid());
     }
     if !link_service::is_provisioned(service) {
-        write::must_be_provisioned(cx, service, service.state, id)?;
+        must_be_provisioned(cx, service, service.state, id)?;
     }
     Ok(target)
 }
@@ -204,7 +236,7 @@ fn quotas(cx: &Context<'_>, id: &ResourceId, subnet: &ResourceId, target: &Targe
     }
     let vnet = subnet::vnet_id(subnet);
     let subnets = cx.state.store.of_type(&vnet, subnet::TYPE);
-    let in_vnet: usize = subnets.map(|found| subnet::endpoints(cx, &found.id).len()).sum();
+    let in_vnet: usize = subnets.map(|found| referring(cx, &found.id, TYPE).count()).sum();
     if in_vnet >= quotas.endpoints_per_vnet {
         return limit(quotas.endpoints_per_vnet, format!("in virtual network {vnet}"));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply};
+use crate::engine::kind::{Call, Kind, LinkedScope};
 use crate::engine::operation::{Operation, OperationStatus, Verb};
 use crate::engine::preset::Pace;
 use crate::engine::resource::{ProvisioningState, Resource};
@@ -14,7 +14,9 @@ use super::connection;
 use super::link_service_rules as rules;
 use super::load_balancer;
 use super::nic::{self, IpConfiguration};
-use super::write::{self, Write, items, nested};
+use super::reference::{missing, referring};
+use super::shape::{items, nested, tracked};
+use super::write::{About, Plan, Put, Written};
 
 /// Microsoft.Network/privateLinkServices.
 pub(crate) struct PrivateLinkServices;
@@ -22,20 +24,21 @@ pub(crate) struct PrivateLinkServices;
 pub(crate) const TYPE: &str = "Microsoft.Network/privateLinkServices";
 pub(crate) const FRONTENDS: &str = "loadBalancerFrontendIpConfigurations";
 
-const CREATE: Pace = Pace::new(12.0, 10);
-const UPDATE: Pace = Pace::new(10.0, 10);
-const DELETE: Pace = Pace::new(10.0, 10);
+static ABOUT: About = About {
+    resource_type: TYPE,
+    first_version: "2019-04-01",
+    noun: "PrivateLinkService",
+    create: Pace::new(12.0, 10),
+    update: Pace::new(10.0, 10),
+    delete: Pace::new(10.0, 10),
+};
 
-impl Kind for PrivateLinkServices {
-    fn resource_type(&self) -> &'static str {
-        TYPE
+impl Written for PrivateLinkServices {
+    fn about(&self) -> &About {
+        &ABOUT
     }
 
-    fn first_version(&self) -> &'static str {
-        "2019-04-01"
-    }
-
-    fn links(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+    fn needs(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         let properties = &call.body["properties"];
         let subnets = items(&properties["ipConfigurations"]).iter().map(|item| {
             (
@@ -61,103 +64,63 @@ impl Kind for PrivateLinkServices {
         .collect()
     }
 
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let location = write::location(cx, call)?;
-        let current = cx.state.store.get(&call.id).map(|known| known.etag.clone());
-        write::precondition(cx, call, current.as_deref())?;
-        write::not_being_deleted(cx, call)?;
-        let wanted = rules::check(cx, &call.id, &location, &call.body)?;
-        let (body, addresses) = normalise(cx, &call.id, &location, &call.body, &wanted)?;
-        let nic = nic_id(&body);
-        let name = "PutPrivateLinkServiceOperation";
-        let region = location.clone();
-        let reply = write::put(
-            cx,
-            call,
-            Write {
-                kind: self,
-                id: &call.id,
-                body,
-                name,
-                region,
-                create: &CREATE,
-                update: &UPDATE,
-            },
-        );
-        if let Some(nic) = nic {
-            nic::extend(cx, &nic, ("privateLinkService", &call.id, &location), addresses);
-        }
-        Ok(reply)
-    }
-
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let Some(found) = cx.state.store.get(&call.id) else {
-            return Ok(Reply::new(204));
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
+        let wanted = match put.call {
+            Some(_) => rules::check(cx, put)?,
+            None => rules::Wanted::of(cx, put.id, put.given)?,
         };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
-        write::precondition(cx, call, Some(&found.etag))?;
-        let strict = cx.state.switches.rejected_connections_block_delete;
-        let blocking = connection::of(cx, &call.id)
-            .filter(|found| strict || connection::status(found) != "Rejected")
-            .count();
-        if blocking > 0 {
-            let message = format!(
-                "Private link service {} cannot be deleted since it has {blocking} private endpoint connection. Please delete \
-                 all private endpoint connections before deleting the private link service.",
-                call.id
-            );
-            let code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted";
-            return Err(ArmError::service(400, code, message));
-        }
-        Ok(write::delete(
-            cx,
-            call,
-            self,
-            "DeletePrivateLinkServiceOperation",
-            &region,
-            &DELETE,
-        ))
+        let (body, addresses) = normalise(cx, put, &wanted)?;
+        let alias = body["properties"]["alias"]
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        let (nic, id, location) = (nic_id(&body), put.id.clone(), put.location.to_owned());
+        let installed = put.call.is_none();
+        Ok(Plan::new(body).then(move |cx| {
+            cx.state.aliases.insert(alias, id.clone());
+            if installed {
+                known_since(cx, &id, 0);
+            }
+            if let Some(nic) = nic {
+                nic::extend(cx, &nic, ("privateLinkService", &id, &location), &addresses);
+            }
+        }))
     }
 
-    fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
-        let mut shown = resource.body.clone();
-        shown["id"] = json!(resource.id);
-        shown["name"] = json!(resource.id.name());
-        shown["type"] = json!(TYPE);
-        shown["etag"] = json!(resource.etag);
-        shown["properties"]["provisioningState"] = json!(resource.state.as_str());
-        let configurations = items(resource.property("ipConfigurations")).iter();
-        shown["properties"]["ipConfigurations"] = configurations
-            .map(|item| nested(item, resource, "ipConfigurations", TYPE))
+    fn may_go(&self, cx: &Context<'_>, _call: &Call<'_>, found: &Resource) -> Result<(), ArmError> {
+        let strict = cx.state.switches.rejected_connections_block_delete;
+        let blocking = connection::of(cx, &found.id).filter(|found| strict || connection::status(found) != "Rejected");
+        let blocking = blocking.count();
+        if blocking == 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "Private link service {} cannot be deleted since it has {blocking} private endpoint connection. Please delete all \
+             private endpoint connections before deleting the private link service.",
+            found.id
+        );
+        let code = "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted";
+        Err(ArmError::service(400, code, message))
+    }
+
+    fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
+        let all = items(resource.property("ipConfigurations")).iter();
+        shown["properties"]["ipConfigurations"] = all
+            .map(|item| nested(item, resource, "ipConfigurations", TYPE, ProvisioningState::Succeeded))
             .collect();
         let connections = connection::of(cx, &resource.id).map(|found| connection::Connections.render(cx, found));
         shown["properties"]["privateEndpointConnections"] = connections.collect();
-        shown
     }
 
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let location = write::region(body["location"].as_str().unwrap_or_default());
-        let known = cx.state.store.get(id).map(|known| known.id.clone());
-        let id = known.unwrap_or_else(|| id.spelled(TYPE));
-        let wanted = rules::Wanted::of(cx, &id, &body)?;
-        let (stored, addresses) = normalise(cx, &id, &location, &body, &wanted)?;
-        let nic = nic_id(&stored);
-        cx.store(TYPE, &id, stored);
-        known_since(cx, &id, 0);
-        if let Some(nic) = nic {
-            nic::extend(cx, &nic, ("privateLinkService", &id, &location), addresses);
-        }
-        Ok(())
-    }
-
-    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        kind::finish(cx, operation);
+    fn ended(&self, cx: &mut Context<'_>, operation: &Operation) {
         if operation.status == OperationStatus::Succeeded && operation.verb == Verb::Put {
             known_since(cx, &operation.target, cx.now.as_millisecond());
         }
     }
 
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
+        let alias = gone.property("alias").as_str().unwrap_or_default();
+        cx.state.aliases.remove(&alias.to_ascii_lowercase());
         if let Some(nic) = nic_id(&gone.body) {
             cx.remove(&nic);
         }
@@ -183,10 +146,12 @@ pub(crate) fn alias_is_known(cx: &Context<'_>, service: &Resource) -> bool {
 
 /// The service of that alias, of whatever subscription.
 pub(crate) fn by_alias<'a>(cx: &'a Context<'_>, alias: &str) -> Option<&'a Resource> {
-    cx.state.store.all_of_type(TYPE).find(|found| {
-        let known = found.property("alias").as_str();
-        known.is_some_and(|known| known.eq_ignore_ascii_case(alias))
-    })
+    cx.state.store.get(cx.state.aliases.get(&alias.to_ascii_lowercase())?)
+}
+
+/// Whether callers of a subscription can use a service by its alias now.
+pub(crate) fn is_visible(cx: &Context<'_>, service: &Resource, subscription: &str) -> bool {
+    lists(service, "visibility", subscription) && alias_is_known(cx, service)
 }
 
 /// Whether a list of subscriptions (`visibility`, `autoApproval`) names one, or everybody.
@@ -201,15 +166,12 @@ pub(crate) fn lists(service: &Resource, list: &str, subscription: &str) -> bool 
 
 /// The services that use a frontend.
 pub(crate) fn on_frontend(cx: &Context<'_>, frontend: &ResourceId) -> Vec<ResourceId> {
-    services(cx.state.store.referring(frontend))
+    referring(cx, frontend, TYPE).map(|found| found.id.clone()).collect()
 }
 
 /// The services that use any frontend of a load balancer. None uses more than one.
 pub(crate) fn on_load_balancer(cx: &Context<'_>, balancer: &ResourceId) -> Vec<ResourceId> {
-    services(cx.state.store.referring_below(balancer))
-}
-
-fn services<'a>(users: impl Iterator<Item = &'a Resource>) -> Vec<ResourceId> {
+    let users = cx.state.store.referring_below(balancer);
     let services = users.filter(|user| user.resource_type == TYPE);
     services.map(|found| found.id.clone()).collect()
 }
@@ -221,11 +183,10 @@ fn nic_id(body: &Value) -> Option<ResourceId> {
 /// What is stored of a given service, and the NAT addresses that are new in it.
 fn normalise(
     cx: &mut Context<'_>,
-    id: &ResourceId,
-    location: &str,
-    given: &Value,
+    put: &Put<'_>,
     wanted: &rules::Wanted,
 ) -> Result<(Value, Vec<IpConfiguration>), ArmError> {
+    let (id, location, given) = (put.id, put.location, put.given);
     let known = cx
         .state
         .store
@@ -233,10 +194,10 @@ fn normalise(
         .map(|known| known.body["properties"].clone())
         .unwrap_or_default();
     let addresses = new_addresses(cx, &known, wanted)?;
-    let mut body = write::tracked(location, given);
+    let mut body = tracked(location, given);
     let from = &given["properties"];
-    // Only seed and control calls run without a caller: they may say what the server makes for others.
-    let told = cx.caller.is_none();
+    // Seed and control calls may say what the server makes for others.
+    let told = put.call.is_none();
     let mut make = |name: &str, new: &dyn Fn(String) -> Value| match (&known[name], &from[name]) {
         (Value::Null, given) if told && !given.is_null() => given.clone(),
         (Value::Null, _) => new(cx.guid()),
@@ -272,7 +233,7 @@ pub(crate) fn frontend_of(
     by: &ResourceId,
     id: &str,
 ) -> Result<(ResourceId, ResourceId, Value), ArmError> {
-    let missing = || write::missing_reference(by, id);
+    let missing = || missing(by, id);
     let parsed = ResourceId::parse(id).map_err(|_| missing())?;
     let balancer = parsed
         .parent()

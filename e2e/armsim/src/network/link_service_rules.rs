@@ -10,8 +10,10 @@ use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
 
 use super::link_service::{self, FRONTENDS, TYPE, frontend_of};
+use super::reference::{missing, must_be_provisioned, referenced};
+use super::shape::{items, named, region_of};
 use super::subnet;
-use super::write::{self, items};
+use super::write::Put;
 
 /// One NAT configuration as asked for, references resolved.
 pub(crate) struct NatConfiguration {
@@ -51,23 +53,18 @@ impl Wanted {
     pub(crate) fn of(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<Self, ArmError> {
         let properties = &body["properties"];
         let mut configurations = Vec::new();
-        let given = items(&properties["ipConfigurations"]);
+        let given = named(id, &properties["ipConfigurations"])?;
         let primary = given
             .iter()
-            .position(|item| item["properties"]["primary"].as_bool() == Some(true))
+            .position(|(_, item)| item["properties"]["primary"].as_bool() == Some(true))
             .unwrap_or(0);
-        for (at, item) in given.iter().enumerate() {
-            let name = item["name"]
-                .as_str()
-                .filter(|name| !name.is_empty() && !name.contains('/'));
-            let name = name
-                .ok_or_else(|| ArmError::invalid_content("An IP configuration needs a name."))?
-                .to_owned();
+        for (at, (name, item)) in given.into_iter().enumerate() {
+            let name = name.to_owned();
             let from = &item["properties"];
             let reference = from["subnet"]["id"].as_str();
             let reference =
                 reference.ok_or_else(|| ArmError::invalid_content("An IP configuration needs a subnet."))?;
-            let subnet = write::referenced(cx, id, reference)?.id.clone();
+            let subnet = referenced(cx, id, reference)?.id.clone();
             let fixed = from["privateIPAllocationMethod"]
                 .as_str()
                 .is_some_and(|method| method.eq_ignore_ascii_case("Static"));
@@ -100,7 +97,8 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
 }
 
 /// Every rule for a PUT, in the order in which they are looked at.
-pub(crate) fn check(cx: &Context<'_>, id: &ResourceId, location: &str, body: &Value) -> Result<Wanted, ArmError> {
+pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Wanted, ArmError> {
+    let (id, location, body) = (put.id, put.location, put.given);
     let wanted = Wanted::of(cx, id, body)?;
     if wanted.configurations.is_empty() {
         return refuse(
@@ -167,7 +165,7 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
 fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
     for configuration in &wanted.configurations {
         let found = cx.find(&configuration.subnet)?;
-        write::must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
+        must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
         let enabled = found.property("privateLinkServiceNetworkPolicies").as_str() != Some("Disabled");
         if enabled {
             let message = format!(
@@ -185,17 +183,17 @@ fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -
 }
 
 fn same_region(id: &ResourceId, location: &str, other: &ResourceId, body: &Value) -> Result<(), ArmError> {
-    if write::region(body["location"].as_str().unwrap_or_default()) == location {
+    if region_of(body) == location {
         return Ok(());
     }
-    Err(write::missing_reference(id, other.as_str()))
+    Err(missing(id, other.as_str()))
 }
 
 fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
     for frontend in &wanted.frontends {
         let (_, balancer, properties) = frontend_of(cx, id, frontend.as_str())?;
         let balancer = cx.find(&balancer)?;
-        write::must_be_provisioned(cx, balancer, balancer.state, id)?;
+        must_be_provisioned(cx, balancer, balancer.state, id)?;
         same_region(id, location, &balancer.id, &balancer.body)?;
         if balancer.body["sku"]["name"].as_str() != Some("Standard") {
             let message = format!(

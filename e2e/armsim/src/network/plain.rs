@@ -1,85 +1,88 @@
-//! Resources that subnets and frontends refer to and whose own rules nobody needs yet: kept and shown as given.
+//! Resources that others refer to and whose own rules nobody needs: kept and shown as given, with who refers to them, and
+//! not deleted while somebody does.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
-use crate::engine::id::ResourceId;
-use crate::engine::kind::{Call, Kind, Reply};
+use crate::engine::kind::Call;
 use crate::engine::preset::Pace;
+use crate::engine::resource::Resource;
 
-use super::write::{self, Write};
+use super::reference::{not_in_use, referring, users};
+use super::shape::{ids, only_ids, properties, show, tracked};
+use super::subnet;
+use super::write::{About, Plan, Put, Written, resource_guid};
 
 /// A type without rules of its own.
-pub(crate) struct Plain(pub(crate) &'static str);
+pub(crate) struct Plain {
+    about: About,
+    /// What it is called in a refusal, and that refusal's code.
+    in_use: (&'static str, &'static str),
+    /// Whether it shows the subnets that refer to it.
+    shows_subnets: bool,
+    /// Lists of references that it has itself.
+    lists: &'static [&'static str],
+}
 
-const DELETE: Pace = Pace::new(10.0, 10);
-
-impl Kind for Plain {
-    fn resource_type(&self) -> &'static str {
-        self.0
-    }
-
-    fn first_version(&self) -> &'static str {
-        "2015-05-01-preview"
-    }
-
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let region = write::location(cx, call)?;
-        write::not_being_deleted(cx, call)?;
-        let body = normalise(&region, &call.body);
-        let name = "PutResourceOperation";
-        let (create, update) = (&Pace::AT_ONCE, &Pace::AT_ONCE);
-        Ok(write::put(
-            cx,
-            call,
-            Write {
-                kind: self,
-                id: &call.id,
-                body,
-                name,
-                region,
-                create,
-                update,
-            },
-        ))
-    }
-
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let Some(found) = cx.state.store.get(&call.id) else {
-            return Ok(Reply::new(204));
-        };
-        let region = found.body["location"].as_str().unwrap_or_default().to_owned();
-        Ok(write::delete(
-            cx,
-            call,
-            self,
-            "DeleteResourceOperation",
-            &region,
-            &DELETE,
-        ))
-    }
-
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let location = write::region(body["location"].as_str().unwrap_or_default());
-        let body = normalise(&location, &body);
-        cx.store(self.0, id, body);
-        Ok(())
+const fn about(resource_type: &'static str, noun: &'static str) -> About {
+    About {
+        resource_type,
+        first_version: "2015-05-01-preview",
+        noun,
+        create: Pace::AT_ONCE,
+        update: Pace::AT_ONCE,
+        delete: Pace::new(10.0, 10),
     }
 }
 
-fn normalise(location: &str, given: &Value) -> Value {
-    let mut body = write::tracked(location, given);
-    for name in ["sku", "properties"] {
-        if let Some(value) = given.get(name) {
-            body[name] = value.clone();
+/// Microsoft.Network/natGateways.
+pub(crate) static NAT_GATEWAYS: Plain = Plain {
+    about: about("Microsoft.Network/natGateways", "NatGateway"),
+    in_use: ("NAT gateway", "InUseNatGatewayCannotBeDeleted"),
+    shows_subnets: true,
+    lists: &["publicIpAddresses", "publicIpPrefixes"],
+};
+
+/// Microsoft.Network/applicationSecurityGroups.
+pub(crate) static APPLICATION_SECURITY_GROUPS: Plain = Plain {
+    about: about(
+        "Microsoft.Network/applicationSecurityGroups",
+        "ApplicationSecurityGroup",
+    ),
+    in_use: (
+        "Application security group",
+        "InUseApplicationSecurityGroupCannotBeDeleted",
+    ),
+    shows_subnets: false,
+    lists: &[],
+};
+
+impl Written for Plain {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
+        let mut body = tracked(put.location, put.given);
+        if let Some(sku) = put.given.get("sku") {
+            body["sku"] = sku.clone();
+        }
+        let mut kept = properties(put.given, &["subnets"]);
+        self.lists.iter().for_each(|list| only_ids(&mut kept, list));
+        kept.insert("resourceGuid".to_owned(), resource_guid(cx, put.id));
+        body["properties"] = json!(kept);
+        Ok(Plan::new(body))
+    }
+
+    fn may_go(&self, cx: &Context<'_>, _call: &Call<'_>, found: &Resource) -> Result<(), ArmError> {
+        let (what, code) = self.in_use;
+        not_in_use(code, what, &found.id, &users(cx, &found.id))
+    }
+
+    fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
+        if self.shows_subnets {
+            show(shown, "subnets", ids(referring(cx, &resource.id, subnet::TYPE)));
         }
     }
-    if !body["properties"].is_object() {
-        body["properties"] = serde_json::json!({});
-    }
-    if let Some(properties) = body["properties"].as_object_mut() {
-        properties.remove("provisioningState");
-    }
-    body
 }

@@ -1,30 +1,37 @@
 //! Subnets: their life, what they show, who uses them, and the etag that they share with their VNet.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply};
-use crate::engine::operation::Operation;
+use crate::engine::kind::{Call, LinkedScope};
 use crate::engine::preset::Pace;
 use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::address;
+use super::endpoint;
+use super::reference::referring;
+use super::shape::{defaults, filled, id_of, ids, items, nested, only_id, only_ids, properties, region, show};
 use super::subnet_rules as rules;
-use super::write::{self, Write, items};
+use super::write::{About, Plan, Put, Written};
 
 /// Microsoft.Network/virtualNetworks/subnets.
 pub(crate) struct Subnets;
 
 pub(crate) const TYPE: &str = "Microsoft.Network/virtualNetworks/subnets";
 
-const PUT: Pace = Pace::new(3.0, 3);
-const DELETE: Pace = Pace::new(10.0, 10);
+static ABOUT: About = About {
+    resource_type: TYPE,
+    first_version: "2015-05-01-preview",
+    noun: "Subnet",
+    create: Pace::new(3.0, 3),
+    update: Pace::new(3.0, 3),
+    delete: Pace::new(10.0, 10),
+};
 
 /// What the service adds to a subnet and ignores in a PUT.
-const READ_ONLY: [&str; 9] = [
-    "provisioningState",
+const READ_ONLY: [&str; 7] = [
     "ipConfigurations",
     "ipConfigurationProfiles",
     "privateEndpoints",
@@ -32,7 +39,6 @@ const READ_ONLY: [&str; 9] = [
     "serviceAssociationLinks",
     "purpose",
     "interfaceEndpoints",
-    "resourceGuid",
 ];
 
 /// References of a subnet and the permission that each needs.
@@ -45,152 +51,75 @@ pub(crate) const LINKS: [(&str, &str); 3] = [
     ("natGateway", "Microsoft.Network/natGateways/join/action"),
 ];
 
-impl Kind for Subnets {
-    fn resource_type(&self) -> &'static str {
-        TYPE
+impl Written for Subnets {
+    fn about(&self) -> &About {
+        &ABOUT
     }
 
-    fn first_version(&self) -> &'static str {
-        "2015-05-01-preview"
+    fn needs(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+        joins(&call.body)
     }
 
-    fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
-        let link = |(field, action): (&str, &'static str)| {
-            let id = call.body["properties"][field]["id"].as_str()?;
-            Some(LinkedScope {
-                id: id.to_owned(),
-                action,
-            })
-        };
-        LINKS.into_iter().filter_map(link).collect()
-    }
-
-    fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = write::find_nested(cx, &call.id)?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&self.etag(cx, found)))
-    }
-
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let vnet = vnet_id(&call.id);
-        let Some(parent) = cx.state.store.get(&vnet) else {
-            return Err(ArmError::parent_not_found(&vnet));
-        };
-        let region = parent.body["location"].as_str().unwrap_or_default().to_owned();
-        let current = cx.state.store.get(&call.id).map(|_| parent.etag.clone());
-        write::precondition(cx, call, current.as_deref())?;
-        let body = normalise(&call.body);
-        rules::check_prefixes(cx, &call.id, &body)?;
-        rules::check_references(cx, &call.id, &body)?;
-        rules::check_policies(cx, &call.id, &body)?;
-        if cx
-            .state
-            .store
-            .get(&call.id)
-            .is_none_or(|known| known.body != body || !known.is_settled())
-        {
-            rules::vnet_is_free(cx, call, &vnet)?;
-            rules::users_are_settled(cx, &call.id)?;
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
+        let body = normalise(put.given, put.location);
+        if let Some(call) = put.call {
+            rules::check(cx, put, &body)?;
+            let known = cx.state.store.get(put.id);
+            if known.is_none_or(|known| known.body != body || !known.is_settled()) {
+                rules::vnet_is_free(cx, call, &vnet_id(put.id))?;
+                rules::users_are_settled(cx, put.id)?;
+            }
         }
-        let name = "PutSubnetOperation";
-        let mut reply = write::put(
-            cx,
-            call,
-            Write {
-                kind: self,
-                id: &call.id,
-                body,
-                name,
-                region,
-                create: &PUT,
-                update: &PUT,
-            },
-        );
-        if reply.changed {
-            touch(cx, &vnet);
-        }
-        reply.body = cx.state.store.get(&call.id).map(|stored| self.render(cx, stored));
-        Ok(reply)
+        Ok(Plan::new(body))
     }
 
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let vnet = vnet_id(&call.id);
-        let parent = cx.find(&vnet)?;
-        let (region, etag) = (
-            parent.body["location"].as_str().unwrap_or_default().to_owned(),
-            parent.etag.clone(),
-        );
-        let Some(found) = cx.state.store.get(&call.id) else {
-            return Ok(Reply::new(204));
-        };
-        if found.state != ProvisioningState::Deleting {
-            write::precondition(cx, call, Some(&etag))?;
-            rules::not_in_use(cx, &call.id)?;
-            rules::vnet_is_free(cx, call, &vnet)?;
-        }
-        let reply = write::delete(cx, call, self, "DeleteSubnetOperation", &region, &DELETE);
-        touch(cx, &vnet);
-        Ok(reply)
+    fn may_go(&self, cx: &Context<'_>, call: &Call<'_>, found: &Resource) -> Result<(), ArmError> {
+        rules::not_in_use(cx, &found.id)?;
+        rules::vnet_is_free(cx, call, &vnet_id(&found.id))
     }
 
-    fn etag(&self, cx: &Context<'_>, resource: &Resource) -> String {
-        cx.state
-            .store
-            .get(&vnet_id(&resource.id))
-            .map(|vnet| vnet.etag.clone())
-            .unwrap_or_default()
-    }
-
-    fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
-        let mut shown = resource.body.clone();
-        shown["id"] = json!(resource.id);
-        shown["name"] = json!(resource.id.name());
-        shown["type"] = json!(TYPE);
-        shown["etag"] = json!(self.etag(cx, resource));
+    fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
         shown["properties"]["provisioningState"] = json!(state(cx, resource).as_str());
-        let used: Vec<Value> = address::users(cx, &resource.id)
-            .map(|(_, by)| json!({ "id": by }))
-            .collect();
-        if !used.is_empty() {
-            shown["properties"]["ipConfigurations"] = json!(used);
+        let users = address::users(cx, &resource.id).map(|(_, by)| json!({ "id": by }));
+        show(shown, "ipConfigurations", filled(users.collect()));
+        show(
+            shown,
+            "privateEndpoints",
+            ids(referring(cx, &resource.id, endpoint::TYPE)),
+        );
+        let etag = shown["etag"].clone();
+        let delegations = items(resource.property("delegations")).iter().map(|item| {
+            let mut shown = nested(item, resource, "delegations", TYPE, ProvisioningState::Succeeded);
+            shown["etag"].clone_from(&etag);
+            shown["properties"]["actions"] = json!(["Microsoft.Network/virtualNetworks/subnets/action"]);
+            shown
+        });
+        shown["properties"]["delegations"] = delegations.collect();
+        let endpoints = shown["properties"]
+            .get_mut("serviceEndpoints")
+            .and_then(Value::as_array_mut);
+        for service in endpoints.into_iter().flatten() {
+            service["provisioningState"] = json!("Succeeded");
         }
-        let endpoints: Vec<Value> = endpoints(cx, &resource.id)
-            .into_iter()
-            .map(|id| json!({ "id": id }))
-            .collect();
-        if !endpoints.is_empty() {
-            shown["properties"]["privateEndpoints"] = json!(endpoints);
-        }
-        shown
     }
 
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        cx.store(TYPE, id, normalise(&body));
-        touch(cx, &vnet_id(id));
-        Ok(())
-    }
-
-    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        kind::finish(cx, operation);
-        touch(cx, &vnet_id(&operation.target));
-    }
-
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
         cx.state.addresses.remove(&gone.id.key());
-        touch(cx, &vnet_id(&gone.id));
     }
+}
+
+/// What a caller must be allowed to join to put this subnet.
+pub(crate) fn joins(given: &Value) -> Vec<LinkedScope> {
+    let link = |(field, action): (&str, &'static str)| {
+        let id = id_of(&given["properties"][field])?.to_owned();
+        Some(LinkedScope { id, action })
+    };
+    LINKS.into_iter().filter_map(link).collect()
 }
 
 /// The VNet that a subnet is in.
 pub(crate) fn vnet_id(subnet: &ResourceId) -> ResourceId {
     subnet.parent().unwrap_or_else(|| subnet.clone())
-}
-
-/// A VNet and its subnets share one etag; any write among them changes it.
-fn touch(cx: &mut Context<'_>, vnet: &ResourceId) {
-    let etag = cx.weak_etag();
-    if let Some(vnet) = cx.state.store.get_mut(vnet) {
-        vnet.etag = etag;
-    }
 }
 
 /// The state shown, which may lag behind the end of the operation.
@@ -207,48 +136,44 @@ pub(crate) fn state(cx: &Context<'_>, subnet: &Resource) -> ProvisioningState {
 }
 
 /// What is stored of a given subnet: defaults filled in, read-only fields dropped.
-pub(crate) fn normalise(given: &Value) -> Value {
-    let mut properties = match &given["properties"] {
-        Value::Object(fields) => fields.clone(),
-        _ => serde_json::Map::new(),
-    };
-    properties.retain(|name, value| !READ_ONLY.contains(&name.as_str()) && !value.is_null());
+pub(crate) fn normalise(given: &Value, location: &str) -> Value {
+    let mut kept = properties(given, &READ_ONLY);
     for (name, _) in LINKS {
-        if let Some(id) = properties
-            .get(name)
-            .and_then(|reference| reference["id"].as_str())
-            .map(str::to_owned)
-        {
-            properties.insert(name.to_owned(), json!({ "id": id }));
-        }
+        only_id(&mut kept, name);
     }
-    properties.entry("delegations").or_insert_with(|| json!([]));
-    properties
-        .entry("privateEndpointNetworkPolicies")
-        .or_insert_with(|| json!("Disabled"));
-    properties
-        .entry("privateLinkServiceNetworkPolicies")
-        .or_insert_with(|| json!("Enabled"));
-    json!({ "properties": properties })
+    only_ids(&mut kept, "serviceEndpointPolicies");
+    defaults(
+        &mut kept,
+        &json!({
+            "delegations": [],
+            "privateEndpointNetworkPolicies": "Disabled",
+            "privateLinkServiceNetworkPolicies": "Enabled",
+        }),
+    );
+    kept.insert("delegations".to_owned(), delegations(&kept));
+    if let Some(endpoints) = kept.get("serviceEndpoints").cloned() {
+        let stored = items(&endpoints).iter().map(|item| service_endpoint(item, location));
+        kept.insert("serviceEndpoints".to_owned(), stored.collect());
+    }
+    json!({ "properties": kept })
 }
 
-/// Private endpoints with an address in the subnet.
-pub(crate) fn endpoints(cx: &Context<'_>, subnet: &ResourceId) -> Vec<String> {
-    owners(cx, subnet, "privateEndpoint")
+fn delegations(kept: &Map<String, Value>) -> Value {
+    let stored = items(&kept["delegations"]).iter().map(|item| {
+        let service = &item["properties"]["serviceName"];
+        json!({ "name": item["name"], "properties": { "serviceName": service } })
+    });
+    stored.collect()
 }
 
-/// The resources for whose sake network interfaces in the subnet exist.
-pub(crate) fn owners(cx: &Context<'_>, subnet: &ResourceId, field: &str) -> Vec<String> {
-    let mut owners = Vec::new();
-    for (_, user) in address::users(cx, subnet) {
-        let nic = ResourceId::parse(user).ok().and_then(|user| user.parent());
-        let nic = nic.and_then(|nic| cx.state.store.get(&nic));
-        let owner = nic.and_then(|nic| nic.property(field)["id"].as_str());
-        if let Some(owner) = owner.filter(|owner| !owners.iter().any(|known| known == owner)) {
-            owners.push(owner.to_owned());
-        }
+/// The service says where an endpoint leads; by default to the VNet's own region.
+fn service_endpoint(item: &Value, location: &str) -> Value {
+    let given = items(&item["locations"]).iter().filter_map(Value::as_str).map(region);
+    let mut locations: Vec<String> = given.collect();
+    if locations.is_empty() {
+        locations.push(location.to_owned());
     }
-    owners
+    json!({ "service": item["service"], "locations": locations })
 }
 
 /// Whether a subnet belongs to another service.

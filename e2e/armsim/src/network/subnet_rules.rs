@@ -1,4 +1,6 @@
-//! What Azure refuses of a write to a subnet: prefixes, references, network policies, a busy VNet, a subnet in use.
+//! What Azure refuses of a write to a VNet or subnet: prefixes, references, network policies, a busy VNet, what is in use.
+
+use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde_json::Value;
@@ -10,47 +12,50 @@ use crate::engine::kind::Call;
 use crate::engine::seed::VnetBusy;
 
 use super::address;
-use super::subnet::{LINKS, TYPE, owners, vnet_id};
-use super::write;
+use super::endpoint;
+use super::link_service;
+use super::reference::{self, another_operation, must_be_provisioned, referring, retryable};
+use super::shape::id_of;
+use super::subnet::{LINKS, TYPE, vnet_id};
+use super::write::Put;
+
+fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
+    Err(ArmError::service(400, code, message))
+}
 
 /// Refuses a second write to a VNet while one is running.
 pub(crate) fn vnet_is_free(cx: &Context<'_>, call: &Call<'_>, vnet: &ResourceId) -> Result<(), ArmError> {
-    let network = cx
-        .state
-        .store
-        .get(vnet)
-        .into_iter()
-        .chain(cx.state.store.of_type(vnet, TYPE));
-    let Some(running) = network.filter_map(|resource| cx.running_on(resource)).next() else {
+    let itself = cx.state.store.get(vnet).into_iter();
+    let mut network = itself.chain(cx.state.store.of_type(vnet, TYPE));
+    let Some(running) = network.find_map(|resource| cx.running_on(resource)) else {
         return Ok(());
     };
     match cx.state.switches.vnet_busy {
-        VnetBusy::Conflict => Err(write::another_operation(call, running)),
+        VnetBusy::Conflict => Err(another_operation(call, running)),
         VnetBusy::Retryable => {
             let message = format!(
                 "Operation on resource {} is blocked by operation {} ({}) in progress on resource {}.",
                 call.id, running.name, running.id, running.target
             );
-            Err(write::retryable("RetryableErrorDueToAnotherOperation", message))
+            Err(retryable("RetryableErrorDueToAnotherOperation", message))
         }
     }
 }
 
 /// An endpoint or link service on its way in the subnet stops writes to it.
 pub(crate) fn users_are_settled(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
-    for field in ["privateEndpoint", "privateLinkService"] {
-        for owner in owners(cx, subnet, field) {
-            let Some(user) = cx.state.store.find(&owner) else {
-                continue;
-            };
-            if !user.is_settled() {
-                write::must_be_provisioned(cx, user, user.state, subnet)?;
-            }
+    for user in [endpoint::TYPE, link_service::TYPE]
+        .into_iter()
+        .flat_map(|user| referring(cx, subnet, user))
+    {
+        if !user.is_settled() {
+            must_be_provisioned(cx, user, user.state, subnet)?;
         }
     }
     Ok(())
 }
 
+/// Refuses the deletion of a subnet with addresses in use.
 pub(crate) fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
     let users: Vec<&str> = address::users(cx, subnet).map(|(_, user)| user.as_str()).collect();
     if users.is_empty() {
@@ -62,85 +67,128 @@ pub(crate) fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), Ar
         subnet.name(),
         users.join(", ")
     );
-    Err(ArmError::service(400, "InUseSubnetCannotBeDeleted", message))
+    refuse("InUseSubnetCannotBeDeleted", message)
 }
 
-/// The same for all subnets of a VNet that is to go, or that a PUT leaves out.
-pub(crate) fn may_go(cx: &Context<'_>, subnets: &[ResourceId]) -> Result<(), ArmError> {
-    subnets.iter().try_for_each(|subnet| not_in_use(cx, subnet))
-}
-
-/// Form, place in the VNet and overlap of the prefixes; a prefix in use stays.
-pub(crate) fn check_prefixes(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
-    let vnet = vnet_id(id);
-    let given = prefixes_of(id, &body["properties"])?;
+/// Every rule for a PUT of a subnet, in the order in which they are looked at.
+pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, body: &Value) -> Result<(), ArmError> {
+    let vnet = vnet_id(put.id);
     let space = cx
         .state
         .store
         .get(&vnet)
-        .map(|vnet| vnet.property("addressSpace").clone())
-        .unwrap_or_default();
-    let space: Vec<IpNet> = address::prefixes(&space)
-        .iter()
-        .filter_map(|prefix| prefix.parse().ok())
-        .collect();
-    let (name, network) = (id.name(), vnet.name());
-    if !given.iter().all(|net| space.iter().any(|space| space.contains(net))) {
-        let message = format!("Subnet '{name}' is not valid in virtual network '{network}'.");
-        return Err(ArmError::service(400, "NetcfgInvalidSubnet", message));
-    }
-    no_overlap(cx, id, &given)?;
-    let stranded = address::users(cx, id)
-        .any(|(address, _)| !given.iter().any(|net| net.contains(&std::net::IpAddr::V4(*address))));
-    if stranded {
-        let old = cx
-            .state
-            .store
-            .get(id)
-            .map(|known| address::prefixes(&known.body["properties"]).join(","))
-            .unwrap_or_default();
-        let message = format!("IpPrefix {old} on Subnet {name} has active allocations and cannot be deleted.");
-        return Err(ArmError::service(400, "InUsePrefixCannotBeDeleted", message));
-    }
-    Ok(())
-}
-
-/// Prefixes of one VNet are apart.
-fn no_overlap(cx: &Context<'_>, id: &ResourceId, given: &[IpNet]) -> Result<(), ArmError> {
-    let vnet = vnet_id(id);
-    let (name, network) = (id.name(), vnet.name());
+        .map(|vnet| vnet.property("addressSpace").clone());
+    let space = address::parsed(&space.unwrap_or_default());
+    let nets = nets_of(put.id, &body["properties"])?;
+    inside(put.id, &nets, &space)?;
     for other in cx
         .state
         .store
         .of_type(&vnet, TYPE)
-        .filter(|other| !other.id.is(id.as_str()))
+        .filter(|other| !other.id.is(put.id.as_str()))
     {
-        let others = address::prefixes(&other.body["properties"])
-            .into_iter()
-            .filter_map(|prefix| prefix.parse::<IpNet>().ok());
-        for theirs in others {
-            if given.iter().any(|net| net.contains(&theirs) || theirs.contains(net)) {
-                let message = format!(
-                    "Subnet '{name}' is not valid because its IP address range overlaps with that of an existing subnet in \
-                     virtual network '{network}'."
-                );
-                return Err(ArmError::service(400, "NetcfgSubnetRangesOverlap", message));
-            }
+        apart(put.id, &nets, &address::parsed(&other.body["properties"]))?;
+    }
+    check_use(cx, put.id, put.location, body, &nets)
+}
+
+/// The same for a VNet and the subnets that its body holds.
+pub(crate) fn check_vnet(
+    cx: &Context<'_>,
+    put: &Put<'_>,
+    body: &Value,
+    subnets: &[(ResourceId, Value)],
+) -> Result<(), ArmError> {
+    let space = nets_of(put.id, &body["properties"]["addressSpace"])?;
+    for (at, net) in space.iter().enumerate() {
+        if space.iter().take(at).any(|other| overlap(net, other)) {
+            let message = format!("Address prefixes of virtual network {} overlap at {net}.", put.id);
+            return refuse("VirtualNetworkAddressPrefixesOverlap", message);
+        }
+    }
+    let mut before: Vec<Vec<IpNet>> = Vec::new();
+    for (id, body) in subnets {
+        let nets = nets_of(id, &body["properties"])?;
+        inside(id, &nets, &space)?;
+        before.iter().try_for_each(|others| apart(id, &nets, others))?;
+        check_use(cx, id, put.location, body, &nets)?;
+        before.push(nets);
+    }
+    Ok(())
+}
+
+/// What a subnet refers to, and what refers to it.
+fn check_use(cx: &Context<'_>, id: &ResourceId, region: &str, body: &Value, nets: &[IpNet]) -> Result<(), ArmError> {
+    let known = cx.state.store.get(id);
+    for (field, _) in LINKS {
+        let Some(reference) = id_of(&body["properties"][field]) else {
+            continue;
+        };
+        // What it has already may be busy.
+        if known.and_then(|known| id_of(known.property(field))) != Some(reference) {
+            reference::usable(cx, id, reference, region)?;
+        }
+    }
+    allocations_stay(cx, id, nets)?;
+    check_policies(cx, id, body)
+}
+
+/// A prefix stays as long as an address of it is in use; by switch it may be replaced by a larger one.
+fn allocations_stay(cx: &Context<'_>, id: &ResourceId, nets: &[IpNet]) -> Result<(), ArmError> {
+    let Some(known) = cx.state.store.get(id) else {
+        return Ok(());
+    };
+    let may_grow = cx.state.switches.prefix_in_use_can_grow;
+    for old in address::parsed(&known.body["properties"]) {
+        let used = address::users(cx, id).any(|(address, _)| old.contains(&IpAddr::V4(*address)));
+        if used && !nets.iter().any(|net| *net == old || may_grow && net.contains(&old)) {
+            let message = format!(
+                "IpPrefix {old} on Subnet {} has active allocations and cannot be deleted.",
+                id.name()
+            );
+            return refuse("InUsePrefixCannotBeDeleted", message);
         }
     }
     Ok(())
 }
 
-fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmError> {
+fn inside(id: &ResourceId, nets: &[IpNet], space: &[IpNet]) -> Result<(), ArmError> {
+    if nets.iter().all(|net| space.iter().any(|space| space.contains(net))) {
+        return Ok(());
+    }
+    let message = format!(
+        "Subnet '{}' is not valid because its IP address range is outside the IP address range of virtual network '{}'.",
+        id.name(),
+        vnet_id(id).name()
+    );
+    refuse("NetcfgSubnetRangeOutsideVnet", message)
+}
+
+/// Prefixes of one VNet's subnets are apart.
+fn apart(id: &ResourceId, nets: &[IpNet], others: &[IpNet]) -> Result<(), ArmError> {
+    if !others.iter().any(|theirs| nets.iter().any(|net| overlap(net, theirs))) {
+        return Ok(());
+    }
+    let message = format!(
+        "Subnet '{}' is not valid because its IP address range overlaps with that of an existing subnet in virtual network '{}'.",
+        id.name(),
+        vnet_id(id).name()
+    );
+    refuse("NetcfgSubnetRangesOverlap", message)
+}
+
+fn overlap(one: &IpNet, other: &IpNet) -> bool {
+    one.contains(other) || other.contains(one)
+}
+
+/// The prefixes of a subnet or address space, each well formed and apart from the ones before it.
+fn nets_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmError> {
     let given = address::prefixes(properties);
     if given.is_empty() {
-        let message = format!("Subnet {} must have at least one address prefix.", id.name());
-        return Err(ArmError::service(
-            400,
-            "AddressPrefixStringCannotBeNullOrEmpty",
-            message,
-        ));
+        let message = format!("Resource {id} must have at least one address prefix.");
+        return refuse("AddressPrefixStringCannotBeNullOrEmpty", message);
     }
+    let is_subnet = id.parent().is_some();
     let mut nets = Vec::new();
     for prefix in given {
         let Ok(net) = prefix.parse::<IpNet>() else {
@@ -148,7 +196,7 @@ fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmErr
                 "Address prefix {prefix} of resource {id} is not formatted correctly. It should follow CIDR notation, for \
                  example 10.0.0.0/24."
             );
-            return Err(ArmError::service(400, "InvalidAddressPrefixFormat", message));
+            return refuse("InvalidAddressPrefixFormat", message);
         };
         if net.trunc() != net {
             let message = format!(
@@ -156,58 +204,52 @@ fn prefixes_of(id: &ResourceId, properties: &Value) -> Result<Vec<IpNet>, ArmErr
                  address prefix should be {}.",
                 net.trunc()
             );
-            return Err(ArmError::service(400, "InvalidCIDRNotation", message));
+            return refuse("InvalidCIDRNotation", message);
         }
-        if matches!(net, IpNet::V4(_)) && net.prefix_len() > 29 {
-            let message = format!(
-                "Subnet '{}' is not valid in virtual network '{}'.",
-                id.name(),
-                vnet_id(id).name()
-            );
-            return Err(ArmError::service(400, "NetcfgInvalidSubnet", message));
+        if is_subnet && matches!(net, IpNet::V4(_)) && net.prefix_len() > 29 {
+            let (name, network) = (id.name(), vnet_id(id));
+            let message = format!("Subnet '{name}' is not valid in virtual network '{}'.", network.name());
+            return refuse("NetcfgInvalidSubnet", message);
+        }
+        if is_subnet {
+            apart(id, &[net], &nets)?;
         }
         nets.push(net);
     }
     Ok(nets)
 }
 
-pub(crate) fn check_references(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
-    for (field, _) in LINKS {
-        if let Some(reference) = body["properties"][field]["id"].as_str() {
-            write::referenced(cx, id, reference)?;
-        }
-    }
-    Ok(())
-}
-
 /// Policies cannot be switched on where endpoints or link services live.
-pub(crate) fn check_policies(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
-    for (field, owner, code, what) in [
+fn check_policies(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
+    for (field, user, code, what) in [
         (
             "privateEndpointNetworkPolicies",
-            "privateEndpoint",
+            endpoint::TYPE,
             "PrivateEndpointNetworkPoliciesCannotBeEnabledOnPrivateEndpointSubnet",
             "Private endpoint",
         ),
         (
             "privateLinkServiceNetworkPolicies",
-            "privateLinkService",
+            link_service::TYPE,
             "PrivateLinkServiceNetworkPoliciesCannotBeEnabledOnPrivateLinkServiceSubnet",
             "Private link service",
         ),
     ] {
         let enabled = |body: &Value| {
-            body["properties"][field]
-                .as_str()
-                .is_some_and(|policy| policy.eq_ignore_ascii_case("Enabled"))
+            let policy = body["properties"][field].as_str();
+            policy.is_some_and(|policy| policy.eq_ignore_ascii_case("Enabled"))
         };
         let already = cx.state.store.get(id).is_some_and(|known| enabled(&known.body));
-        if enabled(body) && !already && !owners(cx, id, owner).is_empty() {
+        if !enabled(body) || already {
+            continue;
+        }
+        let users: Vec<&str> = referring(cx, id, user).map(|user| user.id.as_str()).collect();
+        if !users.is_empty() {
             let message = format!(
                 "{what} network policies cannot be enabled on subnet {id} because it is used by {}.",
-                owners(cx, id, owner).join(", ")
+                users.join(", ")
             );
-            return Err(ArmError::service(400, code, message));
+            return refuse(code, message);
         }
     }
     Ok(())

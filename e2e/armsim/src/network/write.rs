@@ -1,257 +1,380 @@
-//! What every asynchronous write of Microsoft.Network has in common: preconditions, what counts as a change, the
-//! operation, and deletion.
+//! What the writes of all types of Microsoft.Network have in common: preconditions, what counts as a change, the
+//! operation, deletion. A type says by [`Written`] what is its own.
 
 use serde_json::{Value, json};
 
 use crate::engine::context::{Begin, Context};
-use crate::engine::error::ArmError;
+use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{Call, Kind, Reply, Stack};
-use crate::engine::operation::{Operation, Outcome, Verb};
+use crate::engine::kind::{self, Call, Kind, LinkedScope, Reply, Stack};
+use crate::engine::operation::{Operation, OperationStatus, Outcome, Verb};
 use crate::engine::preset::Pace;
+use crate::engine::registry;
 use crate::engine::resource::{ProvisioningState, Resource};
+use crate::engine::tags;
 
-/// A PUT that has passed all checks.
-pub(crate) struct Write<'a> {
-    pub(crate) kind: &'a dyn Kind,
-    pub(crate) id: &'a ResourceId,
-    /// What is stored.
-    pub(crate) body: Value,
-    /// `PutSubnetOperation`.
-    pub(crate) name: &'static str,
-    pub(crate) region: String,
-    pub(crate) create: &'static Pace,
-    pub(crate) update: &'static Pace,
+use super::precondition::{location, precondition};
+use super::reference::another_operation;
+use super::shape::region_of;
+
+/// What is fixed of a type.
+pub(crate) struct About {
+    pub(crate) resource_type: &'static str,
+    /// Its oldest api-version.
+    pub(crate) first_version: &'static str,
+    /// `Subnet` makes `PutSubnetOperation` and `DeleteSubnetOperation`.
+    pub(crate) noun: &'static str,
+    pub(crate) create: Pace,
+    pub(crate) update: Pace,
+    pub(crate) delete: Pace,
 }
 
-/// Stores the body and begins the operation. A PUT that changes nothing, or only tags, is over when it is answered.
-pub(crate) fn put(cx: &mut Context<'_>, call: &Call<'_>, write: Write<'_>) -> Reply {
-    let known = cx.state.store.get(write.id);
-    let same = known.is_some_and(|known| known.body == write.body);
+/// What is to be put.
+pub(crate) struct Put<'a> {
+    pub(crate) id: &'a ResourceId,
+    /// The region as ARM spells it.
+    pub(crate) location: &'a str,
+    /// ARM JSON as it came.
+    pub(crate) given: &'a Value,
+    /// Nothing for seed and control calls, for which no rule holds.
+    pub(crate) call: Option<&'a Call<'a>>,
+}
+
+/// What follows a PUT.
+pub(crate) type After = Box<dyn FnOnce(&mut Context<'_>)>;
+
+/// What a PUT does once it is accepted.
+#[derive(Default)]
+pub(crate) struct Plan {
+    /// What is stored.
+    pub(crate) body: Value,
+    /// It is over when it is answered, whatever changes.
+    pub(crate) at_once: bool,
+    /// More changes than the body.
+    pub(crate) more: bool,
+    /// What follows once the body is stored and its operation has begun.
+    pub(crate) after: Option<After>,
+}
+
+impl Plan {
+    pub(crate) fn new(body: Value) -> Self {
+        Self {
+            body,
+            ..Self::default()
+        }
+    }
+
+    /// The same, and `after` follows.
+    pub(crate) fn then(mut self, after: impl FnOnce(&mut Context<'_>) + 'static) -> Self {
+        self.after = Some(Box::new(after));
+        self
+    }
+}
+
+/// A type whose writes are operations. Nested resources share their parent's etag and region.
+pub(crate) trait Written: Sync {
+    fn about(&self) -> &About;
+
+    /// What the caller must be allowed to do on the resources that `call` refers to.
+    fn needs(&self, _cx: &Context<'_>, _call: &Call<'_>) -> Vec<LinkedScope> {
+        vec![]
+    }
+
+    /// What a PUT stores, if the rules let it.
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError>;
+
+    /// Refuses every write to what only another resource may change.
+    fn is_open(&self, _found: &Resource) -> Result<(), ArmError> {
+        Ok(())
+    }
+
+    /// Refuses the deletion of what is in use.
+    fn may_go(&self, _cx: &Context<'_>, _call: &Call<'_>, _found: &Resource) -> Result<(), ArmError> {
+        Ok(())
+    }
+
+    /// Adds what is not stored to `shown`: the body with id, name, type, etag and state.
+    fn show(&self, _cx: &Context<'_>, _resource: &Resource, _shown: &mut Value) {}
+
+    /// Why an operation that was accepted fails at its end.
+    fn fails(&self, _cx: &Context<'_>, _operation: &Operation) -> Option<ErrorDetail> {
+        None
+    }
+
+    /// After an operation on it has ended.
+    fn ended(&self, _cx: &mut Context<'_>, _operation: &Operation) {}
+
+    /// After it has left the store.
+    fn gone(&self, _cx: &mut Context<'_>, _gone: &Resource) {}
+}
+
+impl<T: Written> Kind for T {
+    fn resource_type(&self) -> &'static str {
+        self.about().resource_type
+    }
+
+    fn first_version(&self) -> &'static str {
+        self.about().first_version
+    }
+
+    fn links(&self, cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+        self.needs(cx, call)
+    }
+
+    fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        let found = find(cx, &call.id)?;
+        let mut shown = self.render(cx, found);
+        for path in call.parameter("$expand").unwrap_or_default().split(',') {
+            expand(cx, &mut shown, path.trim());
+        }
+        Ok(Reply::new(200).body(shown).etag(&self.etag(cx, found)))
+    }
+
+    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        let location = location(cx, call)?;
+        let known = cx.state.store.get(&call.id);
+        precondition(cx, call, known.map(|known| etag(cx, known)))?;
+        not_being_deleted(cx, call)?;
+        known.map_or(Ok(()), |known| self.is_open(known))?;
+        let put = Put {
+            id: &call.id,
+            location: &location,
+            given: &call.body,
+            call: Some(call),
+        };
+        let plan = self.plan(cx, &put)?;
+        let written = Changed {
+            id: &call.id,
+            region: &location,
+            target: (&call.id, self.about()),
+        };
+        Ok(accept(cx, call, self, &written, plan))
+    }
+
+    /// Replaces the tags, at once.
+    fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        if call.id.parent().is_some() {
+            return Err(ArmError::method_not_allowed(call.method));
+        }
+        let found = cx.find(&call.id)?;
+        precondition(cx, call, Some(&found.etag))?;
+        self.is_open(found)?;
+        not_being_deleted(cx, call)?;
+        tags::patch(cx, call, self)
+    }
+
+    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        let region = match call.id.parent() {
+            Some(parent) => region_of(&cx.find(&parent)?.body),
+            None => cx
+                .state
+                .store
+                .get(&call.id)
+                .map(|found| region_of(&found.body))
+                .unwrap_or_default(),
+        };
+        let Some(found) = cx.state.store.get(&call.id) else {
+            return Ok(Reply::new(204));
+        };
+        if let Some(running) = cx.running_on(found).filter(|running| running.verb == Verb::Delete) {
+            return Ok(Reply::new(202).operation(&running.id.clone()));
+        }
+        precondition(cx, call, Some(etag(cx, found)))?;
+        self.is_open(found)?;
+        self.may_go(cx, call, found)?;
+        let about = self.about();
+        let operation = begin(cx, call, (&call.id, about), Verb::Delete, &region, &about.delete);
+        let etag = cx.weak_etag();
+        if let Some(found) = cx.state.store.get_mut(&call.id) {
+            found.state = ProvisioningState::Deleting;
+            found.operation = Some(operation.clone());
+            found.etag = etag;
+        }
+        touch_parent(cx, &call.id);
+        Ok(Reply::new(202).operation(&operation).changed())
+    }
+
+    fn etag(&self, cx: &Context<'_>, resource: &Resource) -> String {
+        etag(cx, resource).to_owned()
+    }
+
+    fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
+        render(cx, self, resource)
+    }
+
+    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
+        let known = cx.state.store.get(id).map(|known| known.id.clone());
+        let id = known.unwrap_or_else(|| id.spelled(self.resource_type()));
+        let home = id.parent().and_then(|parent| cx.state.store.get(&parent));
+        let location = region_of(home.map_or(&body, |home| &home.body));
+        let put = Put {
+            id: &id,
+            location: &location,
+            given: &body,
+            call: None,
+        };
+        let plan = self.plan(cx, &put)?;
+        cx.store(self.resource_type(), &id, plan.body);
+        if let Some(after) = plan.after {
+            after(cx);
+        }
+        touch_parent(cx, &id);
+        Ok(())
+    }
+
+    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
+        let mut operation = operation.clone();
+        let succeeded = operation.status == OperationStatus::Succeeded;
+        if let Some(error) = self.fails(cx, &operation).filter(|_| succeeded) {
+            cx.state.operations.fail(&operation.id, error);
+            operation.status = OperationStatus::Failed;
+        }
+        kind::finish(cx, &operation);
+        touch_parent(cx, &operation.target);
+        self.ended(cx, &operation);
+    }
+
+    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+        touch_parent(cx, &gone.id);
+        self.gone(cx, gone);
+    }
+}
+
+/// Which resource a write changes, in which region, and what its operation is about: the resource or a part of it.
+pub(crate) struct Changed<'a> {
+    pub(crate) id: &'a ResourceId,
+    pub(crate) region: &'a str,
+    pub(crate) target: (&'a ResourceId, &'a About),
+}
+
+/// Stores what was planned and begins the operation. A PUT that changes nothing, or only tags, is over when answered.
+pub(crate) fn accept(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    kind: &dyn Written,
+    changed: &Changed<'_>,
+    plan: Plan,
+) -> Reply {
+    let about = kind.about();
+    let known = cx.state.store.get(changed.id);
     let over = known.is_some_and(|known| {
-        known.state == ProvisioningState::Succeeded && without_tags(&known.body) == without_tags(&write.body)
+        !plan.more && known.state == ProvisioningState::Succeeded && equal_but_tags(&known.body, &plan.body)
     });
+    let same = over && known.is_some_and(|known| known.body == plan.body);
     let status = if known.is_some() { 200 } else { 201 };
     let pace = match known {
-        _ if over => &Pace::AT_ONCE,
-        Some(_) => write.update,
-        None => write.create,
+        _ if over || plan.at_once => &Pace::AT_ONCE,
+        Some(_) => &about.update,
+        None => &about.create,
     };
     let hidden = known.map_or(Value::Null, |known| known.hidden.clone());
-    let old_etag = known.filter(|_| same && over).map(|known| known.etag.clone());
+    let old_etag = known.filter(|_| same).map(|known| known.etag.clone());
     let settled = known.map_or(cx.now, |known| known.settled);
-    let operation = cx.begin(Begin {
-        name: write.name,
-        stack: Stack::Network,
-        verb: Verb::Put,
-        target: write.id,
-        target_type: write.kind.resource_type(),
-        region: &write.region,
-        api_version: &call.api_version,
-        pace,
-        outcome: Outcome::Succeed,
-        payload: Value::Null,
-    });
-    cx.supersede(write.id, (write.name, &operation));
-    let at_once = !cx.state.operations.get(&operation).is_some_and(Operation::running);
+    let operation = begin(cx, call, changed.target, Verb::Put, changed.region, pace);
+    let running = cx.state.operations.get(&operation).is_some_and(Operation::running);
     let etag = old_etag.unwrap_or_else(|| cx.weak_etag());
     cx.state.store.insert(Resource {
-        id: write.id.clone(),
-        resource_type: write.kind.resource_type().to_owned(),
-        body: write.body,
+        id: changed.id.clone(),
+        resource_type: about.resource_type.to_owned(),
+        body: plan.body,
         etag,
-        state: if at_once {
-            ProvisioningState::Succeeded
-        } else {
+        state: if running {
             ProvisioningState::Updating
+        } else {
+            ProvisioningState::Succeeded
         },
         operation: Some(operation.clone()),
         created: cx.now,
         settled,
         hidden,
     });
+    if let Some(after) = plan.after {
+        after(cx);
+    }
     let mut reply = Reply::new(status).operation(&operation);
-    reply.changed = !(same && over);
-    reply.body = cx.state.store.get(write.id).map(|stored| write.kind.render(cx, stored));
+    reply.changed = !same;
+    if reply.changed {
+        touch_parent(cx, changed.id);
+    }
+    reply.body = cx.state.store.get(changed.id).map(|stored| render(cx, kind, stored));
     reply
 }
 
-/// Begins the deletion of something that is there and may go.
-pub(crate) fn delete(
+/// Begins the operation of a write; what ran on the target is superseded.
+pub(crate) fn begin(
     cx: &mut Context<'_>,
     call: &Call<'_>,
-    kind: &dyn Kind,
-    name: &'static str,
+    (target, about): (&ResourceId, &About),
+    verb: Verb,
     region: &str,
     pace: &Pace,
-) -> Reply {
-    let running = cx.state.store.get(&call.id).and_then(|found| cx.running_on(found));
-    if let Some(running) = running.filter(|running| running.verb == Verb::Delete) {
-        return Reply::new(202).operation(&running.id.clone());
-    }
+) -> String {
+    let word = if verb == Verb::Delete { "Delete" } else { "Put" };
+    let name = format!("{word}{}Operation", about.noun);
     let operation = cx.begin(Begin {
-        name,
+        name: &name,
         stack: Stack::Network,
-        verb: Verb::Delete,
-        target: &call.id,
-        target_type: kind.resource_type(),
+        verb,
+        target,
+        target_type: about.resource_type,
         region,
         api_version: &call.api_version,
         pace,
         outcome: Outcome::Succeed,
         payload: Value::Null,
     });
-    cx.supersede(&call.id, (name, &operation));
-    let etag = cx.weak_etag();
-    if let Some(found) = cx.state.store.get_mut(&call.id) {
-        found.state = ProvisioningState::Deleting;
-        found.operation = Some(operation.clone());
-        found.etag = etag;
-    }
-    Reply::new(202).operation(&operation).changed()
+    cx.supersede(target, (&name, &operation));
+    operation
 }
 
-fn without_tags(body: &Value) -> Value {
-    let mut body = body.clone();
-    if let Some(fields) = body.as_object_mut() {
-        fields.remove("tags");
-    }
-    body
-}
-
-/// `If-Match`, which Microsoft.Network honours though its spec does not say so, and `If-None-Match` by switch.
-pub(crate) fn precondition(cx: &Context<'_>, call: &Call<'_>, current: Option<&str>) -> Result<(), ArmError> {
-    let bare = |etag: &str| etag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
-    let failed = |what: String| {
-        Err(ArmError::service(412, "PreconditionFailed", "Precondition failed.")
-            .because("PreconditionFailedEtagMismatch", what))
-    };
-    let wanted = call.header("if-match").map(str::trim).filter(|etag| !etag.is_empty());
-    if let Some(wanted) = wanted.filter(|etag| *etag != "*" || current.is_none())
-        && current.is_none_or(|current| bare(current) != bare(wanted))
-    {
-        let has = current.unwrap_or("(none)");
-        return failed(format!(
-            "Etag provided in if-match header {wanted} does not match etag {has} of resource {} in NRP data store.",
-            call.id
-        ));
-    }
-    if cx.state.switches.network_if_none_match && call.header("if-none-match") == Some("*") && current.is_some() {
-        return failed(format!("Resource {} already exists.", call.id));
-    }
-    Ok(())
-}
-
-/// The region of a tracked resource, as ARM spells it. It is required and cannot change.
-pub(crate) fn location(cx: &Context<'_>, call: &Call<'_>) -> Result<String, ArmError> {
-    let given = call.body["location"]
-        .as_str()
-        .map(region)
-        .filter(|given| !given.is_empty());
-    let Some(given) = given else {
-        return Err(ArmError::gateway(
-            400,
-            "LocationRequired",
-            "The location property is required for this definition.",
-        ));
-    };
-    let old = cx
+/// The GUID of a resource: the same as long as it lives.
+pub(crate) fn resource_guid(cx: &mut Context<'_>, id: &ResourceId) -> Value {
+    let known = cx
         .state
         .store
-        .get(&call.id)
-        .and_then(|known| known.body["location"].as_str())
-        .map(region);
-    match old {
-        Some(old) if old != given => {
-            let message = format!(
-                "The resource '{}' already exists in location '{old}' in resource group '{}'. A resource with the same name \
-                 cannot be created in location '{given}'. Please select a new resource name.",
-                call.id.name(),
-                call.id.resource_group().unwrap_or_default()
-            );
-            Err(ArmError::gateway(409, "InvalidResourceLocation", message))
-        }
-        _ => Ok(given),
+        .get(id)
+        .map(|known| known.property("resourceGuid").clone());
+    known.filter(Value::is_string).unwrap_or_else(|| json!(cx.guid()))
+}
+
+/// A resource as GET and lists show it.
+pub(crate) fn render(cx: &Context<'_>, kind: &dyn Written, resource: &Resource) -> Value {
+    let mut shown = resource.body.clone();
+    shown["id"] = json!(resource.id);
+    shown["name"] = json!(resource.id.name());
+    shown["type"] = json!(kind.about().resource_type);
+    shown["etag"] = json!(etag(cx, resource));
+    shown["properties"]["provisioningState"] = json!(resource.state.as_str());
+    kind.show(cx, resource, &mut shown);
+    shown
+}
+
+/// A nested resource carries its parent's etag.
+fn etag<'a>(cx: &'a Context<'_>, resource: &'a Resource) -> &'a str {
+    let parent = resource.id.parent().and_then(|parent| cx.state.store.get(&parent));
+    parent.map_or(&resource.etag, |parent| &parent.etag)
+}
+
+/// Any write to a nested resource changes the etag of its parent.
+pub(crate) fn touch_parent(cx: &mut Context<'_>, id: &ResourceId) {
+    let Some(parent) = id.parent() else { return };
+    let etag = cx.weak_etag();
+    if let Some(parent) = cx.state.store.get_mut(&parent) {
+        parent.etag = etag;
     }
 }
 
-/// `West US 2` is `westus2`.
-pub(crate) fn region(text: &str) -> String {
-    text.chars()
-        .filter(|letter| !letter.is_whitespace())
-        .collect::<String>()
-        .to_ascii_lowercase()
-}
-
-/// A new body with location and tags.
-pub(crate) fn tracked(location: &str, given: &Value) -> Value {
-    let mut body = json!({ "location": location });
-    for name in ["tags", "extendedLocation", "zones"] {
-        if let Some(value) = given.get(name).filter(|value| !value.is_null()) {
-            body[name] = value.clone();
-        }
-    }
-    body
-}
-
-/// The resource that a body refers to, or the provider's refusal.
-pub(crate) fn referenced<'a>(cx: &'a Context<'_>, by: &ResourceId, id: &str) -> Result<&'a Resource, ArmError> {
-    cx.state.store.find(id).ok_or_else(|| missing_reference(by, id))
-}
-
-/// The refusal of a reference to something that is not there.
-pub(crate) fn missing_reference(by: &ResourceId, id: &str) -> ArmError {
-    let message = format!(
-        "Resource {id} referenced by resource {by} was not found. Please make sure that the referenced resource exists, and \
-         that both resources are in the same region."
-    );
-    ArmError::service(400, "InvalidResourceReference", message).because("NotFound", format!("Resource {id} not found."))
-}
-
-/// A neighbour that is not in `state` Succeeded stops the write for a while: 429 without any throttling.
-pub(crate) fn must_be_provisioned(
-    cx: &Context<'_>,
-    used: &Resource,
-    state: ProvisioningState,
-    by: &ResourceId,
-) -> Result<(), ArmError> {
-    if state == ProvisioningState::Succeeded {
-        return Ok(());
-    }
-    let operation = used.operation.as_deref().and_then(|id| cx.state.operations.get(id));
-    let name = operation.map_or("PutResourceOperation", |operation| operation.name.as_str());
-    let message = format!(
-        "Cannot proceed with operation because resource {} used by resource {by} is not in Succeeded state. Resource is in \
-         {} state and the last operation that updated/is updating the resource is {name}.",
-        used.id,
-        state.as_str()
-    );
-    Err(retryable("ReferencedResourceNotProvisioned", message))
-}
-
-/// 429 `RetryableError` around the real reason.
-pub(crate) fn retryable(code: &str, message: String) -> ArmError {
-    ArmError::service(429, "RetryableError", "A retryable error occurred.").because(code, message)
-}
-
-/// A write on something that is being deleted, or whose neighbour's write is running.
-pub(crate) fn another_operation(call: &Call<'_>, running: &Operation) -> ArmError {
-    let uri = format!(
-        "{}/subscriptions/{}/providers/Microsoft.Network/locations/{}/operations/{}?api-version={}",
-        call.base(),
-        running.target.subscription(),
-        running.region,
-        running.id,
-        running.api_version
-    );
-    let message = format!(
-        "Another operation on this or dependent resource is in progress. To retrieve status of the operation use uri: {uri}."
-    );
-    ArmError::service(409, "AnotherOperationInProgress", message)
+/// ARM answers for what is missing; the provider for a nested resource whose parent is there.
+fn find<'a>(cx: &'a Context<'_>, id: &ResourceId) -> Result<&'a Resource, ArmError> {
+    let Some(parent) = id.parent() else {
+        return cx.find(id);
+    };
+    cx.find(&parent)?;
+    cx.state.store.get(id).ok_or_else(|| ArmError::nested_not_found(id))
 }
 
 /// A resource that is going cannot be written.
-pub(crate) fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(), ArmError> {
+fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(), ArmError> {
     let running = cx.state.store.get(&call.id).and_then(|found| cx.running_on(found));
     match running.filter(|running| running.verb == Verb::Delete) {
         Some(running) => Err(another_operation(call, running)),
@@ -259,32 +382,35 @@ pub(crate) fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(),
     }
 }
 
-/// GET of a nested resource: ARM answers for the parent, the provider for the rest.
-pub(crate) fn find_nested<'a>(cx: &'a Context<'_>, id: &ResourceId) -> Result<&'a Resource, ArmError> {
-    if let Some(parent) = id.parent() {
-        cx.find(&parent)?;
-    }
-    cx.state.store.get(id).ok_or_else(|| ArmError::nested_not_found(id))
+fn equal_but_tags(one: &Value, other: &Value) -> bool {
+    let fields = |body: &Value| {
+        body.as_object()
+            .map_or(0, |fields| fields.keys().filter(|name| *name != "tags").count())
+    };
+    let mut all = one.as_object().into_iter().flatten();
+    fields(one) == fields(other) && all.all(|(name, value)| name == "tags" || other.get(name) == Some(value))
 }
 
-/// An array of the body, empty where there is none.
-pub(crate) fn items(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-/// A nested resource as it is shown inside its parent: under the parent's id and etag.
-pub(crate) fn nested(item: &Value, parent: &Resource, list: &str, resource_type: &str) -> Value {
-    let name = item["name"].as_str().unwrap_or_default();
-    let mut shown = json!({
-        "name": name,
-        "id": format!("{}/{list}/{name}", parent.id),
-        "etag": parent.etag,
-        "type": format!("{resource_type}/{list}"),
-        "properties": item["properties"],
-    });
-    if let Some(zones) = item.get("zones") {
-        shown["zones"] = zones.clone();
+/// Replaces references under a path of properties (`networkInterfaces`, `subnets/networkSecurityGroup`) by what they name.
+fn expand(cx: &Context<'_>, shown: &mut Value, path: &str) {
+    let (first, rest) = path
+        .split_once('/')
+        .map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let fields = shown.get_mut("properties").and_then(Value::as_object_mut);
+    let found = fields.and_then(|fields| fields.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case(first)));
+    let slots = match found {
+        Some((_, Value::Array(all))) => all.iter_mut().collect(),
+        Some((_, one)) if one.is_object() => vec![one],
+        _ => vec![],
+    };
+    for slot in slots {
+        if let Some(rest) = rest {
+            expand(cx, slot, rest);
+            continue;
+        }
+        let named = slot["id"].as_str().and_then(|id| cx.state.store.find(id));
+        if let Some(shown) = named.and_then(|named| Some(registry::kind(&named.resource_type)?.render(cx, named))) {
+            *slot = shown;
+        }
     }
-    shown["properties"]["provisioningState"] = json!("Succeeded");
-    shown
 }

@@ -10,14 +10,16 @@ use crate::dns::record_sets;
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
-use crate::engine::kind::{Call, Kind, LinkedScope, Reply};
+use crate::engine::kind::{Call, LinkedScope};
 use crate::engine::operation::{Operation, OperationStatus, Verb};
 use crate::engine::preset::Pace;
 use crate::engine::resource::Resource;
 
 use super::endpoint::{first_connection, service_of};
 use super::group_names;
-use super::write::{self, Write, items};
+use super::reference::missing;
+use super::shape::items;
+use super::write::{About, Plan, Put, Written};
 use super::zone_group_rules as rules;
 
 /// Microsoft.Network/privateEndpoints/privateDnsZoneGroups.
@@ -29,18 +31,21 @@ const CONFIGS: &str = "privateDnsZoneConfigs";
 /// Seconds.
 const TTL: u32 = 10;
 
-const PACE: Pace = Pace::new(10.0, 10);
+static ABOUT: About = About {
+    resource_type: TYPE,
+    first_version: "2020-03-01",
+    noun: "PrivateDnsZoneGroup",
+    create: Pace::new(10.0, 10),
+    update: Pace::new(10.0, 10),
+    delete: Pace::new(10.0, 10),
+};
 
-impl Kind for ZoneGroups {
-    fn resource_type(&self) -> &'static str {
-        TYPE
+impl Written for ZoneGroups {
+    fn about(&self) -> &About {
+        &ABOUT
     }
 
-    fn first_version(&self) -> &'static str {
-        "2020-03-01"
-    }
-
-    fn links(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
+    fn needs(&self, _cx: &Context<'_>, call: &Call<'_>) -> Vec<LinkedScope> {
         let zones = rules::zone_ids(&call.body);
         let scope = |id: &str| LinkedScope {
             id: id.to_owned(),
@@ -49,87 +54,48 @@ impl Kind for ZoneGroups {
         zones.map(scope).collect()
     }
 
-    fn get(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let found = write::find_nested(cx, &call.id)?;
-        Ok(Reply::new(200).body(self.render(cx, found)).etag(&found.etag))
+    fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
+        let endpoint = endpoint_of(cx, put.id)?;
+        if let Some(call) = put.call {
+            rules::check(cx, endpoint, call)?;
+        }
+        let plan = Plan::new(stored(cx, endpoint, put.given));
+        if put.call.is_some() {
+            return Ok(plan);
+        }
+        let id = put.id.clone();
+        Ok(plan.then(move |cx| write_records(cx, &id)))
     }
 
-    fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let endpoint = endpoint_of(cx, &call.id)?;
-        let region = endpoint.body["location"].as_str().unwrap_or_default().to_owned();
-        let current = cx.state.store.get(&call.id).map(|known| known.etag.clone());
-        write::precondition(cx, call, current.as_deref())?;
-        write::not_being_deleted(cx, call)?;
-        rules::check(cx, endpoint, call)?;
-        let write = Write {
-            kind: self,
-            id: &call.id,
-            body: stored(cx, endpoint, &call.body),
-            name: "PutPrivateDnsZoneGroupOperation",
-            region,
-            create: &PACE,
-            update: &PACE,
-        };
-        Ok(write::put(cx, call, write))
-    }
-
-    fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let endpoint = call.id.parent().unwrap_or_else(|| call.id.clone());
-        let region = cx.find(&endpoint)?.body["location"].as_str();
-        let region = region.unwrap_or_default().to_owned();
-        let Some(found) = cx.state.store.get(&call.id) else {
-            return Ok(Reply::new(204));
-        };
-        write::precondition(cx, call, Some(&found.etag))?;
-        let name = "DeletePrivateDnsZoneGroupOperation";
-        Ok(write::delete(cx, call, self, name, &region, &PACE))
-    }
-
-    fn render(&self, _cx: &Context<'_>, group: &Resource) -> Value {
-        let mut shown = group.body.clone();
-        shown["id"] = json!(group.id);
-        shown["name"] = json!(group.id.name());
-        shown["type"] = json!(TYPE);
-        shown["etag"] = json!(group.etag);
-        let state = json!(group.state.as_str());
-        shown["properties"]["provisioningState"] = state.clone();
+    fn show(&self, _cx: &Context<'_>, group: &Resource, shown: &mut Value) {
+        let (state, etag) = (json!(group.state.as_str()), shown["etag"].clone());
         for config in list_mut(&mut shown["properties"][CONFIGS]) {
             config["id"] = json!(format!(
                 "{}/{CONFIGS}/{}",
                 group.id,
                 config["name"].as_str().unwrap_or_default()
             ));
-            config["etag"] = json!(group.etag);
+            config["etag"] = etag.clone();
             config["type"] = json!(format!("{TYPE}/{CONFIGS}"));
             config["properties"]["provisioningState"] = state.clone();
             for set in list_mut(&mut config["properties"]["recordSets"]) {
                 set["provisioningState"] = state.clone();
             }
         }
-        shown
     }
 
-    fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let body = stored(cx, endpoint_of(cx, id)?, &body);
-        cx.store(TYPE, id, body);
-        write_records(cx, id);
-        Ok(())
+    fn fails(&self, cx: &Context<'_>, operation: &Operation) -> Option<ErrorDetail> {
+        let put = operation.verb == Verb::Put;
+        missing_zone(cx, &operation.target).filter(|_| put)
     }
 
-    fn finish(&self, cx: &mut Context<'_>, operation: &Operation) {
-        let mut operation = operation.clone();
-        let put = (operation.status, operation.verb) == (OperationStatus::Succeeded, Verb::Put);
-        if put && let Some(error) = missing_zone(cx, &operation.target) {
-            cx.state.operations.fail(&operation.id, error);
-            operation.status = OperationStatus::Failed;
-        }
-        crate::engine::kind::finish(cx, &operation);
-        if put && operation.status == OperationStatus::Succeeded {
+    fn ended(&self, cx: &mut Context<'_>, operation: &Operation) {
+        if (operation.status, operation.verb) == (OperationStatus::Succeeded, Verb::Put) {
             write_records(cx, &operation.target);
         }
     }
 
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
         for set in written(gone) {
             remove_record(cx, &set, &gone.hidden["creator"]);
         }
@@ -211,8 +177,8 @@ fn record_sets_in(cx: &Context<'_>, endpoint: &Resource, zone: &str) -> Vec<Valu
 /// The refusal of a group whose zone went while its operation ran.
 fn missing_zone(cx: &Context<'_>, group: &ResourceId) -> Option<ErrorDetail> {
     let found = cx.state.store.get(group)?;
-    let missing = rules::zone_ids(&found.body).find(|zone| cx.state.store.find(zone).is_none())?;
-    Some(write::missing_reference(group, missing).error)
+    let gone = rules::zone_ids(&found.body).find(|zone| cx.state.store.find(zone).is_none())?;
+    Some(missing(group, gone).error)
 }
 
 /// Puts the group's records in the place of those that it wrote before.

@@ -12,7 +12,8 @@ use crate::engine::id::ResourceId;
 use crate::engine::kind::Call;
 use crate::engine::resource::Resource;
 
-use super::write::{self, items};
+use super::reference::{must_be_provisioned, referenced};
+use super::shape::items;
 use super::zone_group::TYPE;
 
 /// The ids of the zones that a body names.
@@ -23,7 +24,7 @@ pub(crate) fn zone_ids(body: &Value) -> impl Iterator<Item = &str> {
 
 /// Every rule for a PUT, in the order in which they are looked at.
 pub(crate) fn check(cx: &Context<'_>, endpoint: &Resource, call: &Call<'_>) -> Result<(), ArmError> {
-    write::must_be_provisioned(cx, endpoint, endpoint.state, &call.id)?;
+    must_be_provisioned(cx, endpoint, endpoint.state, &call.id)?;
     check_form(call)?;
     let quotas = cx.state.quotas(call.id.subscription());
     let others = cx.state.store.of_type(&endpoint.id, TYPE);
@@ -48,7 +49,7 @@ pub(crate) fn check(cx: &Context<'_>, endpoint: &Resource, call: &Call<'_>) -> R
     }
     let mut seen = BTreeSet::new();
     for zone in zone_ids(&call.body) {
-        write::referenced(cx, &call.id, zone)?;
+        referenced(cx, &call.id, zone)?;
         if !seen.insert(zone.to_ascii_lowercase()) {
             let message = format!("Private dns zone group {} names the zone {zone} twice.", call.id);
             return refuse("PrivateDnsZoneGroupWithDuplicateZonesNotSupported", message);

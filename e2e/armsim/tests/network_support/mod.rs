@@ -170,6 +170,32 @@ impl Sim {
         self.call("DELETE", path, &[], None)
     }
 
+    pub fn patch(&mut self, path: &str, body: Value) -> Got {
+        self.call("PATCH", path, &[], Some(body))
+    }
+
+    pub fn post(&mut self, path: &str, body: Value) -> Got {
+        self.call("POST", path, &[], Some(body))
+    }
+
+    /// Puts what must be accepted, and waits until it has settled.
+    pub fn make(&mut self, path: &str, body: Value) -> Value {
+        let put = self.put(path, body);
+        assert!(matches!(put.status, 200 | 201), "{path}: {}", put.body);
+        self.wait(60.0);
+        self.get(path).body
+    }
+
+    /// The names in a list.
+    pub fn names(&mut self, path: &str) -> Vec<String> {
+        let got = self.get(path);
+        let listed = got.body["value"].as_array().unwrap_or_else(|| panic!("{}", got.body));
+        listed
+            .iter()
+            .map(|item| item["name"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
     /// Follows a polling URL as it was sent.
     pub fn poll(&mut self, url: &str) -> Got {
         let request = Request::builder().method("GET").uri(url).body(Bytes::new()).unwrap();
