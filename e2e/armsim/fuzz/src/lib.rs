@@ -321,7 +321,8 @@ pub fn cassette(data: &[u8]) {
         "https://management.azure.com/subscriptions/{}/resourceGroups/rg/providers/Microsoft.Network/privateDnsZones/z.com?api-version=2024-06-01",
         SUBSCRIPTIONS[0]
     );
-    let headers = json!({"Content-Type": ["application/json"], "Date": ["Mon, 05 Jan 2026 10:00:00 GMT"], "Etag": ["x"]});
+    let headers =
+        json!({"Content-Type": ["application/json"], "Date": ["Mon, 05 Jan 2026 10:00:00 GMT"], "Etag": ["x"]});
     let mut recording = match form % 3 {
         0 => json!({"interactions": [
             {"request": {"method": "PUT", "url": zone, "headers": headers, "body": "{\"location\":\"global\"}"}, "response": {"code": 202, "headers": headers, "body": "{}"}},

@@ -15,7 +15,7 @@ use crate::engine::tags;
 
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
-use super::shape::region_of;
+use super::shape::{readable, region_of};
 
 /// What is fixed of a type.
 pub(crate) struct About {
@@ -131,6 +131,7 @@ impl<T: Written> Kind for T {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        readable(&call.body)?;
         let location = location(cx, call)?;
         let known = cx.state.store.get(&call.id);
         precondition(cx, call, known.map(|known| etag(cx, known)))?;
@@ -203,6 +204,7 @@ impl<T: Written> Kind for T {
     }
 
     fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
+        readable(&body)?;
         let known = cx.state.store.get(id).map(|known| known.id.clone());
         let id = known.unwrap_or_else(|| id.spelled(self.resource_type()));
         let home = id.parent().and_then(|parent| cx.state.store.get(&parent));
@@ -270,6 +272,8 @@ pub(crate) fn accept(
     let hidden = known.map_or(Value::Null, |known| known.hidden.clone());
     let old_etag = known.filter(|_| same).map(|known| known.etag.clone());
     let settled = known.map_or(cx.now, |known| known.settled);
+    // What changes nothing leaves the write that settled it the last one.
+    let last = known.filter(|_| same).and_then(|known| known.operation.clone());
     let operation = begin(cx, call, changed.target, Verb::Put, changed.region, pace);
     let running = cx.state.operations.get(&operation).is_some_and(Operation::running);
     let etag = old_etag.unwrap_or_else(|| cx.weak_etag());
@@ -283,7 +287,7 @@ pub(crate) fn accept(
         } else {
             ProvisioningState::Succeeded
         },
-        operation: Some(operation.clone()),
+        operation: last.or_else(|| Some(operation.clone())),
         created: cx.now,
         settled,
         hidden,
