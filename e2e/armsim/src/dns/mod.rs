@@ -4,6 +4,7 @@
 //! stores them.
 
 mod etag;
+mod index;
 mod ledger;
 mod link_rules;
 pub(crate) mod links;
@@ -14,6 +15,7 @@ pub(crate) mod resolve;
 mod write;
 pub(crate) mod zone;
 
+pub(crate) use index::Index;
 pub(crate) use ledger::Ledger;
 
 use crate::engine::kind::Kind;

@@ -33,6 +33,9 @@ pub(crate) fn id_of(zone: &ResourceId, kind: RecordType, name: &str) -> Resource
 /// Puts a record set under a new etag.
 pub(crate) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
     let etag = cx.guid();
+    if cx.state.store.get(id).is_none() {
+        cx.state.dns_index.set_added(id);
+    }
     cx.store_with_etag(
         RecordSets(kind).resource_type(),
         id,
@@ -122,6 +125,10 @@ impl Kind for RecordSets {
         store(cx, self.0, &write::stored(id, self.resource_type()), properties);
         Ok(())
     }
+
+    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
+        cx.state.dns_index.set_removed(&gone.id);
+    }
 }
 
 impl RecordSets {
@@ -170,7 +177,7 @@ impl RecordSets {
             ));
         }
         let most = cx.state.quotas(zone.subscription()).record_sets_per_zone;
-        if of(&cx.state.store, zone).count() >= most {
+        if cx.state.dns_index.contents(zone).record_sets >= most {
             return Err(bad_request(format!(
                 "The zone '{}' can have at most {most} record sets.",
                 zone.name()
