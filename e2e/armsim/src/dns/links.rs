@@ -40,6 +40,14 @@ pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'
     links.filter_map(|link| cx.state.store.find(link))
 }
 
+/// Takes the links to a VNet that is gone out of their zones.
+pub(crate) fn unlink(cx: &mut Context<'_>, vnet: &ResourceId) {
+    let links: Vec<ResourceId> = to(&cx.state.store, vnet).map(|link| link.id.clone()).collect();
+    for link in links {
+        cx.remove(&link);
+    }
+}
+
 /// Whether machines of the VNet are registered in the zone.
 pub(super) fn registers(link: &Resource) -> bool {
     link.property("registrationEnabled") == true
