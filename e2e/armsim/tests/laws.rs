@@ -93,7 +93,8 @@ proptest! {
                     let tried = run.step(&step);
                     prop_assert!(tried.is_ok(), "{}", tried.unwrap_err());
                 }
-                prop_assert!(run.step(&Step::wait_of(*wait)).is_ok());
+                let tried = run.step(&Step::wait_of(*wait));
+                prop_assert!(tried.is_ok(), "{}", tried.unwrap_err());
             }
         }
         for subscription in [0, 1] {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::dns::links;
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
@@ -93,6 +94,10 @@ impl Written for VirtualNetworks {
                 (found.state, found.settled) = ended;
             }
         }
+    }
+
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
+        links::unlink(cx, &gone.id);
     }
 }
 
