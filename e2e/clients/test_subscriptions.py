@@ -59,21 +59,29 @@ def test_unknown_provider_is_refused(resources):
     assert (refused.value.status_code, refused.value.error.code) == (404, "InvalidResourceNamespace")
 
 
-def test_provider_can_be_unregistered_and_registered(resources):
+def test_provider_can_be_unregistered_and_registered(world, resources):
+    with pytest.raises(HttpResponseError) as refused:
+        resources.providers.unregister("Microsoft.Network")
+    assert refused.value.status_code == 409, "it still has resources"
+    world.network().virtual_networks.begin_delete(GROUP, "vnet").result()
     gone = resources.providers.unregister("Microsoft.Network")
     assert gone.registration_state in ("Unregistering", "Unregistered")
     back = resources.providers.register("Microsoft.Network")
     assert back.registration_state in ("Registering", "Registered")
 
 
-def test_write_to_an_unregistered_provider_registers_it(world, resources):
-    """The SDK's own policy answers `MissingSubscriptionRegistration` with a registration, and tries again."""
+def test_write_to_an_unregistered_provider_is_refused_until_it_is_registered(world, resources):
+    network = world.network()
+    network.virtual_networks.begin_delete(GROUP, "vnet").result()
     resources.providers.unregister("Microsoft.Network")
-    table = world.network().route_tables.begin_create_or_update(GROUP, "table", {"location": LOCATION}).result()
-    assert table.provisioning_state == "Succeeded"
+    with pytest.raises(HttpResponseError) as refused:
+        network.route_tables.begin_create_or_update(GROUP, "table", {"location": LOCATION})
+    assert (refused.value.status_code, refused.value.error.code) == (409, "MissingSubscriptionRegistration")
+    resources.providers.register("Microsoft.Network")
+    world.clock(advance_s=60)
     assert resources.providers.get("Microsoft.Network").registration_state == "Registered"
-    calls = [(call["method"], call.get("code")) for call in world.journal()]
-    assert ("PUT", "MissingSubscriptionRegistration") in calls
+    table = network.route_tables.begin_create_or_update(GROUP, "table", {"location": LOCATION}).result()
+    assert table.provisioning_state == "Succeeded"
 
 
 def test_permissions_of_a_scope_are_those_of_the_caller(world):

@@ -239,6 +239,16 @@ impl Process {
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
+    /// The processor time that it has used so far, while it runs.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        // The name before it may have spaces in it.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+        // The kernel counts hundredths of a second for user programs, whatever its own clock.
+        Some(Duration::from_millis(10 * ticks.sum::<Result<u64, _>>().ok()?))
+    }
+
     /// The last lines of its log.
     pub fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();

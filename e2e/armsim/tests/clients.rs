@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod face_support;
-mod spec_support;
+use face_support::spec_support;
 
 use std::{
     io::ErrorKind,

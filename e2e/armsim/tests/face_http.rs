@@ -40,7 +40,7 @@ async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
 #[case::absolute_form(format!("GET https://localhost:1{GROUP_URL} HTTP/1.1\r\nHost: other\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 200)]
 #[case::no_host(format!("GET {GROUP_URL} HTTP/1.1\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 400)]
 #[case::empty_host(format!("GET {GROUP_URL} HTTP/1.1\r\nHost:\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"), 400)]
-#[case::long_as_polling_urls_are(format!("GET {OPERATION_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(6000)), 404)]
+#[case::long_as_polling_urls_are(format!("GET {OPERATION_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(6000)), 403)]
 #[case::too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(17_000)), 414)]
 #[case::far_too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(70_000)), 414)]
 #[tokio::test]

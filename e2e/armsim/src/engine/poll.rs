@@ -73,8 +73,14 @@ pub(crate) fn asks_for(operation: &Operation, path: &str) -> bool {
 /// Answers a polling URL.
 pub(crate) fn poll(cx: &mut Context<'_>, poll: &Poll<'_>) -> Result<Reply, ArmError> {
     let id = operation_id(poll.token);
-    may_poll(cx, poll, &id)?;
     let (scope, url) = (poll.scope, poll.url);
+    let signature = signature::judge(&id, url, poll.query);
+    let known = cx.state.operations.get(&id).is_some();
+    if known && signature == Signature::Changed && cx.state.switches.changed_signature_is_refused {
+        let message = "The signature of the operation's URL is not valid. Use the URL as it was given out.";
+        return Err(ArmError::gateway(403, "AuthorizationFailed", message));
+    }
+    may_poll(cx, poll, signature)?;
     let gone = || ArmError::service(404, "NotFound", format!("The operation '{id}' could not be found."));
     let known = cx.state.operations.get(&id).filter(|operation| !operation.lost);
     let operation = known
@@ -89,13 +95,8 @@ pub(crate) fn poll(cx: &mut Context<'_>, poll: &Poll<'_>) -> Result<Reply, ArmEr
 }
 
 /// Who has a signed URL may ask it, unless a switch wants the role too; without the signature the role is needed.
-fn may_poll(cx: &Context<'_>, poll: &Poll<'_>, id: &str) -> Result<(), ArmError> {
+fn may_poll(cx: &Context<'_>, poll: &Poll<'_>, signature: Signature) -> Result<(), ArmError> {
     let switches = &cx.state.switches;
-    let signature = signature::judge(id, poll.url, poll.query);
-    if signature == Signature::Changed && switches.changed_signature_is_refused {
-        let message = "The signature of the operation's URL is not valid. Use the URL as it was given out.";
-        return Err(ArmError::gateway(403, "AuthorizationFailed", message));
-    }
     let always = match poll.resource_type {
         "Microsoft.Network/locations/operations" => switches.network_poll_needs_role,
         "Microsoft.Resources/subscriptions/operationresults" => false,

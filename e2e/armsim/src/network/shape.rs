@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
 use crate::engine::resource::{ProvisioningState, Resource};
@@ -170,6 +171,23 @@ pub(crate) fn only_ids(properties: &mut Map<String, Value>, name: &str) {
         .collect();
     if !kept.is_empty() {
         properties.insert(name.to_owned(), json!(kept));
+    }
+}
+
+/// A SKU's tier is shown from one version on.
+pub(crate) fn sku_by_version(cx: &Context<'_>, shown: &mut Value) {
+    if !cx.shows_since("2020-08-01")
+        && let Some(sku) = shown["sku"].as_object_mut()
+    {
+        sku.remove("tier");
+    }
+}
+
+/// Spells a word as the service does, if it is one of `known`.
+pub(crate) fn spell(properties: &mut Map<String, Value>, name: &str, known: &[&str]) {
+    let given = properties.get(name).and_then(Value::as_str).unwrap_or_default();
+    if let Some(known) = known.iter().find(|known| known.eq_ignore_ascii_case(given)) {
+        properties.insert(name.to_owned(), json!(known));
     }
 }
 

@@ -271,9 +271,9 @@ pub(crate) fn accept(
     };
     let hidden = known.map_or(Value::Null, |known| known.hidden.clone());
     let old_etag = known.filter(|_| same).map(|known| known.etag.clone());
+    // What changes nothing is not what the resource was last written by.
+    let unchanged = known.filter(|_| same).and_then(|known| known.operation.clone());
     let settled = known.map_or(cx.now, |known| known.settled);
-    // What changes nothing leaves the write that settled it the last one.
-    let last = known.filter(|_| same).and_then(|known| known.operation.clone());
     let operation = begin(cx, call, changed.target, Verb::Put, changed.region, pace);
     let running = cx.state.operations.get(&operation).is_some_and(Operation::running);
     let etag = old_etag.unwrap_or_else(|| cx.weak_etag());
@@ -287,7 +287,7 @@ pub(crate) fn accept(
         } else {
             ProvisioningState::Succeeded
         },
-        operation: last.or_else(|| Some(operation.clone())),
+        operation: unchanged.or_else(|| Some(operation.clone())),
         created: cx.now,
         settled,
         hidden,

@@ -117,7 +117,7 @@ impl Cluster {
         match turn % 8 {
             0 => {
                 let path = format!("{}?api-version={NETWORK_VERSION}", self.link_service());
-                (path, self.link_service_body(turn / 8 % 2 == 0))
+                (path, self.link_service_body((turn / 8).is_multiple_of(2)))
             }
             1 => {
                 let path = format!("{}?api-version={NETWORK_VERSION}", self.endpoint());
