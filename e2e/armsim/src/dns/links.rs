@@ -42,7 +42,7 @@ pub(crate) fn to<'a>(store: &'a Store, vnet: &'a ResourceId) -> impl Iterator<It
 
 /// Takes the links to a VNet that is gone out of their zones.
 pub(crate) fn unlink(cx: &mut Context<'_>, vnet: &ResourceId) {
-    let links: Vec<ResourceId> = to(cx, vnet.as_str()).map(|link| link.id.clone()).collect();
+    let links: Vec<ResourceId> = to(&cx.state.store, vnet).map(|link| link.id.clone()).collect();
     for link in links {
         cx.remove(&link);
     }
