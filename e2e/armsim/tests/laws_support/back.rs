@@ -83,6 +83,14 @@ pub fn sides(view: &View) -> Outcome {
         }
         users.entry(subnet).or_default().insert(owner);
     }
+    // A link service's NAT configurations are shown beside those of its interface.
+    for (id, shown) in view.iter().filter(|(_, shown)| kind(shown) == "privatelinkservices") {
+        for item in shown["properties"]["ipConfigurations"].as_array().into_iter().flatten() {
+            let owner = format!("{id}/ipconfigurations/{}", text(&item["name"]));
+            let subnet = text(&item["properties"]["subnet"]["id"]);
+            users.entry(subnet).or_default().insert(owner);
+        }
+    }
     for (id, shown) in view
         .iter()
         .filter(|(_, shown)| kind(shown) == "virtualnetworks/subnets")
