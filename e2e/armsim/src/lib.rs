@@ -12,6 +12,7 @@ mod reachable;
 pub mod replay;
 mod resources;
 mod spec;
+mod versions;
 mod world;
 
 pub use engine::error::ErrorDetail;
@@ -27,5 +28,5 @@ pub use engine::seed::{
 };
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};
-pub use spec::{Part, Rule, SpecError, Specs, Tally, Violation};
+pub use spec::{Checked, Part, Rule, SpecError, Specs, Tally, Violation};
 pub use world::{Answer, Caller, ControlError, ListedResource, OperationInFlight, WireFault, World};

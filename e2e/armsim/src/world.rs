@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ use crate::engine::preset::Preset;
 use crate::engine::random::Random;
 use crate::engine::registry;
 use crate::engine::resource::Resource;
-use crate::engine::respond::{Asked, base, error_body, respond};
+use crate::engine::respond::{Asked, base, respond};
 use crate::engine::seed::{Seed, SeedError, Service, Switches, Tenant};
 use crate::engine::state::State;
-use crate::spec::{Specs, Tally, Violation};
+use crate::spec::{Checker, Specs, Tally, Violation};
 
 /// An authenticated caller, as its token says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,16 +112,6 @@ pub struct World {
     checker: Option<Checker>,
 }
 
-/// The specs that every exchange is held against, and what they found.
-#[derive(Clone, Debug)]
-struct Checker {
-    specs: Arc<Specs>,
-    violations: Vec<Violation>,
-}
-
-/// Violations that are kept, the first ones.
-const KEPT_VIOLATIONS: usize = 1000;
-
 impl World {
     /// An empty world: no tenant, no subscription. `random_seed` decides all GUIDs and durations.
     pub fn new(preset: Preset, random_seed: u64) -> Self {
@@ -133,20 +123,17 @@ impl World {
 
     /// From now on every exchange is held against the specs, and one that breaks them is answered by 500 `SpecViolation`.
     pub fn check_against(&mut self, specs: Arc<Specs>) {
-        self.checker = Some(Checker {
-            specs,
-            violations: vec![],
-        });
+        self.checker = Some(Checker::new(specs));
     }
 
     /// What broke the specs so far.
     pub fn violations(&self) -> &[Violation] {
-        self.checker.as_ref().map_or(&[], |checker| &checker.violations)
+        self.checker.as_ref().map_or(&[], Checker::violations)
     }
 
     /// What was held against the specs so far, in all worlds that share them; nothing where none are.
     pub fn spec_tally(&self) -> Option<Tally> {
-        self.checker.as_ref().map(|checker| checker.specs.tally())
+        self.checker.as_ref().map(Checker::tally)
     }
 
     /// Replaces everything by the seed's world; on error nothing is changed.
@@ -232,20 +219,26 @@ impl World {
         }
     }
 
-    /// Journals a call that was refused before its caller was known, with the status that it got.
+    /// Journals a call that was refused with `code` before its caller was known.
     pub fn refused(
         &mut self,
         now: Timestamp,
         request: &Request<Bytes>,
-        client_id: &str,
-        status: StatusCode,
         code: &str,
-    ) {
+        mut response: Response<Bytes>,
+    ) -> Answer {
         let correlation_id = self.correlation_id(request.headers());
-        let mut entry = JournalEntry::of(now, request, client_id, &correlation_id);
-        entry.status = status.as_u16();
+        let mut entry = JournalEntry::of(now, request, "", &correlation_id);
+        entry.status = response.status().as_u16();
         entry.code = Some(code.to_owned());
         self.state.journal.add(entry);
+        if let Some(checker) = &mut self.checker {
+            checker.check(request, &mut response);
+        }
+        Answer {
+            response,
+            wire: WireFault::default(),
+        }
     }
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`World::handle`];
@@ -373,21 +366,6 @@ impl World {
         given
             .filter(|id| !id.is_empty())
             .map_or_else(|| self.state.random.guid(), str::to_owned)
-    }
-}
-
-impl Checker {
-    /// Replaces an answer by a refusal if it or its request is not as the specs say.
-    fn check(&mut self, request: &Request<Bytes>, response: &mut Response<Bytes>) {
-        let found = self.specs.check(request, response);
-        if found.is_empty() {
-            return;
-        }
-        let lines: Vec<String> = found.iter().map(Violation::to_string).collect();
-        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        *response.body_mut() = Bytes::from(error_body("SpecViolation", &lines.join("; ")).to_string());
-        let room = KEPT_VIOLATIONS.saturating_sub(self.violations.len());
-        self.violations.extend(found.into_iter().take(room));
     }
 }
 

@@ -386,6 +386,26 @@ fn a_vnet_of_another_tenant_cannot_be_linked() {
 }
 
 #[test]
+fn the_links_to_a_vnet_go_with_it() {
+    let mut sim = Sim::new();
+    for name in ["a.com", "b.com"] {
+        sim.make_zone(name);
+        sim.link(name, "l", "vnet1");
+    }
+    sim.link("a.com", "other", "vnet2");
+    let gone = sim.delete(&vnet("vnet1"));
+    assert_eq!(gone.status, 202, "{}", gone.body);
+    assert_eq!(sim.get(&link("a.com", "l")).status, 200, "not before its time");
+    sim.wait(60);
+    assert_eq!(sim.get(&vnet("vnet1")).status, 404);
+    for (name, left) in [("a.com", 1), ("b.com", 0)] {
+        assert_eq!(sim.get(&link(name, "l")).status, 404);
+        let shown = sim.get(&zone(name)).body;
+        assert_eq!(shown["properties"]["numberOfVirtualNetworkLinks"], left);
+    }
+}
+
+#[test]
 fn an_empty_patch_is_an_operation_that_changes_nothing_but_the_etag() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");

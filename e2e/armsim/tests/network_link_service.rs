@@ -73,7 +73,8 @@ fn nat_address_is_on_the_interface_only() {
     let subnet = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets/nat"));
     assert_eq!(
         subnet.body["properties"]["ipConfigurations"].as_array().unwrap().len(),
-        1
+        2,
+        "the interface's and the service's"
     );
 }
 

@@ -159,7 +159,7 @@ fn two_rules_of_one_name_are_refused() {
     let body = json!({"location": "westus2", "properties": {"securityRules": [named("a", 100), named("A", 101)]}});
     assert_eq!(
         sim.put(&group(), body).refusal(),
-        (400, "DuplicateResourceName", "service")
+        (400, "InvalidRequestFormat", "service")
     );
 }
 

@@ -22,7 +22,8 @@ fn vnet(space: &[&str], subnets: &[Value]) -> Value {
 #[rstest]
 #[case::subnets_overlap(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24"), subnet("b", "10.9.0.128/25")], "NetcfgSubnetRangesOverlap")]
 #[case::subnet_outside(&["10.9.0.0/16"], &[subnet("a", "10.8.0.0/24")], "NetcfgSubnetRangeOutsideVnet")]
-#[case::subnet_twice(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24"), subnet("A", "10.9.1.0/24")], "DuplicateResourceName")]
+#[case::subnet_twice(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24"), subnet("A", "10.9.1.0/24")], "InvalidRequestFormat")]
+#[case::subnet_name(&["10.9.0.0/16"], &[subnet("a b", "10.9.0.0/24")], "InvalidResourceName")]
 #[case::space_overlaps(&["10.9.0.0/16", "10.9.1.0/24"], &[], "VirtualNetworkAddressPrefixesOverlap")]
 #[case::space_is_garbage(&["10.9.0.0"], &[], "InvalidAddressPrefixFormat")]
 #[case::space_has_host_bits(&["10.9.0.1/16"], &[], "InvalidCIDRNotation")]
@@ -51,7 +52,7 @@ fn changed_subnet_keeps_the_vnet_updating() {
         .iter()
         .map(|subnet| subnet["properties"]["provisioningState"].as_str().unwrap())
         .collect();
-    assert_eq!(states, ["Succeeded", "Updating"]);
+    assert_eq!(states, ["Updating", "Updating"], "all of them");
     let busy = sim.put(
         &format!("{}/subnets/c", path()),
         json!({"properties": {"addressPrefix": "10.9.2.0/24"}}),

@@ -9,6 +9,7 @@ use super::write::refused;
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
 use crate::engine::id::ResourceId;
+use crate::engine::resource::Resource;
 
 /// A link refers to a VNet by its id.
 pub(super) fn check_vnet_id(id: &str) -> Result<(), ArmError> {
@@ -54,11 +55,16 @@ pub(super) fn is_private_link(id: &ResourceId) -> bool {
 
 /// What the VNet's other links forbid: a second zone of the same name, a second zone with registration, one zone more
 /// than the quota.
-pub(super) fn check_others(cx: &Context<'_>, id: &ResourceId, to: &str, registering: bool) -> Result<(), ErrorDetail> {
+pub(super) fn check_others(
+    cx: &Context<'_>,
+    id: &ResourceId,
+    vnet: &ResourceId,
+    registering: bool,
+) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
     let quotas = cx.state.quotas(id.subscription());
     let (mut linked, mut registered) = (0, 0);
-    for link in links::to(cx, to).filter(|link| !id.is(link.id.as_str())) {
+    for link in links::to(&cx.state.store, vnet).filter(|link| !id.is(link.id.as_str())) {
         linked += 1;
         let other = link.id.parent().unwrap_or_else(|| link.id.clone());
         if other.name().eq_ignore_ascii_case(zone.name()) {
@@ -95,9 +101,10 @@ pub(super) fn check_others(cx: &Context<'_>, id: &ResourceId, to: &str, register
 pub(super) fn check_quotas(cx: &Context<'_>, id: &ResourceId, new: bool, registering: bool) -> Result<(), ErrorDetail> {
     let zone = id.parent().unwrap_or_else(|| id.clone());
     let quotas = cx.state.quotas(id.subscription());
-    let holds = cx.state.dns_index.contents(&zone);
-    let full = new && holds.links >= quotas.links_per_zone;
-    if full || (registering && holds.registering >= quotas.registration_links_per_zone) {
+    let links: Vec<&Resource> = links::of(&cx.state.store, &zone).collect();
+    let registered = links.iter().filter(|link| registers(link)).count();
+    let full = new && links.len() >= quotas.links_per_zone;
+    if full || (registering && registered >= quotas.registration_links_per_zone) {
         let message = format!(
             "The zone '{}' can have at most {} virtual network links, {} of them with registration.",
             zone.name(),

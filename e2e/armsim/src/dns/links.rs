@@ -35,9 +35,17 @@ pub(crate) fn of<'a>(store: &'a Store, zone: &ResourceId) -> impl Iterator<Item 
 }
 
 /// The links of all zones to a VNet.
-pub(crate) fn to<'a>(cx: &'a Context<'_>, vnet: &str) -> impl Iterator<Item = &'a Resource> + use<'a> {
-    let links = cx.state.dns_index.links_to(vnet);
-    links.filter_map(|link| cx.state.store.find(link))
+pub(crate) fn to<'a>(store: &'a Store, vnet: &'a ResourceId) -> impl Iterator<Item = &'a Resource> {
+    let links = store.referring(vnet).filter(|found| found.resource_type == TYPE);
+    links.filter(|link| is_live(link))
+}
+
+/// Takes the links to a VNet that is gone out of their zones.
+pub(crate) fn unlink(cx: &mut Context<'_>, vnet: &ResourceId) {
+    let links: Vec<ResourceId> = to(&cx.state.store, vnet).map(|link| link.id.clone()).collect();
+    for link in links {
+        cx.remove(&link);
+    }
 }
 
 /// Whether machines of the VNet are registered in the zone.
@@ -115,12 +123,12 @@ impl Tracked for Links {
                 format!("The virtual network of the link '{}' cannot be changed.", id.name()),
             );
         }
-        if cx.state.store.find(to).is_none() {
+        let Some(vnet) = cx.state.store.find(to) else {
             return refused("BadRequest", format!("The virtual network '{to}' does not exist."));
-        }
+        };
         let kept = known.filter(|_| wanted.partial).map(registers);
         let registering = sent["registrationEnabled"].as_bool().or(kept).unwrap_or_default();
-        link_rules::check_others(cx, id, to, registering)?;
+        link_rules::check_others(cx, id, &vnet.id, registering)?;
         let newly_registering = registering && !known.is_some_and(registers);
         link_rules::check_quotas(cx, id, known.is_none(), newly_registering)
     }
@@ -140,14 +148,10 @@ impl Tracked for Links {
         if link_rules::is_private_link(id) {
             body["properties"]["resolutionPolicy"] = value("resolutionPolicy", json!("Default"));
         }
-        if let Some(known) = &known {
-            cx.state.dns_index.link_removed(known);
-        }
         let etag = etag::of_link(&cx.guid(), cx.now.as_second());
         cx.store_with_etag(TYPE, id, body, etag);
         if let Some(link) = cx.state.store.get_mut(id) {
             link.hidden = Value::Null;
-            cx.state.dns_index.link_added(link);
         }
     }
 
@@ -157,13 +161,15 @@ impl Tracked for Links {
         let Some(link) = cx.state.store.get_mut(&operation.target).filter(|_| lag_s > 0.0) else {
             return cx.remove(&operation.target);
         };
-        cx.state.dns_index.link_removed(link);
         link.hidden = json!({ "gone": true });
         let forget = Operation {
             id: cx.guid(),
             name: FORGET.to_owned(),
             started: cx.now,
-            ends: Some(cx.now + SignedDuration::from_millis((lag_s * 1000.0) as i64)),
+            ends: cx
+                .now
+                .saturating_add(SignedDuration::from_millis((lag_s * 1000.0) as i64))
+                .ok(),
             outcome: Outcome::Succeed,
             status: OperationStatus::InProgress,
             // Nobody is told of it.
@@ -204,12 +210,6 @@ impl Tracked for Links {
             && let Some(properties) = properties.as_object_mut()
         {
             properties.remove("resolutionPolicy");
-        }
-    }
-
-    fn removed(cx: &mut Context<'_>, gone: &Resource) {
-        if is_live(gone) {
-            cx.state.dns_index.link_removed(gone);
         }
     }
 }

@@ -4,7 +4,6 @@
 //! stores them.
 
 mod etag;
-mod index;
 mod ledger;
 mod link_rules;
 pub(crate) mod links;
@@ -15,7 +14,6 @@ pub(crate) mod resolve;
 mod write;
 pub(crate) mod zone;
 
-pub(crate) use index::Index;
 pub(crate) use ledger::Ledger;
 
 use crate::engine::kind::Kind;

@@ -33,9 +33,6 @@ pub(crate) fn id_of(zone: &ResourceId, kind: RecordType, name: &str) -> Resource
 /// Puts a record set under a new etag.
 pub(crate) fn store(cx: &mut Context<'_>, kind: RecordType, id: &ResourceId, properties: Map<String, Value>) {
     let etag = cx.guid();
-    if cx.state.store.get(id).is_none() {
-        cx.state.dns_index.set_added(id);
-    }
     cx.store_with_etag(
         RecordSets(kind).resource_type(),
         id,
@@ -125,10 +122,6 @@ impl Kind for RecordSets {
         store(cx, self.0, &write::stored(id, self.resource_type()), properties);
         Ok(())
     }
-
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
-        cx.state.dns_index.set_removed(&gone.id);
-    }
 }
 
 impl RecordSets {
@@ -177,7 +170,7 @@ impl RecordSets {
             ));
         }
         let most = cx.state.quotas(zone.subscription()).record_sets_per_zone;
-        if cx.state.dns_index.contents(zone).record_sets >= most {
+        if of(&cx.state.store, zone).count() >= most {
             return Err(bad_request(format!(
                 "The zone '{}' can have at most {most} record sets.",
                 zone.name()

@@ -68,8 +68,6 @@ pub(crate) trait Tracked: Sync {
 
     /// Adds the properties that are not stored.
     fn show(cx: &Context<'_>, resource: &Resource, properties: &mut Value);
-
-    fn removed(cx: &mut Context<'_>, gone: &Resource);
 }
 
 /// The type of what is [`Tracked`].
@@ -149,10 +147,6 @@ impl<T: Tracked> Kind for TrackedKind<T> {
         if !T::forget(cx, operation) {
             finish::<T>(cx, operation);
         }
-    }
-
-    fn removed(&self, cx: &mut Context<'_>, gone: &Resource) {
-        T::removed(cx, gone);
     }
 }
 

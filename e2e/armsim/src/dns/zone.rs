@@ -42,7 +42,9 @@ impl Tracked for Zones {
 
     fn judge(cx: &Context<'_>, id: &ResourceId, _wanted: &Wanted, known: Option<&Resource>) -> Result<(), ErrorDetail> {
         let most = cx.state.quotas(id.subscription()).zones;
-        if known.is_none() && cx.state.dns_index.zones(id) >= most {
+        let subscription = ResourceId::parse(&format!("/subscriptions/{}", id.subscription()));
+        let there = subscription.map_or(0, |all| cx.state.store.of_type(&all, TYPE).count());
+        if known.is_none() && there >= most {
             let message = format!("The subscription can have at most {most} private DNS zones.");
             return refused("QuotaExceeded", message);
         }
@@ -60,7 +62,6 @@ impl Tracked for Zones {
         let etag = cx.guid();
         cx.store_with_etag(TYPE, id, body, etag);
         if known.is_none() {
-            cx.state.dns_index.zone_added(id);
             record_sets::store(cx, record::RecordType::Soa, &id.child("SOA", "@"), record::first_soa());
         }
     }
@@ -93,21 +94,18 @@ impl Tracked for Zones {
 
     fn show(cx: &Context<'_>, zone: &Resource, properties: &mut Value) {
         let quotas = cx.state.quotas(zone.id.subscription());
-        let holds = cx.state.dns_index.contents(&zone.id);
+        let links: Vec<&Resource> = links::of(&cx.state.store, &zone.id).collect();
+        let registering = links.iter().filter(|link| links::registers(link)).count();
         properties["maxNumberOfRecordSets"] = json!(quotas.record_sets_per_zone);
         properties["maxNumberOfVirtualNetworkLinks"] = json!(quotas.links_per_zone);
         properties["maxNumberOfVirtualNetworkLinksWithRegistration"] = json!(quotas.registration_links_per_zone);
-        properties["numberOfRecordSets"] = json!(holds.record_sets);
-        properties["numberOfVirtualNetworkLinks"] = json!(holds.links);
-        properties["numberOfVirtualNetworkLinksWithRegistration"] = json!(holds.registering);
+        properties["numberOfRecordSets"] = json!(record_sets::of(&cx.state.store, &zone.id).count());
+        properties["numberOfVirtualNetworkLinks"] = json!(links.len());
+        properties["numberOfVirtualNetworkLinksWithRegistration"] = json!(registering);
         if !cx.shows_since(SHOWS_INTERNAL_ID)
             && let Some(properties) = properties.as_object_mut()
         {
             properties.remove("internalId");
         }
-    }
-
-    fn removed(cx: &mut Context<'_>, gone: &Resource) {
-        cx.state.dns_index.zone_removed(&gone.id);
     }
 }

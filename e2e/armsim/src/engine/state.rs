@@ -39,8 +39,6 @@ pub(crate) struct State {
     pub(crate) dns: dns::Ledger,
     /// Which providers the subscriptions have registered.
     pub(crate) registrations: resources::Registrations,
-    /// What zones hold and which links a VNet has.
-    pub(crate) dns_index: dns::Index,
 }
 
 impl State {
@@ -63,7 +61,6 @@ impl State {
             aliases: BTreeMap::new(),
             dns: dns::Ledger::default(),
             registrations: resources::Registrations::default(),
-            dns_index: dns::Index::default(),
         }
     }
 

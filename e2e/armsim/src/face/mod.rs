@@ -22,7 +22,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{Answer, Caller, WireFault, World, clock::Clock};
+use crate::{Answer, Caller, World, clock::Clock};
 use login::{Login, Route};
 pub use server::{Options, Server, StartError};
 use token::{TokenIssuer, TokenTimes};
@@ -70,30 +70,25 @@ impl Shared {
         let subject = arm::authenticate(self, request.headers(), real);
         let mut simulation = self.lock();
         let now = simulation.clock.now();
-        match subject {
+        let known = simulation.world.violations().len();
+        let answer = match subject {
             Ok(subject) => {
                 let caller = Caller {
                     tenant_id: subject.tenant,
                     client_id: subject.client_id,
                     object_id: subject.object_id,
                 };
-                let known = simulation.world.violations().len();
-                let answer = simulation.world.handle(now, &caller, request);
-                for violation in simulation.world.violations().iter().skip(known) {
-                    tracing::error!("against the specs: {violation}");
-                }
-                answer
+                simulation.world.handle(now, &caller, request)
             }
             Err(refusal) => {
-                simulation
-                    .world
-                    .refused(now, request, "", StatusCode::UNAUTHORIZED, refusal.code);
-                Answer {
-                    response: refusal.response(&self.arm),
-                    wire: WireFault::default(),
-                }
+                let response = refusal.response(&self.arm);
+                simulation.world.refused(now, request, refusal.code, response)
             }
+        };
+        for violation in simulation.world.violations().iter().skip(known) {
+            tracing::error!("against the specs: {violation}");
         }
+        answer
     }
 }
 

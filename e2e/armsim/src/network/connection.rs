@@ -48,6 +48,14 @@ impl Written for Connections {
         Ok(Plan::new(body))
     }
 
+    fn show(&self, cx: &Context<'_>, _resource: &Resource, shown: &mut Value) {
+        if !cx.shows_since("2022-11-01")
+            && let Some(fields) = shown["properties"].as_object_mut()
+        {
+            fields.remove("privateEndpointLocation");
+        }
+    }
+
     fn ended(&self, cx: &mut Context<'_>, operation: &Operation) {
         if operation.status == OperationStatus::Succeeded && operation.verb == Verb::Put {
             reflect(cx, &operation.target);

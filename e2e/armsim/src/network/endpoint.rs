@@ -108,7 +108,7 @@ impl Written for PrivateEndpoints {
         // Two names for one thing, by age of the version.
         if cx.api_version.as_str() >= "2025-01-01" {
             shown["properties"]["ipVersionType"] = json!("IPv4");
-        } else {
+        } else if cx.shows_since("2024-03-01") {
             shown["properties"]["isIPv6EnabledPrivateEndpoint"] = json!(false);
         }
     }

@@ -14,7 +14,7 @@ use super::connection;
 use super::endpoint::{TYPE, first_connection};
 use super::link_service;
 use super::nic;
-use super::reference::{self, in_region, must_be_provisioned, referenced, referring};
+use super::reference::{self, must_be_provisioned, referenced, referring};
 use super::shape::{id_of, items};
 use super::subnet;
 use super::write::Put;
@@ -71,7 +71,7 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError>
             format!("Private endpoint {id} needs a subnet."),
         );
     };
-    let found = referenced(cx, id, reference)?;
+    let found = subnet::usable(cx, put, reference)?;
     in_subnet(cx, put, found)?;
     names(cx, put)?;
     let target = usable(cx, id, body)?;
@@ -141,9 +141,6 @@ fn names(cx: &Context<'_>, put: &Put<'_>) -> Result<(), ArmError> {
 
 fn in_subnet(cx: &Context<'_>, put: &Put<'_>, found: &Resource) -> Result<(), ArmError> {
     let id = put.id;
-    must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
-    let vnet = cx.find(&subnet::vnet_id(&found.id))?;
-    in_region(id, put.location, vnet)?;
     if subnet::is_delegated(found) {
         let message = format!(
             "Private endpoint {id} cannot be created in subnet {} since it is delegated.",

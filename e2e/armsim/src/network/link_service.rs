@@ -15,7 +15,7 @@ use super::link_service_rules as rules;
 use super::load_balancer;
 use super::nic::{self, IpConfiguration};
 use super::reference::{missing, referring};
-use super::shape::{items, nested, tracked};
+use super::shape::{id_of, items, nested, tracked};
 use super::write::{About, Plan, Put, Written};
 
 /// Microsoft.Network/privateLinkServices.
@@ -174,6 +174,13 @@ pub(crate) fn on_load_balancer(cx: &Context<'_>, balancer: &ResourceId) -> Vec<R
     let users = cx.state.store.referring_below(balancer);
     let services = users.filter(|user| user.resource_type == TYPE);
     services.map(|found| found.id.clone()).collect()
+}
+
+/// The service's IP configurations in a subnet, as the subnet shows them.
+pub(crate) fn configurations_in<'a>(service: &'a Resource, subnet: &'a ResourceId) -> impl Iterator<Item = Value> + 'a {
+    let all = items(service.property("ipConfigurations")).iter();
+    let here = all.filter(|item| id_of(&item["properties"]["subnet"]).is_some_and(|id| subnet.is(id)));
+    here.filter_map(|item| Some(json!({ "id": service.id.child("ipConfigurations", item["name"].as_str()?) })))
 }
 
 fn nic_id(body: &Value) -> Option<ResourceId> {

@@ -117,7 +117,7 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Wanted, ArmError>
         return refuse("PrivateLinkServiceMultipleFrontendsNotSupported", message);
     }
     unchangeable(cx, id, &wanted)?;
-    subnets(cx, id, location, &wanted)?;
+    subnets(cx, put, &wanted)?;
     load_balancer(cx, id, location, &wanted)?;
     lists(cx, id, body)?;
     quotas(cx, id, &wanted)?;
@@ -162,10 +162,10 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
     Ok(())
 }
 
-fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
+fn subnets(cx: &Context<'_>, put: &Put<'_>, wanted: &Wanted) -> Result<(), ArmError> {
+    let id = put.id;
     for configuration in &wanted.configurations {
-        let found = cx.find(&configuration.subnet)?;
-        must_be_provisioned(cx, found, subnet::state(cx, found), id)?;
+        let found = subnet::usable(cx, put, configuration.subnet.as_str())?;
         let enabled = found.property("privateLinkServiceNetworkPolicies").as_str() != Some("Disabled");
         if enabled {
             let message = format!(
@@ -176,8 +176,6 @@ fn subnets(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -
             let code = "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled";
             return refuse(code, message);
         }
-        let vnet = cx.find(&subnet::vnet_id(&found.id))?;
-        same_region(id, location, &vnet.id, &vnet.body)?;
     }
     Ok(())
 }

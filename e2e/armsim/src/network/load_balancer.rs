@@ -14,7 +14,9 @@ use super::link_service;
 use super::load_balancer_rules as rules;
 use super::nic;
 use super::reference::referenced;
-use super::shape::{by_name, defaults, filled, id_of, items, named, nested, properties, show, tracked};
+use super::shape::{
+    by_name, defaults, filled, id_of, items, named, nested, properties, show, sku_by_version, spell, tracked,
+};
 use super::write::{About, Plan, Put, Written, resource_guid};
 
 /// Microsoft.Network/loadBalancers.
@@ -127,6 +129,7 @@ impl Written for LoadBalancers {
     }
 
     fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
+        sku_by_version(cx, shown);
         for list in LISTS.into_iter().chain([FRONTENDS]) {
             let all = items(resource.property(list)).iter();
             shown["properties"][list] = all.map(|item| part(cx, item, resource, list)).collect();
@@ -207,6 +210,7 @@ pub(crate) fn frontend<'a>(balancer: &'a Resource, name: &str) -> Option<&'a Val
 /// An item of a list as it is stored, with what the service fills in.
 fn stored(list: &str, name: &str, item: &Value) -> Value {
     let mut kept = properties(item, &READ_ONLY);
+    spell(&mut kept, "protocol", &["Tcp", "Udp", "All", "Http", "Https"]);
     let usual = match list {
         "inboundNatPools" | "inboundNatRules" => json!({
             "protocol": "Tcp",

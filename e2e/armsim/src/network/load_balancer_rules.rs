@@ -11,7 +11,7 @@ use crate::engine::kind::LinkedScope;
 
 use super::link_service;
 use super::load_balancer::{FRONTENDS, NAMES, frontend};
-use super::reference::{self, in_region, missing, must_be_provisioned, usable};
+use super::reference::{missing, usable};
 use super::shape::{by_name, id_of, items};
 use super::subnet;
 use super::write::Put;
@@ -67,9 +67,7 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, frontends: &[(&str, &Value)
             usable(cx, put.id, public, put.location)?;
         }
         if let Some(reference) = new("subnet") {
-            let found = reference::referenced(cx, put.id, reference)?;
-            must_be_provisioned(cx, found, subnet::state(cx, found), put.id)?;
-            in_region(put.id, put.location, cx.find(&subnet::vnet_id(&found.id))?)?;
+            subnet::usable(cx, put, reference)?;
         }
     }
     names_exist(put)?;

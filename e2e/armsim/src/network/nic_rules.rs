@@ -12,7 +12,7 @@ use crate::engine::kind::LinkedScope;
 use crate::engine::resource::Resource;
 
 use super::nic::{CONFIGURATIONS, LISTS};
-use super::reference::{self, in_region, missing, must_be_provisioned, usable};
+use super::reference::{missing, usable};
 use super::shape::{by_name, id_of, items};
 use super::subnet;
 use super::write::Put;
@@ -120,9 +120,7 @@ fn in_subnet(cx: &Context<'_>, put: &Put<'_>, given: &Value) -> Result<(), ArmEr
         let message = format!("An IP configuration of network interface {} needs a subnet.", put.id);
         return refuse("NetworkInterfaceSubnetRequired", message);
     };
-    let found = reference::referenced(cx, put.id, reference)?;
-    must_be_provisioned(cx, found, subnet::state(cx, found), put.id)?;
-    in_region(put.id, put.location, cx.find(&subnet::vnet_id(&found.id))?)?;
+    let found = subnet::usable(cx, put, reference)?;
     if subnet::is_delegated(found) {
         let message = format!(
             "Network interface {} cannot be in subnet {} since it is delegated.",

@@ -10,7 +10,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::load_balancer::{self, FRONTENDS};
 use super::nic;
-use super::shape::{defaults, id_of, items, only_id, properties, show, tracked};
+use super::shape::{defaults, id_of, items, only_id, properties, show, sku_by_version, spell, tracked};
 use super::write::{About, Plan, Put, Written, resource_guid};
 
 /// Microsoft.Network/publicIPAddresses.
@@ -39,6 +39,7 @@ impl Written for PublicAddresses {
         body["sku"] = json!({ "name": name, "tier": sku["tier"].as_str().unwrap_or("Regional") });
         let mut kept = properties(put.given, &["ipConfiguration", "natGateway", "ipAddress"]);
         only_id(&mut kept, "publicIPPrefix");
+        spell(&mut kept, "publicIPAllocationMethod", &["Static", "Dynamic"]);
         defaults(
             &mut kept,
             &json!({
@@ -73,6 +74,12 @@ impl Written for PublicAddresses {
     }
 
     fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
+        if !cx.shows_since("2022-05-01")
+            && let Some(fields) = shown["properties"].as_object_mut()
+        {
+            fields.remove("ddosSettings");
+        }
+        sku_by_version(cx, shown);
         // It gets its address by the operation that makes it.
         if resource.state == ProvisioningState::Updating
             && let Some(fields) = shown["properties"].as_object_mut()

@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
+use crate::engine::names;
 use crate::engine::resource::{ProvisioningState, Resource};
 
 /// An array of the body, empty where there is none.
@@ -101,6 +103,23 @@ pub(crate) fn only_ids(properties: &mut Map<String, Value>, name: &str) {
     }
 }
 
+/// A SKU's tier is shown from one version on.
+pub(crate) fn sku_by_version(cx: &Context<'_>, shown: &mut Value) {
+    if !cx.shows_since("2020-08-01")
+        && let Some(sku) = shown["sku"].as_object_mut()
+    {
+        sku.remove("tier");
+    }
+}
+
+/// Spells a word as the service does, if it is one of `known`.
+pub(crate) fn spell(properties: &mut Map<String, Value>, name: &str, known: &[&str]) {
+    let given = properties.get(name).and_then(Value::as_str).unwrap_or_default();
+    if let Some(known) = known.iter().find(|known| known.eq_ignore_ascii_case(given)) {
+        properties.insert(name.to_owned(), json!(known));
+    }
+}
+
 /// Fills in what is absent.
 pub(crate) fn defaults(properties: &mut Map<String, Value>, values: &Value) {
     for (name, value) in values.as_object().into_iter().flatten() {
@@ -116,9 +135,11 @@ pub(crate) fn named<'a>(id: &ResourceId, list: &'a Value) -> Result<Vec<(&'a str
             .as_str()
             .filter(|name| !name.is_empty() && !name.contains('/'));
         let name = name.ok_or_else(|| ArmError::invalid_content(format!("A nested resource of {id} needs a name.")))?;
+        names::network(name)?;
         if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             let message = format!("Resource {id} has two child resources with the same name ({name}).");
-            return Err(ArmError::service(400, "DuplicateResourceName", message));
+            let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
+            return Err(refused.because("DuplicateResourceName", message));
         }
         all.push((name, item));
     }

@@ -11,7 +11,8 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::address;
 use super::endpoint;
-use super::reference::referring;
+use super::link_service;
+use super::reference::{in_region, must_be_provisioned, referenced, referring};
 use super::shape::{defaults, filled, id_of, ids, items, nested, only_id, only_ids, properties, region, show};
 use super::subnet_rules as rules;
 use super::write::{About, Plan, Put, Written};
@@ -81,7 +82,9 @@ impl Written for Subnets {
     fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
         shown["properties"]["provisioningState"] = json!(state(cx, resource).as_str());
         let users = address::users(cx, &resource.id).map(|(_, by)| json!({ "id": by }));
-        show(shown, "ipConfigurations", filled(users.collect()));
+        let services = referring(cx, &resource.id, link_service::TYPE);
+        let services = services.flat_map(|service| link_service::configurations_in(service, &resource.id));
+        show(shown, "ipConfigurations", filled(users.chain(services).collect()));
         show(
             shown,
             "privateEndpoints",
@@ -174,6 +177,19 @@ fn service_endpoint(item: &Value, location: &str) -> Value {
         locations.push(location.to_owned());
     }
     json!({ "service": item["service"], "locations": locations })
+}
+
+/// The subnet that a body refers to, if what has the address can be in it now: the subnet is provisioned, its VNet is in
+/// the region of `put` and stays.
+pub(crate) fn usable<'a>(cx: &'a Context<'_>, put: &Put<'_>, reference: &str) -> Result<&'a Resource, ArmError> {
+    let found = referenced(cx, put.id, reference)?;
+    must_be_provisioned(cx, found, state(cx, found), put.id)?;
+    let vnet = cx.find(&vnet_id(&found.id))?;
+    if vnet.state == ProvisioningState::Deleting {
+        must_be_provisioned(cx, vnet, vnet.state, put.id)?;
+    }
+    in_region(put.id, put.location, vnet)?;
+    Ok(found)
 }
 
 /// Whether a subnet belongs to another service.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::dns::links;
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
@@ -54,7 +55,7 @@ impl Written for VirtualNetworks {
             rules::check_vnet(cx, put, &body, &given)?;
             left_out.iter().try_for_each(|gone| rules::not_in_use(cx, gone))?;
             let known = cx.state.store.get(put.id);
-            if more || known.is_none_or(|known| known.body != body) {
+            if more || known.is_none_or(|known| known.body != body || !known.is_settled()) {
                 rules::vnet_is_free(cx, call, put.id)?;
                 new.iter().try_for_each(|(id, _)| rules::users_are_settled(cx, id))?;
             }
@@ -77,6 +78,14 @@ impl Written for VirtualNetworks {
     fn show(&self, cx: &Context<'_>, resource: &Resource, shown: &mut Value) {
         let subnets = cx.state.store.of_type(&resource.id, subnet::TYPE);
         shown["properties"]["subnets"] = subnets.map(|found| Subnets.render(cx, found)).collect();
+        if let Some(fields) = shown["properties"].as_object_mut() {
+            if !cx.shows_since("2024-03-01") {
+                fields.remove("privateEndpointVNetPolicies");
+            }
+            if !cx.shows_since("2020-11-01") {
+                defaults(fields, &json!({ "enableVmProtection": false }));
+            }
+        }
     }
 
     /// The subnets that came with the VNet's body settle with it.
@@ -93,6 +102,10 @@ impl Written for VirtualNetworks {
                 (found.state, found.settled) = ended;
             }
         }
+    }
+
+    fn gone(&self, cx: &mut Context<'_>, gone: &Resource) {
+        links::unlink(cx, &gone.id);
     }
 }
 
@@ -133,12 +146,17 @@ fn left_out(cx: &Context<'_>, vnet: &ResourceId, given: &[(ResourceId, Value)]) 
         .collect()
 }
 
-/// Stores the subnets that differ; they belong to the VNet's operation while it runs.
+/// Stores the subnets that differ; all of them belong to the VNet's operation while it runs.
 fn store_subnets(cx: &mut Context<'_>, vnet: &ResourceId, new: Vec<(ResourceId, Value)>) {
     let running = cx.state.store.get(vnet).and_then(|vnet| cx.running_on(vnet));
     let running = running.map(|operation| operation.id.clone());
+    let changed = !new.is_empty();
     for (id, body) in new {
         cx.store(subnet::TYPE, &id, body);
+    }
+    let all = cx.state.store.of_type(vnet, subnet::TYPE).filter(|_| changed);
+    let all: Vec<ResourceId> = all.map(|subnet| subnet.id.clone()).collect();
+    for id in all {
         if let (Some(operation), Some(stored)) = (&running, cx.state.store.get_mut(&id)) {
             stored.state = ProvisioningState::Updating;
             stored.operation = Some(operation.clone());

@@ -269,6 +269,8 @@ pub(crate) fn accept(
     };
     let hidden = known.map_or(Value::Null, |known| known.hidden.clone());
     let old_etag = known.filter(|_| same).map(|known| known.etag.clone());
+    // What changes nothing is not what the resource was last written by.
+    let unchanged = known.filter(|_| same).and_then(|known| known.operation.clone());
     let settled = known.map_or(cx.now, |known| known.settled);
     let operation = begin(cx, call, changed.target, Verb::Put, changed.region, pace);
     let running = cx.state.operations.get(&operation).is_some_and(Operation::running);
@@ -283,7 +285,7 @@ pub(crate) fn accept(
         } else {
             ProvisioningState::Succeeded
         },
-        operation: Some(operation.clone()),
+        operation: unchanged.or_else(|| Some(operation.clone())),
         created: cx.now,
         settled,
         hidden,

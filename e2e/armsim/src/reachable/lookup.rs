@@ -91,7 +91,8 @@ impl<'a> Walk<'a> {
     /// The zones that hold `name` and have a link to the VNet, whatever its state.
     fn linked(&self, name: &str) -> impl Iterator<Item = Linked<'a>> + use<'a> {
         let (cx, name) = (self.cx, name.to_owned());
-        let links = links::to(cx, self.vnet);
+        let vnet = cx.state.store.find(self.vnet).into_iter();
+        let links = vnet.flat_map(|vnet| links::to(&cx.state.store, &vnet.id));
         let linked = links.filter_map(|link| Some((cx.state.store.get(&link.id.parent()?)?, link)));
         linked.filter(move |(zone, _)| resolve::relative(&name, zone.id.name()).is_some())
     }

@@ -2,6 +2,7 @@
 //!
 //! They are read where they lie and are no part of the simulator: a world without them answers alike, unchecked.
 
+mod checker;
 mod document;
 mod exchange;
 mod operation;
@@ -20,11 +21,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
+pub(crate) use checker::Checker;
 use document::Documents;
 use exchange::Exchange;
 use operation::Operation;
 use schema::Schemas;
-pub use tally::Tally;
+pub use tally::{Checked, Tally};
 pub use violation::{Part, Rule, Violation};
 use wire::DISAGREEMENTS;
 
@@ -51,7 +53,8 @@ pub struct Specs {
     operations: Vec<Operation>,
     /// Operations by the number of parts of their paths; those with the most words first.
     by_length: HashMap<usize, Vec<usize>>,
-    met: Vec<AtomicU64>,
+    taken: Vec<AtomicU64>,
+    refused: Vec<AtomicU64>,
     disagreed: Vec<AtomicU64>,
     unknown: Mutex<BTreeMap<String, u64>>,
 }
@@ -86,8 +89,9 @@ impl Specs {
             by_length.entry(operation.path.len()).or_default().push(number);
         }
         Ok(Self {
-            met: operations.iter().map(|_| AtomicU64::new(0)).collect(),
-            disagreed: DISAGREEMENTS.iter().map(|_| AtomicU64::new(0)).collect(),
+            taken: zeros(operations.len()),
+            refused: zeros(operations.len()),
+            disagreed: zeros(DISAGREEMENTS.len()),
             unknown: Mutex::default(),
             schemas,
             operations,
@@ -135,7 +139,12 @@ impl Specs {
             return vec![];
         };
         let operation = &self.operations[*number];
-        self.met[*number].fetch_add(1, Ordering::Relaxed);
+        let counters = if response.status().is_success() {
+            &self.taken
+        } else {
+            &self.refused
+        };
+        counters[*number].fetch_add(1, Ordering::Relaxed);
         let findings = Exchange::findings(&self.schemas, operation, request, response);
         let bad = findings
             .into_iter()
@@ -170,10 +179,16 @@ impl Specs {
             not_in_specs: self.unknown.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             ..Tally::default()
         };
-        for (operation, met) in self.operations.iter().zip(&self.met) {
-            match met.load(Ordering::Relaxed) {
-                0 => drop(tally.never_met.insert(operation.id.clone())),
-                times => drop(tally.checked.insert(operation.id.clone(), times)),
+        for (number, operation) in self.operations.iter().enumerate() {
+            let checked = Checked {
+                taken: self.taken[number].load(Ordering::Relaxed),
+                refused: self.refused[number].load(Ordering::Relaxed),
+            };
+            if checked.taken == 0 {
+                tally.never_taken.insert(operation.id.clone());
+            }
+            if checked != Checked::default() {
+                tally.checked.insert(operation.id.clone(), checked);
             }
         }
         for (known, times) in DISAGREEMENTS.iter().zip(&self.disagreed) {
@@ -182,6 +197,10 @@ impl Specs {
         }
         tally
     }
+}
+
+fn zeros(length: usize) -> Vec<AtomicU64> {
+    std::iter::repeat_with(AtomicU64::default).take(length).collect()
 }
 
 fn undeclared(operation: &Operation, request: &Request<Bytes>) -> Violation {

@@ -2,19 +2,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The checks so far. Counts are of exchanges, but for `disagreements`, whose are of findings.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// By operation.
-    pub checked: BTreeMap<String, u64>,
-    /// Operations of the specs without any exchange.
-    pub never_met: BTreeSet<String>,
+    pub checked: BTreeMap<String, Checked>,
+    /// Operations of the specs of which no call was taken.
+    pub never_taken: BTreeSet<String>,
     /// By method and form of the path: what no spec at hand describes.
     pub not_in_specs: BTreeMap<String, u64>,
     /// By their descriptions: places where spec and service are known to disagree.
     pub disagreements: BTreeMap<String, u64>,
+}
+
+/// Exchanges of one operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Answered by success: both halves are checked.
+    pub taken: u64,
+    /// Refused: only the answer is checked.
+    pub refused: u64,
 }
 
 /// Forms of paths that are kept apart; the rest is counted as one.
