@@ -203,7 +203,11 @@ fn plain(value: &Value) -> String {
 fn body_text(body: &Value) -> String {
     match body {
         Value::Null => String::new(),
-        Value::String(text) => decoded(python_bytes(text).as_deref().unwrap_or(text)),
+        Value::String(text) => match python_bytes(text) {
+            // Some recorders did it twice.
+            Some(inner) => decoded(python_bytes(&inner).as_deref().unwrap_or(&inner)),
+            None => decoded(text),
+        },
         Value::Object(wrapped) if wrapped.contains_key("string") => body_text(&wrapped["string"]),
         Value::Object(wrapped) if wrapped.contains_key("base64_string") => body_text(&wrapped["base64_string"]),
         other => other.to_string(),
@@ -212,7 +216,8 @@ fn body_text(body: &Value) -> String {
 
 /// The text in `b'…'`, which old clients of vcrpy recorded in place of what they sent.
 fn python_bytes(text: &str) -> Option<String> {
-    let inner = text.strip_prefix("b'")?.strip_suffix('\'')?;
+    let quoted = |quote: char| text.strip_prefix('b')?.strip_prefix(quote)?.strip_suffix(quote);
+    let inner = quoted('\'').or_else(|| quoted('"'))?;
     Some(inner.replace("\\'", "'").replace("\\\\", "\\"))
 }
 
