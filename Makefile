@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test check fmt generate bench
+.PHONY: build demo test test-az check fmt generate bench
 
 CARGO ?= cargo
 
@@ -9,6 +9,9 @@ build: ## everything, as `demo` and the tests use it
 test: ## every test: units, simulator, end to end
 	hack/testenv/build >/dev/null
 	$(CARGO) test --locked --workspace --no-fail-fast -- --show-output
+
+test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
+	e2e/clients/az/life
 
 check: ## format, lints, documentation, licences and sources, generated files
 	$(CARGO) fmt --all --check

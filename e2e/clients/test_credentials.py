@@ -196,6 +196,13 @@ def test_managed_identity_by_client_id_is_that_principal(world, monkeypatch):
     assert claims(token)["appid" if "appid" in claims(token) else "azp"] == READER.client_id
 
 
+def test_managed_identity_of_a_machine_gets_a_token(world, monkeypatch):
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", world.control_url)
+    credential = ManagedIdentityCredential()
+    assert claims(credential.get_token(SCOPE))["oid"] == MANAGED.object_id
+    assert may_read(world, credential)
+
+
 def test_unknown_managed_identity_is_unavailable(world, monkeypatch):
     monkeypatch.setenv("IDENTITY_ENDPOINT", world.identity)
     monkeypatch.setenv("IDENTITY_HEADER", "anything")

@@ -109,7 +109,7 @@ def test_bad_service_is_refused(network, change, code):
 def test_more_services_of_a_load_balancer_than_its_quota_are_refused(world):
     more = [{"name": f"f{n}", "properties": {"subnet": {"id": NAT_ID.replace("/nat", "/nodes")}}} for n in range(3)]
     balancer = GROUND[0] | {"properties": {"frontendIPConfigurations": more}}
-    world.seed(resources=[balancer, GROUND[1]], quotas={"pls_per_load_balancer": 2})
+    world.seed(resources=[balancer, GROUND[1]], subscription={"quotas": {"pls_per_load_balancer": 2}})
     network = world.network()
     for n in range(2):
         put_service(network, f"pls{n}", frontend=f"{LB_ID}/frontendIPConfigurations/f{n}")

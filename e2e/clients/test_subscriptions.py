@@ -2,11 +2,11 @@
 
 import pytest
 from azure.core import PipelineClient
-from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
+from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceNotFoundError
 from azure.core.rest import HttpRequest
 from azure.mgmt.authorization import AuthorizationManagementClient
 
-from world import GROUP, GUEST, GUEST_SUBSCRIPTION, LOCATION, OWNER, READER, SCOPE, STRANGER, SUBSCRIPTION, TENANT
+from world import GROUP, GUEST, GUEST_SUBSCRIPTION, LOCATION, OWNER, READER, SCOPE, STRANGER, SUBSCRIPTION, TENANT, VNET_ID
 
 
 def test_only_subscriptions_with_a_role_are_listed(world):
@@ -60,14 +60,23 @@ def test_unknown_provider_is_refused(resources):
 
 
 def test_provider_can_be_unregistered_and_registered(world, resources):
-    with pytest.raises(HttpResponseError) as refused:
+    with pytest.raises(ResourceExistsError) as in_use:
         resources.providers.unregister("Microsoft.Network")
-    assert refused.value.status_code == 409, "it still has resources"
-    world.network().virtual_networks.begin_delete(GROUP, "vnet").result()
+    assert in_use.value.status_code == 409
+    world.control("DELETE", f"/resources{VNET_ID}")
     gone = resources.providers.unregister("Microsoft.Network")
     assert gone.registration_state in ("Unregistering", "Unregistered")
     back = resources.providers.register("Microsoft.Network")
     assert back.registration_state in ("Registering", "Registered")
+
+
+def test_write_to_an_unregistered_provider_registers_it(world, resources):
+    """The SDK's own policy answers `MissingSubscriptionRegistration` with a registration, and tries again after 10 s."""
+    world.seed(subscription={"unregistered": ["Microsoft.Network"]})
+    assert world.network().virtual_networks.update_tags(GROUP, "vnet", {"tags": {"a": "1"}}).tags == {"a": "1"}
+    assert resources.providers.get("Microsoft.Network").registration_state == "Registered"
+    calls = [(call["method"], call.get("code")) for call in world.journal()]
+    assert calls == [("PATCH", "MissingSubscriptionRegistration"), ("POST", None), ("GET", None), ("PATCH", None), ("GET", None)]
 
 
 def test_write_to_an_unregistered_provider_is_refused_until_it_is_registered(world, resources):

@@ -42,7 +42,7 @@ MANAGED = Principal(5)
 GUEST = Principal(6, tenant=GUEST_TENANT, secret="guest's secret")
 
 
-def seed(jwks=None, quotas=None):
+def seed(jwks=None, subscription=None):
     """Two tenants, a principal of each kind, and in the first subscription a resource group with a VNet."""
 
     def tenant(name):
@@ -63,7 +63,7 @@ def seed(jwks=None, quotas=None):
     return {
         "tenants": [tenant(TENANT), tenant(GUEST_TENANT)],
         "subscriptions": [
-            {"id": SUBSCRIPTION, "tenant": TENANT, "quotas": quotas or {}},
+            {"id": SUBSCRIPTION, "tenant": TENANT} | (subscription or {}),
             {"id": GUEST_SUBSCRIPTION, "tenant": GUEST_TENANT},
         ],
         "roles": [role(principal, SUBSCRIPTION, "*") for principal in (OWNER, WORKLOAD, MANAGED)]
@@ -118,9 +118,9 @@ class World:
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.read().decode()}") from error
 
-    def seed(self, resources=(), jwks=None, quotas=None, **parts):
-        """Replaces everything; `resources` are there besides the usual ones, `parts` are further parts of the seed."""
-        world = seed(jwks, quotas) | parts
+    def seed(self, resources=(), jwks=None, subscription=None, **parts):
+        """Replaces everything: `resources` besides the usual ones, `subscription` what is special of it, `parts` the seed's other keys."""
+        world = seed(jwks, subscription) | parts
         world["resources"] += resources
         self.control("PUT", "/seed", world)
 

@@ -12,6 +12,7 @@ mod reachable;
 pub mod replay;
 mod resources;
 mod spec;
+mod versions;
 mod world;
 
 pub use engine::error::ErrorDetail;

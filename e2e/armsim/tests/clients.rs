@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod face_support;
-use face_support::spec_support;
 
 use std::{
     io::ErrorKind,
@@ -11,6 +10,7 @@ use std::{
 };
 
 use armsim::{Options, Server};
+use face_support::spec_support;
 
 /// Tests that run at once: they wait most of the time.
 const WORKERS: usize = 12;

@@ -110,6 +110,12 @@ fn bodies(name: &str) -> Vec<(String, Value)> {
             "registrationEnabled": false, "virtualNetwork": {"id": vnet}}}),
         ),
     ];
+    all.extend(record_bodies(&zone));
+    all
+}
+
+/// The same for record sets.
+fn record_bodies(zone: &str) -> Vec<(String, Value)> {
     let records = [
         ("A", json!({"aRecords": [{"ipv4Address": "10.0.0.1"}]})),
         ("AAAA", json!({"aaaaRecords": [{"ipv6Address": "fd00::1"}]})),
@@ -122,15 +128,15 @@ fn bodies(name: &str) -> Vec<(String, Value)> {
         ),
         ("TXT", json!({"txtRecords": [{"value": ["x"]}]})),
     ];
-    for (kind, mut properties) in records {
+    let set = |(kind, mut properties): (&str, Value)| {
         properties["ttl"] = json!(300);
         properties["metadata"] = json!({"k": "v"});
-        all.push((
+        (
             format!("{zone}/{kind}/r-{}", kind.to_lowercase()),
             json!({"properties": properties}),
-        ));
-    }
-    all
+        )
+    };
+    records.into_iter().map(set).collect()
 }
 
 /// Where the fields of a body are, as JSON pointers.

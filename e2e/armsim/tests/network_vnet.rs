@@ -23,6 +23,7 @@ fn vnet(space: &[&str], subnets: &[Value]) -> Value {
 #[case::subnets_overlap(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24"), subnet("b", "10.9.0.128/25")], "NetcfgSubnetRangesOverlap")]
 #[case::subnet_outside(&["10.9.0.0/16"], &[subnet("a", "10.8.0.0/24")], "NetcfgSubnetRangeOutsideVnet")]
 #[case::subnet_twice(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24"), subnet("A", "10.9.1.0/24")], "InvalidRequestFormat")]
+#[case::subnet_name(&["10.9.0.0/16"], &[subnet("a b", "10.9.0.0/24")], "InvalidResourceName")]
 #[case::space_overlaps(&["10.9.0.0/16", "10.9.1.0/24"], &[], "VirtualNetworkAddressPrefixesOverlap")]
 #[case::space_is_garbage(&["10.9.0.0"], &[], "InvalidAddressPrefixFormat")]
 #[case::space_has_host_bits(&["10.9.0.1/16"], &[], "InvalidCIDRNotation")]

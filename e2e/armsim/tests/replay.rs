@@ -132,6 +132,30 @@ fn other_services_are_skipped_and_stood_in_for() {
 }
 
 #[test]
+fn what_belongs_to_a_cloud_or_directory_is_compared_by_its_form() {
+    let subscription = include_str!("recordings/subscription.yaml");
+    let lines = play(subscription);
+    let printed: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    let count = |verdict| lines.iter().filter(|line| line.verdict == verdict).count();
+    assert_eq!(
+        (count(Verdict::Same), count(Verdict::Skipped)),
+        (8, 1),
+        "{}",
+        printed.join("\n")
+    );
+    let altered = differences(&subscription.replace(
+        "\"registrationState\": \"Registered\"",
+        "\"registrationState\": \"Gone\"",
+    ));
+    assert!(
+        altered.contains("registrationState: recorded Gone, ours Registered"),
+        "{altered}"
+    );
+    let altered = differences(&subscription.replace("\"displayName\"", "\"colour\""));
+    assert!(altered.contains("value[].colour: missing"), "{altered}");
+}
+
+#[test]
 fn a_reason_explains_what_it_names_and_nothing_else() {
     let altered = GO_VCR.replace("code: 412", "code: 409");
     let rule = "- {exchange: PUT privateDnsZones, difference: '^status', reason: because}\n";

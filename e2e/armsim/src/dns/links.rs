@@ -166,7 +166,10 @@ impl Tracked for Links {
             id: cx.guid(),
             name: FORGET.to_owned(),
             started: cx.now,
-            ends: Some(cx.now + SignedDuration::from_millis((lag_s * 1000.0) as i64)),
+            ends: cx
+                .now
+                .saturating_add(SignedDuration::from_millis((lag_s * 1000.0) as i64))
+                .ok(),
             outcome: Outcome::Succeed,
             status: OperationStatus::InProgress,
             // Nobody is told of it.

@@ -13,6 +13,7 @@ use super::route::OperationUrl;
 use super::signature;
 use super::state::State;
 use super::throttle::Remaining;
+use crate::versions;
 
 /// What is known of the call that is answered.
 pub(crate) struct Asked<'a> {
@@ -75,7 +76,11 @@ pub(crate) fn respond(
     let (status, body) = match result {
         Ok(reply) => {
             success(&mut headers, asked, reply, operation.as_ref());
-            (reply.status, reply.body.clone())
+            let mut body = reply.body.clone();
+            if let Some(body) = &mut body {
+                versions::adapt(asked.api_version, body);
+            }
+            (reply.status, body)
         }
         Err(error) => {
             let cause = if by_gateway { "gateway" } else { "service" };

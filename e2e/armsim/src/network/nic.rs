@@ -141,6 +141,13 @@ fn own(cx: &mut Context<'_>, kept: &mut Map<String, Value>, made: Option<&Value>
             kept.extend(Some((owner.to_owned(), value.clone())).filter(|(_, value)| !value.is_null()));
         }
     }
+    // Without a machine or an owner an interface has no hardware address.
+    if !["privateEndpoint", "privateLinkService"]
+        .iter()
+        .any(|owner| kept.contains_key(*owner))
+    {
+        kept.remove("macAddress");
+    }
     let mut dns = match kept.remove("dnsSettings") {
         Some(Value::Object(given)) => given,
         _ => Map::new(),

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
 use crate::engine::id::ResourceId;
+use crate::engine::names;
 use crate::engine::resource::{ProvisioningState, Resource};
 
 /// An array of the body, empty where there is none.
@@ -134,6 +135,7 @@ pub(crate) fn named<'a>(id: &ResourceId, list: &'a Value) -> Result<Vec<(&'a str
             .as_str()
             .filter(|name| !name.is_empty() && !name.contains('/'));
         let name = name.ok_or_else(|| ArmError::invalid_content(format!("A nested resource of {id} needs a name.")))?;
+        names::network(name)?;
         if all.iter().any(|(known, _)| known.eq_ignore_ascii_case(name)) {
             let message = format!("Resource {id} has two child resources with the same name ({name}).");
             let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");

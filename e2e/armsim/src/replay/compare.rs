@@ -185,6 +185,7 @@ impl Bodies<'_> {
                     left.remove(found);
                 }
                 Some(found) => self.compare(&inner, item, left.remove(found)),
+                None if others => {}
                 None => self.differ(DifferenceKind::Body, &inner, item, ""),
             }
         }

@@ -1,4 +1,4 @@
-//! Differences that are right, each with its reason: the rules of a YAML list.
+//! Differences that are right, each with its reason: the rules of a YAML list, and what the service did otherwise once.
 
 use jiff::civil::Date;
 use jiff::{Timestamp, tz::TimeZone};
@@ -34,9 +34,24 @@ struct Compiled {
     used: bool,
 }
 
+/// Rules that hold for every recording of their time.
+const ERAS: &str = include_str!("eras.yaml");
+
 /// All reasons, and which of them were of use.
-#[derive(Default)]
-pub struct Explained(Vec<Compiled>);
+pub struct Explained {
+    given: Vec<Compiled>,
+    eras: Vec<Compiled>,
+}
+
+impl Default for Explained {
+    fn default() -> Self {
+        Self {
+            given: vec![],
+            // Part of the build; its form is tested.
+            eras: compile(ERAS).unwrap_or_default(),
+        }
+    }
+}
 
 /// Why a list of reasons is refused.
 #[derive(Debug, thiserror::Error)]
@@ -53,19 +68,11 @@ impl Explained {
     /// Reads a YAML list of `{cassette?, exchange?, difference?, before?, reason}`: part of the file's name,
     /// two regular expressions, and a date.
     pub fn parse(yaml: &str) -> Result<Self, ExplainedError> {
-        let rules: Vec<Rule> = serde_yaml_ng::from_str(yaml)?;
-        let compiled: Result<_, ExplainedError> = rules
-            .into_iter()
-            .map(|rule| {
-                Ok(Compiled {
-                    exchange: Regex::new(&rule.exchange)?,
-                    difference: Regex::new(&rule.difference)?,
-                    rule,
-                    used: false,
-                })
-            })
-            .collect();
-        compiled.map(Self)
+        let given = compile(yaml)?;
+        Ok(Self {
+            given,
+            ..Self::default()
+        })
     }
 
     /// Why a difference is right.
@@ -78,7 +85,7 @@ impl Explained {
         let day = recorded.map(|recorded| recorded.to_zoned(TimeZone::UTC).date());
         let exchange = format!("{} {}", line.method, line.path);
         let printed = difference.to_string();
-        let found = self.0.iter_mut().find(|known| {
+        let found = self.given.iter_mut().chain(&mut self.eras).find(|known| {
             cassette.contains(&known.rule.cassette)
                 && known
                     .rule
@@ -91,19 +98,39 @@ impl Explained {
         Some(found.rule.reason.clone())
     }
 
-    /// How many reasons there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
+    /// How many reasons were given.
+    pub fn given(&self) -> usize {
+        self.given.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Reasons that explained nothing.
+    /// Given reasons that explained nothing.
     pub fn unused(&self) -> Vec<&str> {
-        let unused = self.0.iter().filter(|known| !known.used);
+        let unused = self.given.iter().filter(|known| !known.used);
         unused.map(|known| known.rule.reason.as_str()).collect()
+    }
+}
+
+fn compile(yaml: &str) -> Result<Vec<Compiled>, ExplainedError> {
+    let rules: Vec<Rule> = serde_yaml_ng::from_str(yaml)?;
+    let compiled = rules.into_iter().map(|rule| {
+        Ok(Compiled {
+            exchange: Regex::new(&rule.exchange)?,
+            difference: Regex::new(&rule.difference)?,
+            rule,
+            used: false,
+        })
+    });
+    compiled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_once_has_an_end() {
+        let eras = compile(ERAS).unwrap();
+        assert!(!eras.is_empty());
+        assert!(eras.iter().all(|era| era.rule.before.is_some()));
     }
 }

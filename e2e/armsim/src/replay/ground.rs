@@ -13,6 +13,7 @@ use crate::World;
 use crate::engine::id::ResourceId;
 use crate::engine::registry;
 use crate::engine::route::{Target, route};
+use crate::resources::View;
 
 use super::cassette::Exchange;
 use super::names::Names;
@@ -77,9 +78,18 @@ impl Ground {
             .to_owned();
         let path = place.names.our_path(exchange.path());
         let method = exchange.method.parse().unwrap_or(Method::GET);
-        let target = match route(&method, &path) {
+        let target = route(&method, &path);
+        // The inventory shows resources of every provider.
+        let inventory = matches!(
+            target,
+            Ok(Target::View {
+                view: View::Resources,
+                ..
+            })
+        );
+        let target = match target {
             Ok(Target::Resource { id, .. } | Target::Action { id, .. }) => id,
-            Ok(Target::List { scope, .. }) => scope,
+            Ok(Target::List { scope, .. } | Target::View { scope, .. }) => scope,
             _ => return,
         };
         let group_went = target.group_id().is_some_and(|group| place.gone.contains(&group.key()));
@@ -90,7 +100,7 @@ impl Ground {
             self.references(place, &target, &exchange.sent.json());
         }
         if exchange.succeeded() && exchange.method == "GET" {
-            self.listed(place, &exchange.got.json());
+            self.listed(place, &exchange.got.json(), inventory);
         }
     }
 
@@ -129,13 +139,13 @@ impl Ground {
         }
     }
 
-    /// Resources of our types that a list shows.
-    fn listed(&self, place: &mut Place<'_>, body: &Value) {
+    /// Resources that a list shows: of our types, or `all`.
+    fn listed(&self, place: &mut Place<'_>, body: &Value, all: bool) {
         for item in body["value"].as_array().into_iter().flatten() {
             let id = item["id"]
                 .as_str()
                 .and_then(|id| ResourceId::parse(&place.names.ours(id)).ok());
-            if let Some(id) = id.filter(|id| registry::kind(&id.resource_type()).is_some()) {
+            if let Some(id) = id.filter(|id| all || registry::kind(&id.resource_type()).is_some()) {
                 self.ensure(place, &id);
             }
         }

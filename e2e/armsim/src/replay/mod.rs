@@ -4,6 +4,7 @@
 //! server makes up are mapped, times are not compared, what was there before the recording is seeded.
 
 mod cassette;
+mod catalogue;
 mod compare;
 mod explained;
 mod ground;

@@ -71,18 +71,23 @@ pub(super) fn foreign(exchanges: &[Exchange]) -> BTreeSet<&'static str> {
     BTreeSet::new()
 }
 
+/// The target of an exchange as it was recorded.
+pub(super) fn target(exchange: &Exchange) -> Option<Target> {
+    let method = exchange.method.parse().unwrap_or(Method::GET);
+    route(&method, exchange.path()).ok()
+}
+
 /// What kind of answer it is: the type asked for, the api-version, and whether it was refused.
 pub(super) fn shape(exchange: &Exchange) -> String {
     let version = exchange.parameter("api-version").unwrap_or_default();
     let outcome = if exchange.succeeded() { "" } else { "refused " };
-    let method = exchange.method.parse().unwrap_or(Method::GET);
-    let kind = match route(&method, exchange.path()) {
-        Ok(Target::Operation { resource_type, .. }) => format!("the state of {resource_type}"),
-        Ok(Target::Action {
+    let kind = match target(exchange) {
+        Some(Target::Operation { resource_type, .. }) => format!("the state of {resource_type}"),
+        Some(Target::Action {
             resource_type, action, ..
         }) => format!("{resource_type} {action}"),
-        Ok(target) => target.resource_type().to_ascii_lowercase(),
-        Err(_) => exchange.path().to_owned(),
+        Some(target) => target.resource_type().to_ascii_lowercase(),
+        None => exchange.path().to_owned(),
     };
     format!("{outcome}{kind} {version}")
 }

@@ -6,6 +6,7 @@ use http::Method;
 
 use crate::engine::registry;
 use crate::engine::route::{Target, route};
+use crate::resources::View;
 
 use super::cassette::{Exchange, path};
 
@@ -63,10 +64,27 @@ pub(super) fn skip(exchange: &Exchange) -> Option<Skip> {
     let method = exchange.method.parse().unwrap_or(Method::GET);
     match route(&method, exchange.path()) {
         Ok(Target::Operation { .. }) => None,
+        Ok(Target::View { view, .. }) => other_provider(&view),
         Ok(target) if registry::kind(target.resource_type()).is_some() => None,
         Ok(target) => Some(Skip::Type(target.resource_type().to_owned())),
         Err(_) => Some(Skip::Type(provider(&path))),
     }
+}
+
+/// Questions about providers that have no type here.
+fn other_provider(view: &View) -> Option<Skip> {
+    let (View::Provider(asked) | View::ResourceTypes(asked) | View::Register(asked) | View::Unregister(asked)) = view
+    else {
+        return None;
+    };
+    let same = |known: &str| {
+        known
+            .split('/')
+            .next()
+            .is_some_and(|known| known.eq_ignore_ascii_case(asked))
+    };
+    let known = registry::kinds().any(|kind| same(kind.resource_type()));
+    (!known).then(|| Skip::Type(asked.clone()))
 }
 
 /// What a path is about that has no form of ARM's.

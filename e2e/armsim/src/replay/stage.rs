@@ -172,19 +172,18 @@ impl Stage {
     }
 
     fn prepare(&mut self, number: usize, exchange: &Exchange) -> Vec<String> {
-        let (mut place, ground) = self.place(number, exchange);
-        ground.prepare(&mut place, exchange);
-        let seeded = place.seeded;
+        // What a list shows and nobody here has made was others'.
         if let Some(items) = exchange.got.json()["value"].as_array() {
             let listed = items
                 .iter()
                 .filter_map(|item| item["id"].as_str())
                 .map(|id| self.names.ours(id));
-            let listed = listed.map(|id| id.to_ascii_lowercase());
-            let new = listed.filter(|id| seeded.iter().any(|seeded| seeded.eq_ignore_ascii_case(id)));
-            self.background.extend(new);
+            let others = listed.filter(|id| self.world.state.store.find(id).is_none());
+            self.background.extend(others.map(|id| id.to_ascii_lowercase()));
         }
-        seeded
+        let (mut place, ground) = self.place(number, exchange);
+        ground.prepare(&mut place, exchange);
+        place.seeded
     }
 
     /// The answer that is most like the recorded one; a resource that was changed by calls which are not played is put as

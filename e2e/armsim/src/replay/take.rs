@@ -6,13 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::engine::poll;
+use crate::engine::route::Target;
 use crate::{Caller, World};
 
 use super::cassette::{Exchange, path};
+use super::catalogue;
 use super::compare::{Bodies, Difference, DifferenceKind};
 use super::headers;
 use super::names::Names;
-use super::scene::{NOBODY, shape};
+use super::scene::{self, NOBODY, shape};
 use super::stage::Stage;
 
 /// What a client may have waited longer than it was told to.
@@ -183,6 +185,12 @@ impl Stage {
             }
         }
         differences.extend(headers::compare(&exchange.got, headers, &self.shown, names));
+        if let Some(Target::View { view, .. }) = scene::target(exchange)
+            && catalogue::lists(&view)
+        {
+            catalogue::compare("", &recorded, &ours, names, &mut differences);
+            return differences;
+        }
         let mut bodies = Bodies {
             names,
             shapes: &self.shapes,

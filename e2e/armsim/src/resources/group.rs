@@ -61,14 +61,14 @@ impl Kind for ResourceGroups {
         })?;
         let known = cx.state.store.get(&call.id);
         let old = known.and_then(|known| known.body["location"].as_str());
-        if let Some(old) = old.filter(|old| !same_region(old, location)) {
+        if let Some(old) = old.filter(|old| plain_region(old) != plain_region(location)) {
             let message = format!(
                 "Invalid resource group location '{location}'. The Resource group already exists in location '{old}'."
             );
             return Err(ArmError::gateway(409, "InvalidResourceGroupLocation", message));
         }
         let status = if known.is_some() { 200 } else { 201 };
-        let mut body = json!({ "location": old.unwrap_or(location), "properties": {} });
+        let mut body = json!({ "location": plain_region(location), "properties": {} });
         for name in ["tags", "managedBy"] {
             if let Some(value) = call.body.get(name).filter(|value| !value.is_null()) {
                 body[name] = value.clone();
@@ -146,9 +146,9 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
     page(call, found, 1000, |group| ResourceGroups.render(cx, group))
 }
 
-fn same_region(one: &str, other: &str) -> bool {
-    let plain = |text: &str| text.replace(' ', "").to_ascii_lowercase();
-    plain(one) == plain(other)
+/// `West US 2` is `westus2`.
+fn plain_region(text: &str) -> String {
+    text.replace(' ', "").to_ascii_lowercase()
 }
 
 /// Deletes what ARM knows in a group, dependants first, again and again until nothing more goes; returns what is left.
