@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az check fmt generate bench
+.PHONY: build demo test test-az check fmt generate bench fuzz
 
 CARGO ?= cargo
 
@@ -33,3 +33,6 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, KEEP=1
 
 bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=hyperlink|armsim
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
+
+fuzz: ## the simulated Azure with input that nobody wrote: MINUTES=10 in all
+	hack/fuzz

@@ -26,6 +26,8 @@ pub use engine::seed::{
     Bucket, Federated, Principal, Quotas, Role, Seed, SeedError, Service, Subscription, Switches, Tenant, ThrottleSeed,
     VnetBusy,
 };
+#[doc(hidden)]
+pub use face::login;
 pub use face::{Options, Server, StartError};
 pub use reachable::{Hop, HopKind, Reachable};
 pub use spec::{Checked, Part, Rule, SpecError, Specs, Tally, Violation};

@@ -59,3 +59,29 @@ fn every_switch_is_listed() {
         );
     }
 }
+
+#[test]
+fn every_part_of_a_seed_and_of_a_fault_rule_is_listed() {
+    let readme = include_str!("../README.md");
+    let seed = json(&armsim::Seed::default());
+    let quotas = json(&armsim::Quotas::default());
+    let throttle = json(&armsim::ThrottleSeed::default());
+    let named = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    for name in [named(&seed), named(&throttle)].concat() {
+        assert!(readme.contains(&format!("\"{name}\"")), "{name}");
+    }
+    for name in named(&quotas) {
+        assert!(readme.contains(&format!("`{name}`")), "{name}");
+    }
+    let refusal = armsim::parse_faults(br#"[{"match": {}, "do": {"nothing": 1}}]"#);
+    let refusal = refusal.unwrap_err().to_string();
+    let keys: Vec<&str> = refusal.split('`').skip(3).step_by(2).collect();
+    assert!(keys.len() >= 13, "{refusal}");
+    for key in keys {
+        assert!(readme.contains(&format!("`{key}`")), "{key}");
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap()
+}

@@ -111,7 +111,8 @@ impl Load {
     /// Every connection makes one call after the other, of these kinds in turn.
     async fn calls(&mut self, what: &str, goal: f64, kinds: &'static [Kind]) -> Result<()> {
         eprintln!("armsim, {what}");
-        let began = Instant::now();
+        let used = || self.simulator.processor_time().context("no processor time");
+        let (began, before) = (Instant::now(), used()?);
         let tasks: Vec<_> = (0..BUSY)
             .map(|at| tokio::spawn(busy(Arc::clone(&self.target), at, kinds, began + SPAN)))
             .collect();
@@ -119,7 +120,7 @@ impl Load {
         for task in tasks {
             times.extend(task.await??);
         }
-        let seconds = began.elapsed().as_secs_f64();
+        let (seconds, used) = (began.elapsed().as_secs_f64(), used()?.saturating_sub(before));
         times.sort_unstable();
         let percentile = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1000.0;
         let name = |what: &str, part: &str| format!("armsim, {what}{part}");
@@ -129,6 +130,10 @@ impl Load {
             "1/s",
             goal,
         ));
+        // What a busy machine does not change much.
+        let each = used.as_secs_f64() * 1e6 / times.len() as f64;
+        let processor = name(what, ", processor time each");
+        self.figures.push(Figure::told(processor, each, "us"));
         self.figures
             .push(Figure::told(name(what, ", p50"), percentile(50), "ms"));
         self.figures

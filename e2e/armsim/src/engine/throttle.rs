@@ -172,7 +172,8 @@ impl Throttle {
             blocked_until: None,
         });
         let passed = now.duration_since(level.at).as_secs_f64().max(0.0);
-        level.left = (level.left + passed * bucket.per_s).min(full);
+        // In 1024ths: a level that is saved and loaded is the same.
+        level.left = ((level.left + passed * bucket.per_s).min(full) * 1024.0).round() / 1024.0;
         level.at = level.at.max(now);
         let blocked = level.blocked_until.is_some_and(|until| now < until);
         if enabled && (blocked || level.left < 1.0) {

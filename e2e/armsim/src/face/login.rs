@@ -155,6 +155,22 @@ fn token_request(headers: &HeaderMap, body: &[u8]) -> TokenRequest {
     form
 }
 
+/// The Entra endpoints without the socket, the clock and the key of a server; nothing for a path that is ARM's.
+#[doc(hidden)]
+pub fn login(tenants: &[Tenant], request: &Request<Bytes>) -> Option<Response<Bytes>> {
+    let login = Login {
+        tenants,
+        times: TokenTimes {
+            life_s: 3599,
+            skew_s: 0,
+        },
+        issuer: &TokenIssuer::new(super::jwt::SigningKey::generate()?.into()),
+        audiences: &["https://management.azure.com".to_owned()],
+        real: Timestamp::now(),
+    };
+    Route::of(request.uri().path()).map(|route| login.answer(&route, request))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

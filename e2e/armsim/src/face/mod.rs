@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{Answer, Caller, World, clock::Clock};
+pub use login::login;
 use login::{Login, Route};
 pub use server::{Options, Server, StartError};
 use token::{TokenIssuer, TokenTimes};

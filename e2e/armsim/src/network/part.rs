@@ -14,7 +14,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::precondition::precondition;
 use super::reference::another_operation;
-use super::shape::{by_name, is_named, items, region_of};
+use super::shape::{by_name, is_named, items, readable, region_of};
 use super::write::{self, About, Changed, Put, Written};
 
 /// The parts in one list of a parent.
@@ -103,6 +103,7 @@ impl Kind for Part {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        readable(&call.body)?;
         let parent = self.parent(cx, call)?;
         let (id, region) = (parent.id.clone(), region_of(&parent.body));
         let mut part = call.body.clone();

@@ -13,6 +13,78 @@ pub(crate) fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
+/// What is an object wherever it stands in a body of Microsoft.Network, and what is a list.
+const OBJECTS: [&str; 20] = [
+    "addressSpace",
+    "autoApproval",
+    "backendAddressPool",
+    "dhcpOptions",
+    "dnsSettings",
+    "extendedLocation",
+    "frontendIPConfiguration",
+    "natGateway",
+    "networkSecurityGroup",
+    "privateLinkServiceConnectionState",
+    "probe",
+    "properties",
+    "publicIPAddress",
+    "routeTable",
+    "sku",
+    "subnet",
+    "tags",
+    "virtualNetwork",
+    "visibility",
+    "remoteVirtualNetwork",
+];
+const LISTS: [&str; 26] = [
+    "addressPrefixes",
+    "appliedDnsServers",
+    "applicationSecurityGroups",
+    "backendAddressPools",
+    "delegations",
+    "dnsServers",
+    "fqdns",
+    "frontendIPConfigurations",
+    "groupIds",
+    "inboundNatPools",
+    "inboundNatRules",
+    "ipConfigurations",
+    "ipTags",
+    "loadBalancerBackendAddresses",
+    "loadBalancerFrontendIpConfigurations",
+    "loadBalancingRules",
+    "manualPrivateLinkServiceConnections",
+    "outboundRules",
+    "privateLinkServiceConnections",
+    "probes",
+    "routes",
+    "securityRules",
+    "serviceEndpoints",
+    "subnets",
+    "subscriptions",
+    "zones",
+];
+
+/// Refuses a body whose parts are not of the JSON type that they have, at any depth.
+pub(crate) fn readable(body: &Value) -> Result<(), ArmError> {
+    let all: Vec<(&str, &Value)> = match body {
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.as_str(), value)).collect(),
+        Value::Array(items) => items.iter().map(|item| ("", item)).collect(),
+        _ => vec![],
+    };
+    for (name, value) in all {
+        let object = value.is_object() || !OBJECTS.contains(&name);
+        let list = value.is_array() || !LISTS.contains(&name);
+        if !value.is_null() && !(object && list) {
+            let message = format!("Error converting the value of '{name}'.");
+            let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
+            return Err(refused.because("InvalidJson", message));
+        }
+        readable(value)?;
+    }
+    Ok(())
+}
+
 /// `value.id`, if it is there.
 pub(crate) fn id_of(value: &Value) -> Option<&str> {
     value["id"].as_str()

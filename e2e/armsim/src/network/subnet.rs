@@ -130,7 +130,7 @@ pub(crate) fn state(cx: &Context<'_>, subnet: &Resource) -> ProvisioningState {
     let lag_s = cx.state.switches.subnet_lag_s;
     let age_s = cx.now.duration_since(subnet.settled).as_secs_f64();
     let written = subnet.operation.as_deref().and_then(|id| cx.state.operations.get(id));
-    let lags = lag_s > 0.0 && age_s < lag_s && written.is_some_and(|operation| operation.started != subnet.settled);
+    let lags = age_s < lag_s && written.is_some_and(|operation| operation.ends == Some(subnet.settled));
     if subnet.state == ProvisioningState::Succeeded && lags {
         ProvisioningState::Updating
     } else {

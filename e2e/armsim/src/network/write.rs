@@ -15,7 +15,7 @@ use crate::engine::tags;
 
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
-use super::shape::region_of;
+use super::shape::{readable, region_of};
 
 /// What is fixed of a type.
 pub(crate) struct About {
@@ -131,6 +131,7 @@ impl<T: Written> Kind for T {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
+        readable(&call.body)?;
         let location = location(cx, call)?;
         let known = cx.state.store.get(&call.id);
         precondition(cx, call, known.map(|known| etag(cx, known)))?;
@@ -203,6 +204,7 @@ impl<T: Written> Kind for T {
     }
 
     fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
+        readable(&body)?;
         let known = cx.state.store.get(id).map(|known| known.id.clone());
         let id = known.unwrap_or_else(|| id.spelled(self.resource_type()));
         let home = id.parent().and_then(|parent| cx.state.store.get(&parent));

@@ -75,7 +75,9 @@ impl Kind for ResourceGroups {
             }
         }
         let changed = known.is_none_or(|known| known.body != body);
-        cx.store(TYPE, &call.id, body);
+        if changed {
+            cx.store(TYPE, &call.id, body);
+        }
         let mut reply = Reply::new(status).body(self.render(cx, cx.find(&call.id)?));
         reply.changed = changed;
         Ok(reply)

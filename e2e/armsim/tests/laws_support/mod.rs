@@ -1,0 +1,19 @@
+//! What the laws need: a world, steps, the bodies that they send, a run of them, and the laws.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "test support, not all of it used by every program"
+)]
+
+pub mod back;
+pub mod body;
+pub mod operations;
+pub mod run;
+pub mod step;
+pub mod structure;
+pub mod view;
+pub mod world;
+pub mod written;
