@@ -151,3 +151,27 @@ def test_basic_balancer_is_refused_for_a_private_link_service(world, network):
     )
     status, _code = refused(network.private_link_services.begin_create_or_update, GROUP, "pls", service)
     assert status == 400
+
+
+def test_nat_rule_and_outbound_rule_of_a_public_frontend(network):
+    address = net.PublicIPAddress(
+        location=LOCATION, sku=net.PublicIPAddressSku(name="Standard"), public_ip_allocation_method="Static"
+    )
+    address = network.public_ip_addresses.begin_create_or_update(GROUP, "ip", address).result()
+    front = net.SubResource(id=f"{LB_ID}/frontendIPConfigurations/public")
+    pool = net.SubResource(id=f"{LB_ID}/backendAddressPools/nodes")
+    put(
+        network,
+        frontend_ip_configurations=[net.FrontendIPConfiguration(name="public", public_ip_address=address)],
+        backend_address_pools=[net.BackendAddressPool(name="nodes")],
+        outbound_rules=[
+            net.OutboundRule(name="out", protocol="All", frontend_ip_configurations=[front], backend_address_pool=pool)
+        ],
+    )
+    assert network.load_balancer_outbound_rules.get(GROUP, "lb", "out").protocol == "All"
+    rules = network.inbound_nat_rules
+    ssh = net.InboundNatRule(protocol="Tcp", frontend_port=2222, backend_port=22, frontend_ip_configuration=front)
+    assert rules.begin_create_or_update(GROUP, "lb", "ssh", ssh).result().provisioning_state == "Succeeded"
+    assert rules.get(GROUP, "lb", "ssh").frontend_port == 2222
+    rules.begin_delete(GROUP, "lb", "ssh").result()
+    assert list(rules.list(GROUP, "lb")) == []

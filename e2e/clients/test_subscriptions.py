@@ -53,6 +53,13 @@ def test_network_provider_is_registered_and_names_its_types(resources):
     assert "Microsoft.Network" in {provider.namespace for provider in resources.providers.list()}
 
 
+def test_providers_are_known_without_a_subscription_too(resources):
+    assert resources.providers.get_at_tenant_scope("Microsoft.Network").namespace == "Microsoft.Network"
+    assert "Microsoft.Network" in {provider.namespace for provider in resources.providers.list_at_tenant_scope()}
+    types = resources.provider_resource_types.list("Microsoft.Network").value
+    assert "privateEndpoints" in {kind.resource_type for kind in types}
+
+
 def test_unknown_provider_is_refused(resources):
     with pytest.raises(HttpResponseError) as refused:
         resources.providers.get("Microsoft.Nonsense")

@@ -73,9 +73,9 @@ pub(crate) fn readable(body: &Value) -> Result<(), ArmError> {
         _ => vec![],
     };
     for (name, value) in all {
-        let object = value.is_object() || !OBJECTS.contains(&name);
-        let list = value.is_array() || !LISTS.contains(&name);
-        if !value.is_null() && !(object && list) {
+        let no_object = OBJECTS.contains(&name) && !value.is_object();
+        let no_list = LISTS.contains(&name) && !value.is_array();
+        if !value.is_null() && (no_object || no_list) {
             let message = format!("Error converting the value of '{name}'.");
             let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
             return Err(refused.because("InvalidJson", message));
