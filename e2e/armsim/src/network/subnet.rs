@@ -13,7 +13,7 @@ use super::address;
 use super::endpoint;
 use super::link_service;
 use super::reference::{in_region, must_be_provisioned, referenced, referring};
-use super::shape::{defaults, filled, id_of, ids, items, nested, only_id, only_ids, properties, region, show};
+use super::shape::{defaults, filled, id_of, ids, items, nested, only_id, only_ids, properties, region, show, spell};
 use super::subnet_rules as rules;
 use super::write::{About, Plan, Put, Written};
 
@@ -145,6 +145,15 @@ pub(crate) fn normalise(given: &Value, location: &str) -> Value {
         only_id(&mut kept, name);
     }
     only_ids(&mut kept, "serviceEndpointPolicies");
+    let policies = [
+        "Enabled",
+        "Disabled",
+        "NetworkSecurityGroupEnabled",
+        "RouteTableEnabled",
+    ];
+    for name in ["privateEndpointNetworkPolicies", "privateLinkServiceNetworkPolicies"] {
+        spell(&mut kept, name, &policies);
+    }
     defaults(
         &mut kept,
         &json!({
