@@ -6,9 +6,10 @@ CARGO ?= cargo
 build: ## everything, as `demo` and the tests use it
 	$(CARGO) build --locked --workspace
 
+# The end-to-end tests wait more than they work, so that more of them than cores run well at once.
 test: ## every test: units, simulator, end to end
 	hack/testenv/build >/dev/null
-	$(CARGO) test --locked --workspace --no-fail-fast -- --show-output
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked --workspace --no-fail-fast -- --show-output
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
