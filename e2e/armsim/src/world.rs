@@ -370,6 +370,9 @@ impl World {
 }
 
 fn install(cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), String> {
+    if !body.is_object() || !matches!(body["properties"], Value::Null | Value::Object(_)) {
+        return Err("a resource is an object, and so are its properties".to_owned());
+    }
     let missing = |id: &ResourceId| cx.state.store.get(id).is_none();
     if cx.state.subscription(id.subscription()).is_none() {
         return Err(format!("subscription '{}' is unknown", id.subscription()));
