@@ -101,7 +101,8 @@ impl<'a> Context<'a> {
     /// to finish it.
     pub(crate) fn begin(&mut self, begin: Begin<'_>) -> String {
         let id = self.guid();
-        let duration = self.state.preset.duration(begin.pace, &mut self.state.random);
+        let pace = self.state.told.unwrap_or(*begin.pace);
+        let duration = self.state.preset.duration(&pace, &mut self.state.random);
         let at_once = duration.is_zero();
         let fault = if at_once { None } else { self.fault.take() };
         let mut ends = Some(self.now.saturating_add(duration).unwrap_or(Timestamp::MAX));
@@ -136,7 +137,7 @@ impl<'a> Context<'a> {
             status,
             error: None,
             lost,
-            retry_after_s: self.state.preset.retry_after(begin.pace.retry_after_s),
+            retry_after_s: self.state.preset.retry_after(pace.retry_after_s),
             payload: begin.payload,
         };
         self.state.operations.begin(operation);

@@ -8,7 +8,7 @@ use super::fault::Faults;
 use super::id::ResourceId;
 use super::journal::Journal;
 use super::operation::Operations;
-use super::preset::Preset;
+use super::preset::{Pace, Preset};
 use super::random::Random;
 use super::resource::Store;
 use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, ThrottleSeed};
@@ -19,6 +19,9 @@ use crate::{dns, resources};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) preset: Preset,
+    /// How long the next operations take, whatever they are, where that is known.
+    #[serde(skip)]
+    pub(crate) told: Option<Pace>,
     pub(crate) random: Random,
     pub(crate) store: Store,
     pub(crate) operations: Operations,
@@ -45,6 +48,7 @@ impl State {
     pub(crate) fn new(preset: Preset, random: Random) -> Self {
         Self {
             preset,
+            told: None,
             random,
             store: Store::default(),
             operations: Operations::default(),

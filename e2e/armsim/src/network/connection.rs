@@ -145,14 +145,9 @@ fn decide(cx: &Context<'_>, id: &ResourceId, old: &Value, given: &Value) -> Resu
         let message = format!("Could not update private endpoint connection {id} from 'Rejected' to 'Approved'.");
         return Err(ArmError::service(400, "OperationNotAllowed", message));
     }
-    let description = given["description"]
-        .as_str()
-        .unwrap_or_else(|| old["description"].as_str().unwrap_or_default());
-    let mut new = state(status, description);
-    if let Some(actions) = given["actionsRequired"].as_str() {
-        new["actionsRequired"] = json!(actions);
-    }
-    Ok(new)
+    // What the decision leaves out is empty from then on.
+    let text = |name: &str| given[name].as_str().unwrap_or_default();
+    Ok(json!({ "status": status, "description": text("description"), "actionsRequired": text("actionsRequired") }))
 }
 
 /// The service and name of an endpoint's connection.

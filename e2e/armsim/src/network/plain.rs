@@ -23,14 +23,19 @@ pub(crate) struct Plain {
     shows_subnets: bool,
     /// Lists of references that it has itself.
     lists: &'static [&'static str],
+    /// Whether connections have a time after which they are idle.
+    idles: bool,
 }
 
-const fn about(resource_type: &'static str, noun: &'static str) -> About {
+/// Minutes without traffic after which a connection is dropped, unless said otherwise.
+const IDLE_MINUTES: u8 = 4;
+
+const fn about(resource_type: &'static str, noun: &'static str, create: Pace) -> About {
     About {
         resource_type,
         first_version: "2015-05-01-preview",
         noun,
-        create: Pace::AT_ONCE,
+        create,
         update: Pace::AT_ONCE,
         delete: Pace::new(10.0, 10),
     }
@@ -38,10 +43,11 @@ const fn about(resource_type: &'static str, noun: &'static str) -> About {
 
 /// Microsoft.Network/natGateways.
 pub(crate) static NAT_GATEWAYS: Plain = Plain {
-    about: about("Microsoft.Network/natGateways", "NatGateway"),
+    about: about("Microsoft.Network/natGateways", "NatGateway", Pace::new(10.0, 10)),
     in_use: ("NAT gateway", "InUseNatGatewayCannotBeDeleted"),
     shows_subnets: true,
     lists: &["publicIpAddresses", "publicIpPrefixes"],
+    idles: true,
 };
 
 /// Microsoft.Network/applicationSecurityGroups.
@@ -49,6 +55,7 @@ pub(crate) static APPLICATION_SECURITY_GROUPS: Plain = Plain {
     about: about(
         "Microsoft.Network/applicationSecurityGroups",
         "ApplicationSecurityGroup",
+        Pace::AT_ONCE,
     ),
     in_use: (
         "Application security group",
@@ -56,6 +63,7 @@ pub(crate) static APPLICATION_SECURITY_GROUPS: Plain = Plain {
     ),
     shows_subnets: false,
     lists: &[],
+    idles: false,
 };
 
 impl Written for Plain {
@@ -70,6 +78,9 @@ impl Written for Plain {
         }
         let mut kept = properties(put.given, &["subnets"]);
         self.lists.iter().for_each(|list| only_ids(&mut kept, list));
+        if self.idles {
+            kept.entry("idleTimeoutInMinutes").or_insert(json!(IDLE_MINUTES));
+        }
         kept.insert("resourceGuid".to_owned(), resource_guid(cx, put.id));
         body["properties"] = json!(kept);
         Ok(Plan::new(body))

@@ -19,6 +19,7 @@ use super::cassette::Exchange;
 use super::names::Names;
 
 const LOAD_BALANCER: &str = "Microsoft.Network/loadBalancers";
+const LINK_SERVICE: &str = "Microsoft.Network/privateLinkServices";
 
 /// All that the cassette shows of resources.
 pub(super) struct Ground {
@@ -97,6 +98,7 @@ impl Ground {
             self.ground(place, &target, exchange, &code);
         }
         if exchange.succeeded() && exchange.method != "GET" {
+            self.services(place, &target, &exchange.sent.json());
             self.references(place, &target, &exchange.sent.json());
         }
         if exchange.succeeded() && exchange.method == "GET" {
@@ -125,6 +127,72 @@ impl Ground {
         if let Some(parent) = parent {
             self.ensure(place, &parent);
         }
+    }
+
+    /// The services that a new endpoint connects to and that nobody recorded: open to it, and approving if it was approved.
+    fn services(&self, place: &mut Place<'_>, endpoint: &ResourceId, body: &Value) {
+        let lists = ["privateLinkServiceConnections", "manualPrivateLinkServiceConnections"];
+        let connections = lists.iter().flat_map(|list| body["properties"][*list].as_array());
+        for connection in connections.flatten() {
+            let reference = connection["properties"]["privateLinkServiceId"]
+                .as_str()
+                .unwrap_or_default();
+            let reference = place.names.ours(reference);
+            let known = place.world.state.aliases.contains_key(&reference.to_ascii_lowercase());
+            let Some(id) = self.service(place.names, endpoint, &reference).filter(|_| !known) else {
+                continue;
+            };
+            if place.has(&id) || self.sights(place.names, &id).is_some() {
+                self.ensure(place, &id);
+                continue;
+            }
+            if let Some(group) = id.group_id() {
+                self.ensure(place, &group);
+            }
+            let mut service = Self::least(place, &id);
+            service["properties"]["visibility"] = json!({ "subscriptions": ["*"] });
+            if self.was_approved(place.names, endpoint) {
+                service["properties"]["autoApproval"] = json!({ "subscriptions": ["*"] });
+            }
+            if !reference.starts_with('/') {
+                service["properties"]["alias"] = json!(reference);
+            }
+            place.put(&id, service);
+        }
+    }
+
+    /// The private link service of an id or alias. One that only has an alias was in a group of others.
+    fn service(&self, names: &Names, endpoint: &ResourceId, reference: &str) -> Option<ResourceId> {
+        if reference.starts_with('/') {
+            let id = ResourceId::parse(reference).ok()?;
+            return id.resource_type().eq_ignore_ascii_case(LINK_SERVICE).then_some(id);
+        }
+        let same = |(_, body): &(usize, Value)| {
+            let alias = body["properties"]["alias"].as_str();
+            alias.is_some_and(|alias| names.ours(alias).eq_ignore_ascii_case(reference))
+        };
+        if let Some((id, _)) = self.seen.iter().find(|(_, sights)| sights.iter().any(same)) {
+            return ResourceId::parse(&names.ours(id)).ok();
+        }
+        let (name, subscription) = (reference.split('.').next()?, endpoint.subscription());
+        ResourceId::parse(&format!(
+            "/subscriptions/{subscription}/resourceGroups/elsewhere/providers/{LINK_SERVICE}/{name}"
+        ))
+        .ok()
+    }
+
+    /// Whether any recorded answer shows an endpoint's connection as approved.
+    fn was_approved(&self, names: &Names, endpoint: &ResourceId) -> bool {
+        let sights = self.sights(names, endpoint).into_iter().flatten();
+        let approved = |(_, body): &(usize, Value)| {
+            ["privateLinkServiceConnections", "manualPrivateLinkServiceConnections"]
+                .iter()
+                .any(|list| {
+                    body["properties"][*list][0]["properties"]["privateLinkServiceConnectionState"]["status"]
+                        == "Approved"
+                })
+        };
+        sights.into_iter().any(approved)
     }
 
     /// What the body of an accepted write refers to.

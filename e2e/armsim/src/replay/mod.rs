@@ -46,7 +46,7 @@ fn explain(cassette: (&str, Option<Timestamp>), line: &mut Line, explained: &mut
     }
     let mut findings = std::mem::take(&mut line.differences);
     for finding in &mut findings {
-        if finding.difference.kind != DifferenceKind::Text {
+        if finding.difference.kind != DifferenceKind::Text && finding.explained.is_none() {
             finding.explained = explained.reason(cassette, line, &finding.difference);
         }
     }
