@@ -104,6 +104,23 @@ async fn token_dies_in_real_time_even_when_the_clock_is_frozen() {
 }
 
 #[tokio::test]
+async fn a_token_says_how_long_it_lives() {
+    for (switches, life_s) in [(json!({}), 3599), (json!({"token_life_s": 600}), 600)] {
+        let mut seed = world();
+        seed["switches"] = switches;
+        let face = start_with(Default::default(), Some(seed)).await;
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", CLIENT),
+            ("client_secret", SECRET),
+            ("scope", ARM_SCOPE),
+        ];
+        let (status, answer) = face.token_request(TENANT, &form).await;
+        assert_eq!((status, &answer["expires_in"]), (200, &json!(life_s)), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn simulated_time_does_not_age_tokens() {
     let face = start().await;
     let token = face.token(ARM_SCOPE).await;
