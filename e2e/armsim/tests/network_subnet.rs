@@ -112,6 +112,15 @@ fn both_prefix_fields_count() {
 }
 
 #[test]
+fn empty_list_of_prefixes_is_not_shown() {
+    let mut sim = Sim::new();
+    let both = json!({"properties": {"addressPrefix": "10.0.9.0/24", "addressPrefixes": []}});
+    let put = sim.put(&subnet("new"), both);
+    assert_eq!(put.status, 201);
+    assert_eq!(put.body["properties"].get("addressPrefixes"), None);
+}
+
+#[test]
 fn subnet_in_use_is_not_deleted() {
     let mut sim = Sim::new();
     sim.link_service("svc");

@@ -1,5 +1,5 @@
 //! Every limit of a subscription: seeded small, so much fits and no more, what goes makes room, and what is beside it is
-//! not concerned. Unseeded, they are Azure's.
+//! not concerned.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod network_support;
@@ -150,36 +150,27 @@ fn with_nat(count: usize) -> Put {
     (path, body)
 }
 
-fn visible_to(count: usize) -> Put {
+fn listing(visible: Value, approved: Value) -> Put {
     let (path, mut body) = service("svc");
-    body["properties"]["visibility"] = json!({"subscriptions": subscriptions(count)});
-    body["properties"]["autoApproval"] = json!({"subscriptions": []});
-    (path, body)
-}
-
-fn approving(count: usize) -> Put {
-    let (path, mut body) = service("svc");
-    body["properties"]["visibility"] = json!({"subscriptions": ["*"]});
-    body["properties"]["autoApproval"] = json!({"subscriptions": subscriptions(count)});
+    body["properties"]["visibility"]["subscriptions"] = visible;
+    body["properties"]["autoApproval"]["subscriptions"] = approved;
     (path, body)
 }
 
 fn of_services() -> Vec<Quota> {
     use Counted::{Items, Resources};
-    let elsewhere = || balancer(GUEST_NET, "lb", "workers/subnets/pe");
-    let second = || balancer(NET, "lb2", "vnet/subnets/lb");
     let named = |n: usize| service(format!("svc{n}"));
     let allowed = "400 PrivateLinkServiceSubscriptionLimitReached";
     vec![
         quota(
             "pls",
-            vec![elsewhere()],
+            vec![balancer(GUEST_NET, "lb", "workers/subnets/pe")],
             Resources(named, || service_on(GUEST_NET, "beside", "lb")),
             "400 PrivateLinkServiceLimitReached",
         ),
         quota(
             "pls_per_load_balancer",
-            vec![second()],
+            vec![balancer(NET, "lb2", "vnet/subnets/lb")],
             Resources(named, || service_on(NET, "beside", "lb2")),
             "400 PrivateLinkServicePerLoadBalancerLimitReached",
         ),
@@ -189,8 +180,18 @@ fn of_services() -> Vec<Quota> {
             Items(with_nat, false),
             "400 PrivateLinkServiceIpConfigurationLimitReached",
         ),
-        quota("allowed_subscriptions", vec![], Items(visible_to, true), allowed),
-        quota("allowed_subscriptions", vec![], Items(approving, true), allowed),
+        quota(
+            "allowed_subscriptions",
+            vec![],
+            Items(|count| listing(subscriptions(count), json!([])), true),
+            allowed,
+        ),
+        quota(
+            "allowed_subscriptions",
+            vec![],
+            Items(|count| listing(json!(["*"]), subscriptions(count)), true),
+            allowed,
+        ),
     ]
 }
 
@@ -379,21 +380,6 @@ fn no_limit_is_left_out() {
     let seeded: BTreeSet<&str> = quotas.as_object().unwrap().keys().map(String::as_str).collect();
     let tried: BTreeSet<&str> = all().iter().map(|quota| quota.name).collect();
     assert_eq!(tried, seeded);
-}
-
-#[test]
-fn unseeded_limits_are_azures() {
-    assert_eq!(
-        serde_json::to_value(Quotas::default()).unwrap(),
-        json!({
-            "pls": 800, "pls_per_load_balancer": 8, "nat_ips_per_pls": 8, "allowed_subscriptions": 100,
-            "endpoints_per_pls": 1000, "endpoints_per_vnet": 1000, "endpoints": 64_000,
-            "zone_groups_per_endpoint": 1, "zones_per_group": 5,
-            "zones": 1000, "record_sets_per_zone": 25_000, "records_per_set": 20,
-            "links_per_zone": 1000, "registration_links_per_zone": 100,
-            "zones_per_vnet": 1000, "registration_zones_per_vnet": 1,
-        })
-    );
 }
 
 #[test]

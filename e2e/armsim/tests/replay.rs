@@ -295,3 +295,24 @@ fn what_a_call_of_another_service_adds_is_explained() {
         assert_eq!(printed.contains(reason), explained, "{printed}");
     }
 }
+
+#[test]
+fn session_records_are_played_in_the_order_of_their_time() {
+    let id = format!("{GROUP}/providers/Microsoft.Network/natGateways/nat");
+    let entry = |method: &str, second: u8, status: u16, got: Value| {
+        json!({"RequestUri": format!("{id}?api-version=2021-08-01"), "EncodedRequestUri": "", "RequestMethod": method,
+            "RequestBody": json!({"location": "eastus", "sku": {"name": "Standard"}}).to_string(), "RequestHeaders": {},
+            "ResponseHeaders": {"Date": [format!("Tue, 23 Jul 2019 09:04:{second:02} GMT")]},
+            "ResponseBody": got.to_string(), "StatusCode": status})
+    };
+    let record = json!({"Entries": [
+        entry("GET", 1, 404, json!({"error": {"code": "ResourceNotFound", "message": "Gone."}})),
+        entry("GET", 20, 200, json!({})),
+        entry("PUT", 5, 201, json!({})),
+    ]});
+    let lines = play(&record.to_string());
+    let played: Vec<_> = lines.iter().map(|line| (line.method.as_str(), line.ours)).collect();
+    assert_eq!(played, [("GET", Some(404)), ("PUT", Some(201)), ("GET", Some(200))]);
+    let seeded: Vec<_> = lines.iter().flat_map(|line| &line.seeded).collect();
+    assert_eq!(seeded, [GROUP]);
+}

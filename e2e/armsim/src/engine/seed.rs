@@ -345,4 +345,19 @@ mod tests {
             Seed::parse(br#"{"resources":[{"id":"x","anything":{"goes":1}}],"switches":{"vnet_busy":"429"}}"#).is_ok()
         );
     }
+
+    #[test]
+    fn unseeded_limits_are_azures() {
+        assert_eq!(
+            serde_json::to_value(Quotas::default()).unwrap(),
+            serde_json::json!({
+                "pls": 800, "pls_per_load_balancer": 8, "nat_ips_per_pls": 8, "allowed_subscriptions": 100,
+                "endpoints_per_pls": 1000, "endpoints_per_vnet": 1000, "endpoints": 64_000,
+                "zone_groups_per_endpoint": 1, "zones_per_group": 5,
+                "zones": 1000, "record_sets_per_zone": 25_000, "records_per_set": 20,
+                "links_per_zone": 1000, "registration_links_per_zone": 100,
+                "zones_per_vnet": 1000, "registration_zones_per_vnet": 1,
+            })
+        );
+    }
 }

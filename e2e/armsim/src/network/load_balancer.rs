@@ -268,7 +268,7 @@ fn one_frontend(
         claims.push(claim);
     }
     let mut kept = json!({ "name": name, "properties": kept });
-    if let Some(zones) = item.get("zones") {
+    if let Some(zones) = item.get("zones").filter(|zones| !items(zones).is_empty()) {
         kept["zones"] = zones.clone();
     }
     Ok(kept)

@@ -233,7 +233,7 @@ pub(crate) fn region_of(body: &Value) -> String {
 pub(crate) fn tracked(location: &str, given: &Value) -> Value {
     let mut body = json!({ "location": location });
     for name in ["tags", "extendedLocation", "zones"] {
-        if let Some(value) = given.get(name).filter(|value| !value.is_null()) {
+        if let Some(value) = given.get(name).filter(|value| !value.is_null() && **value != json!([])) {
             body[name] = value.clone();
         }
     }

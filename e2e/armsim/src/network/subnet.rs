@@ -145,6 +145,8 @@ pub(crate) fn normalise(given: &Value, location: &str) -> Value {
         only_id(&mut kept, name);
     }
     only_ids(&mut kept, "serviceEndpointPolicies");
+    // Clients that send every list send empty ones too.
+    kept.retain(|name, value| name != "addressPrefixes" || !items(value).is_empty());
     let policies = [
         "Enabled",
         "Disabled",

@@ -120,9 +120,25 @@ pub(super) fn parse(text: &str) -> Result<Vec<Exchange>, CassetteError> {
                 };
                 exchanges.push(read.map_err(|what| CassetteError::Exchange(number, what))?);
             }
+            if entries.iter().any(|entry| entry.get("EncodedRequestUri").is_some()) {
+                in_time(&mut exchanges);
+            }
         }
     }
     if known { Ok(exchanges) } else { Err(CassetteError::Form) }
+}
+
+/// Session records of PowerShell are kept by method and URL; what was answered first goes first. One without a date stays
+/// behind the one before it.
+fn in_time(exchanges: &mut Vec<Exchange>) {
+    let mut last = Timestamp::MIN;
+    let mut dated: Vec<(Timestamp, Exchange)> = Vec::with_capacity(exchanges.len());
+    for exchange in exchanges.drain(..) {
+        last = exchange.date().unwrap_or(last);
+        dated.push((last, exchange));
+    }
+    dated.sort_by_key(|(date, _)| *date);
+    exchanges.extend(dated.into_iter().map(|(_, exchange)| exchange));
 }
 
 fn documents(text: &str) -> Result<Vec<Value>, CassetteError> {
