@@ -8,6 +8,9 @@
     reason = "test support, not all of it used by every program"
 )]
 
+#[path = "../spec_support/mod.rs"]
+pub mod spec_support;
+
 pub mod back;
 pub mod body;
 pub mod operations;

@@ -1,8 +1,10 @@
 //! A run: carries out steps one by one on a world, keeps a readable list of the calls, and tries the laws after each.
 
-use armsim::{Preset, World, parse_faults};
+use std::sync::Arc;
+
+use armsim::{Part, Preset, Specs, World, parse_faults};
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -11,7 +13,7 @@ use super::operations::Operations;
 use super::step::{Act, Step, What};
 use super::world::{self, Mode, caller};
 use super::written::{Written, settable};
-use super::{structure, view};
+use super::{spec_support, structure, view};
 
 pub const VERSION: &str = "2024-05-01";
 /// The versions of the types that have none of that date.
@@ -27,6 +29,8 @@ pub struct Got {
     pub body: Value,
     /// Whether the journal says that something changed.
     pub changed: bool,
+    /// How it breaks the specs.
+    unlike_specs: Option<String>,
 }
 
 impl Got {
@@ -59,6 +63,7 @@ pub struct Run {
     pub view: View,
     /// Whether the last step was a write that changed something.
     pub wrote: bool,
+    specs: Option<Arc<Specs>>,
     operations: Operations,
     written: Written,
     calls: Vec<String>,
@@ -77,6 +82,7 @@ impl Run {
             mode,
             view,
             wrote: false,
+            specs: spec_support::at_hand(),
             operations: Operations::default(),
             written: Written::default(),
             calls: vec![],
@@ -333,6 +339,9 @@ impl Run {
         let before = self.world.clone();
         let seen = self.world.journal(0).len();
         let mut got = self.handle(request, who);
+        if let Some(violation) = got.unlike_specs.take() {
+            return Err(violation);
+        }
         let entries = self.world.journal(0);
         let [entry] = entries.get(seen..).unwrap_or_default() else {
             return Err(format!("{} calls in the journal for one", entries.len() - seen));
@@ -358,6 +367,7 @@ impl Run {
 
     fn handle(&mut self, request: &Request<Bytes>, who: usize) -> Got {
         let answer = self.world.handle(self.now, &caller(who), request);
+        let unlike_specs = self.unlike_specs(request, &answer.response);
         let (parts, bytes) = answer.response.into_parts();
         self.answers.push(format!("{parts:?} {bytes:?} {:?}", answer.wire));
         let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -380,7 +390,16 @@ impl Run {
             headers: parts.headers,
             body,
             changed: false,
+            unlike_specs,
         }
+    }
+
+    /// What in an answer breaks the specs. Requests may: some hold what has to be ignored.
+    fn unlike_specs(&self, request: &Request<Bytes>, response: &Response<Bytes>) -> Option<String> {
+        let specs = self.specs.as_ref().filter(|_| !self.mode.faults)?;
+        let broken = specs.check(request, response);
+        let in_answer = broken.into_iter().find(|violation| violation.part == Part::Answer);
+        in_answer.map(|violation| violation.to_string())
     }
 
     /// Goes on from what was saved.
