@@ -22,8 +22,10 @@ pub const TALLIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/spec-tallies");
 
 /// The directory of the OpenAPI files, if the reference data is there.
 pub fn reference() -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let root = std::env::var_os("HYPERLINK_REFERENCE_DATA").map_or(beside, PathBuf::from);
+    // Packages at different depths of the repository use this.
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let repository = above.filter(|dir| dir.join("Cargo.lock").is_file()).last().unwrap();
+    let root = std::env::var_os("HYPERLINK_REFERENCE_DATA").map_or(repository.join("../shared"), PathBuf::from);
     Some(root.join("azure-rest")).filter(|path| path.is_dir())
 }
 
