@@ -181,17 +181,20 @@ def test_assertion_signed_by_another_key_is_refused(world, issuer):
     assert "AADSTS700027" in refusal(credential)
 
 
-def test_managed_identity_of_the_system_gets_a_token(world, monkeypatch):
+@pytest.fixture
+def app_service(world, monkeypatch):
+    """What the packages find in the environment of an App Service."""
     monkeypatch.setenv("IDENTITY_ENDPOINT", world.identity)
     monkeypatch.setenv("IDENTITY_HEADER", "anything")
+
+
+def test_managed_identity_of_the_system_gets_a_token(world, app_service):
     credential = ManagedIdentityCredential()
     assert claims(credential.get_token(SCOPE))["oid"] == MANAGED.object_id
     assert may_read(world, credential)
 
 
-def test_managed_identity_by_client_id_is_that_principal(world, monkeypatch):
-    monkeypatch.setenv("IDENTITY_ENDPOINT", world.identity)
-    monkeypatch.setenv("IDENTITY_HEADER", "anything")
+def test_managed_identity_by_client_id_is_that_principal(world, app_service):
     token = ManagedIdentityCredential(client_id=READER.client_id).get_token(SCOPE)
     assert claims(token)["appid" if "appid" in claims(token) else "azp"] == READER.client_id
 
@@ -203,9 +206,7 @@ def test_managed_identity_of_a_machine_gets_a_token(world, monkeypatch):
     assert may_read(world, credential)
 
 
-def test_unknown_managed_identity_is_unavailable(world, monkeypatch):
-    monkeypatch.setenv("IDENTITY_ENDPOINT", world.identity)
-    monkeypatch.setenv("IDENTITY_HEADER", "anything")
+def test_unknown_managed_identity_is_unavailable(world, app_service):
     with pytest.raises((ClientAuthenticationError, CredentialUnavailableError)):
         ManagedIdentityCredential(client_id="99999999-9999-9999-9999-999999999999").get_token(SCOPE)
 

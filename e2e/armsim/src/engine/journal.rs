@@ -62,26 +62,15 @@ impl JournalEntry {
     fn bytes(&self) -> usize {
         /// What the allocator adds to each text.
         const OVERHEAD: usize = 16;
-        let Self {
-            time,
-            method,
-            path,
-            query,
-            api_version,
-            principal,
-            correlation_id,
-            resource_kind,
-            ..
-        } = self;
         let texts = [
-            time,
-            method,
-            path,
-            query,
-            api_version,
-            principal,
-            correlation_id,
-            resource_kind,
+            &self.time,
+            &self.method,
+            &self.path,
+            &self.query,
+            &self.api_version,
+            &self.principal,
+            &self.correlation_id,
+            &self.resource_kind,
         ];
         size_of::<Self>() + texts.map(|text| text.len() + OVERHEAD).iter().sum::<usize>()
     }
