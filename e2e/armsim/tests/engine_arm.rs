@@ -3,20 +3,12 @@
 
 mod network_support;
 
-use armsim::{Preset, Seed, World};
+use armsim::Preset;
 use bytes::Bytes;
 use http::Request;
-use network_support::{CONSUMER, GUEST_NET, GUEST_SUB, NET, SUB, Sim, caller, pe, pls, seed};
+use network_support::{CONSUMER, GUEST_NET, GUEST_SUB, NET, SUB, Sim, caller, pls, seed};
 use rstest::rstest;
 use serde_json::{Value, json};
-
-fn raw(sim: &mut Sim, method: &str, uri: &str, body: &str) -> network_support::Got {
-    let request = Request::builder()
-        .method(method)
-        .uri(uri)
-        .header("content-type", "application/json");
-    sim.send(request.body(Bytes::from(body.to_owned())).unwrap())
-}
 
 #[rstest]
 #[case::missing("", 400, "MissingApiVersionParameter")]
@@ -28,7 +20,7 @@ fn raw(sim: &mut Sim, method: &str, uri: &str, body: &str) -> network_support::G
 #[case::newest("?API-Version=2026-12-01-preview", 200, "")]
 fn api_version(#[case] query: &str, #[case] status: u16, #[case] code: &str) {
     let mut sim = Sim::new();
-    let got = raw(&mut sim, "GET", &format!("{NET}/privateLinkServices{query}"), "");
+    let got = sim.raw("GET", &format!("{NET}/privateLinkServices{query}"), "");
     assert_eq!((got.status, got.code()), (status, code));
 }
 
@@ -178,7 +170,7 @@ fn other_tenants_are_kept_apart() {
 fn bad_body(#[case] body: &str, #[case] status: u16, #[case] code: &str) {
     let mut sim = Sim::new();
     let uri = format!("{NET}/privateLinkServices/svc?api-version=2024-05-01");
-    assert_eq!(raw(&mut sim, "PUT", &uri, body).refusal(), (status, code, "gateway"));
+    assert_eq!(sim.raw("PUT", &uri, body).refusal(), (status, code, "gateway"));
     let wrong = Request::builder()
         .method("PUT")
         .uri(&uri)
@@ -187,7 +179,7 @@ fn bad_body(#[case] body: &str, #[case] status: u16, #[case] code: &str) {
         .unwrap();
     assert_eq!(sim.send(wrong).refusal(), (415, "UnsupportedMediaType", "gateway"));
     let huge = "x".repeat(4 * 1024 * 1024 + 1);
-    assert_eq!(raw(&mut sim, "PUT", &uri, &huge).status, 413);
+    assert_eq!(sim.raw("PUT", &uri, &huge).status, 413);
 }
 
 #[test]
@@ -314,29 +306,6 @@ fn resource_group_goes_with_what_is_in_it() {
 }
 
 #[test]
-fn polling_urls_of_others_are_unknown() {
-    let mut sim = Sim::new();
-    let url = sim
-        .put(&format!("{NET}/privateLinkServices/svc"), pls())
-        .header("azure-asyncoperation")
-        .to_owned();
-    assert_eq!(
-        sim.poll(&url.replace(SUB, GUEST_SUB)).refusal(),
-        (404, "NotFound", "service")
-    );
-    assert_eq!(sim.poll(&url).status, 200);
-    sim.caller = caller(CONSUMER);
-    assert_eq!(sim.poll(&url).status, 200, "the URL is signed");
-    let mut strict = Sim::with_switches(json!({"network_poll_needs_role": true}));
-    let url = strict
-        .put(&format!("{NET}/privateLinkServices/svc"), pls())
-        .header("azure-asyncoperation")
-        .to_owned();
-    strict.caller = caller(CONSUMER);
-    assert_eq!(strict.poll(&url).code(), "AuthorizationFailed");
-}
-
-#[test]
 fn journal_says_what_was_called() {
     let mut sim = Sim::new();
     let path = format!("{NET}/privateLinkServices/svc");
@@ -399,129 +368,6 @@ fn journal_has_the_fixed_keys() {
     );
 }
 
-/// The same calls against two worlds.
-fn life(sim: &mut Sim) -> String {
-    let mut all = String::new();
-    let mut note =
-        |got: network_support::Got| all.push_str(&format!("{} {:?} {}\n", got.status, got.headers, got.body));
-    let put = sim.put(&format!("{NET}/privateLinkServices/svc"), pls());
-    let alias = put.body["properties"]["alias"].as_str().unwrap().to_owned();
-    note(put);
-    sim.wait(60.0);
-    note(sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), pe(&alias)));
-    sim.wait(700.0);
-    note(sim.get(&format!("{GUEST_NET}/privateEndpoints/pe?$expand=networkInterfaces")));
-    note(sim.delete(&format!("{NET}/privateLinkServices/svc")));
-    all
-}
-
-#[test]
-fn equal_seeds_and_calls_give_equal_answers() {
-    assert_eq!(life(&mut Sim::new()), life(&mut Sim::new()));
-    let mut other = Sim::new();
-    other.world = World::new(Preset::Recorded, 2);
-    network_support::spec_support::check(&mut other.world);
-    other
-        .world
-        .seed(other.now, Seed::parse(seed().to_string().as_bytes()).unwrap())
-        .unwrap();
-    assert_ne!(life(&mut other), life(&mut Sim::new()));
-}
-
-#[test]
-fn saved_world_goes_on_where_it_was() {
-    let mut sim = Sim::new();
-    let put = sim.put(&format!("{NET}/privateLinkServices/svc"), pls());
-    sim.faults(json!([{"match": {"method": "GET", "from": 2}, "do": {"status": 500}}]));
-    let saved = serde_json::to_string(&sim.world).unwrap();
-    let mut loaded = Sim::new();
-    loaded.world = serde_json::from_str(&saved).unwrap();
-    network_support::spec_support::check(&mut loaded.world);
-    assert_eq!(serde_json::to_string(&loaded.world).unwrap(), saved);
-    loaded.wait(13.0);
-    assert_eq!(
-        loaded.poll(put.header("azure-asyncoperation")).body,
-        json!({"status": "Succeeded"})
-    );
-    assert_eq!(loaded.poll(put.header("azure-asyncoperation")).status, 500);
-    assert_eq!(loaded.world.journal(0).len(), 3);
-}
-
-#[test]
-fn refused_seed_changes_nothing() {
-    let mut sim = Sim::new();
-    for (resource, word) in [
-        (json!({"id": "x"}), "not an ARM id"),
-        (json!({"location": "westus2"}), "not an ARM id"),
-        (
-            json!({"id": "/subscriptions/none/resourceGroups/rg"}),
-            "subscription 'none' is unknown",
-        ),
-        (
-            json!({"id": format!("/subscriptions/{SUB}/resourceGroups/no/providers/Microsoft.Network/virtualNetworks/v")}),
-            "resource group 'no' is missing",
-        ),
-        (
-            json!({"id": format!("{NET}/virtualNetworks/none/subnets/s")}),
-            "is missing",
-        ),
-    ] {
-        let mut json = seed();
-        json["resources"].as_array_mut().unwrap().push(resource);
-        let error = sim
-            .world
-            .seed(sim.now, Seed::parse(json.to_string().as_bytes()).unwrap())
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains(word), "{error}");
-    }
-    assert_eq!(sim.get(&format!("{NET}/virtualNetworks/vnet")).status, 200);
-}
-
-#[test]
-fn seed_replaces_everything() {
-    let mut sim = Sim::new();
-    sim.link_service("svc");
-    sim.faults(json!([{"match": {}, "do": {"status": 500}}]));
-    sim.world
-        .seed(sim.now, Seed::parse(seed().to_string().as_bytes()).unwrap())
-        .unwrap();
-    assert!(sim.world.journal(0).is_empty());
-    assert_eq!(sim.get(&format!("{NET}/privateLinkServices/svc")).status, 404);
-}
-
-#[test]
-fn drift_is_seen_by_everybody() {
-    let mut sim = Sim::new();
-    let path = format!("{NET}/virtualNetworks/vnet/subnets/lb");
-    let before = sim.get(&path).header("etag").to_owned();
-    let body = json!({"properties": {"addressPrefix": "10.0.0.0/25"}});
-    let shown = sim.world.put_resource(sim.now, &path, body).unwrap();
-    assert_eq!(shown["properties"]["provisioningState"], json!("Succeeded"));
-    let got = sim.get(&path);
-    assert_eq!(got.body["properties"]["addressPrefix"], json!("10.0.0.0/25"));
-    assert_ne!(got.header("etag"), before);
-    assert!(sim.world.delete_resource(sim.now, &path).unwrap());
-    assert!(!sim.world.delete_resource(sim.now, &path).unwrap());
-    assert_eq!(sim.get(&path).status, 404);
-    assert!(sim.world.delete_resource(sim.now, "nonsense").is_err());
-    assert_eq!(sim.world.journal(0).len(), 3, "control calls are not in the journal");
-}
-
-#[test]
-fn types_that_nobody_simulates_can_be_seeded() {
-    let mut sim = Sim::new();
-    let id = format!("/subscriptions/{SUB}/resourceGroups/rg/providers/Microsoft.Storage/storageAccounts/acc");
-    let shown = sim
-        .world
-        .put_resource(sim.now, &id, json!({"location": "westus2", "kind": "x"}))
-        .unwrap();
-    assert_eq!(
-        (&shown["id"], &shown["type"], &shown["kind"]),
-        (&json!(id), &json!("Microsoft.Storage/storageAccounts"), &json!("x"))
-    );
-}
-
 #[test]
 fn resources_outside_groups_are_unknown() {
     let mut sim = Sim::new();
@@ -531,109 +377,4 @@ fn resources_outside_groups_are_unknown() {
         assert_eq!(got.refusal(), (404, "InvalidResourceType", "gateway"), "{method}");
     }
     assert_eq!(sim.world.resources(sim.now, &path).len(), 0);
-}
-
-#[test]
-fn a_scope_is_not_its_prefix() {
-    let mut json = seed();
-    json["resources"]
-        .as_array_mut()
-        .unwrap()
-        .push(json!({"id": format!("/subscriptions/{SUB}/resourceGroups/r"), "location": "westus2"}));
-    let mut sim = Sim::seeded(json, Preset::Recorded);
-    let put = sim.call(
-        "PUT",
-        &format!("{NET}/privateDnsZones/z.com"),
-        &[],
-        Some(json!({"location": "global"})),
-    );
-    let url = put.header("azure-asyncoperation").to_owned();
-    assert_eq!(sim.poll(&url).status, 202);
-    assert_eq!(
-        sim.poll(&url.replace("/resourceGroups/rg/", "/resourceGroups/r/"))
-            .status,
-        404
-    );
-}
-
-#[rstest]
-#[case::as_given("", "", 200, "")]
-#[case::changed("&s=", "&s=x", 403, "AuthorizationFailed")]
-#[case::older("t=", "t=1", 403, "AuthorizationFailed")]
-#[case::without_hash("&h=", "&x=", 403, "AuthorizationFailed")]
-fn the_signature_of_a_polling_url_is_checked(
-    #[case] of: &str,
-    #[case] by: &str,
-    #[case] status: u16,
-    #[case] code: &str,
-) {
-    for kind in ["privateLinkServices/svc", "privateDnsZones/z.com", ""] {
-        let mut sim = Sim::new();
-        let url = match kind {
-            "" => sim
-                .delete(NET.split("/providers").next().unwrap())
-                .header("location")
-                .to_owned(),
-            _ if kind.starts_with("privateDns") => {
-                let body = json!({"location": "global"});
-                sim.put(&format!("{NET}/{kind}"), body)
-                    .header("azure-asyncoperation")
-                    .to_owned()
-            }
-            _ => sim
-                .put(&format!("{NET}/{kind}"), pls())
-                .header("azure-asyncoperation")
-                .to_owned(),
-        };
-        let got = sim.poll(&url.replacen(of, by, 1));
-        let polled = if status == 200 && !kind.starts_with("privateLink") {
-            202
-        } else {
-            status
-        };
-        assert_eq!((got.status, got.code()), (polled, code), "{kind}");
-        let mut lax = Sim::with_switches(json!({"changed_signature_is_refused": false}));
-        let url = lax
-            .put(&format!("{NET}/privateLinkServices/svc"), pls())
-            .header("azure-asyncoperation")
-            .to_owned();
-        assert_eq!(lax.poll(&url.replacen(of, by, 1)).status, 200);
-    }
-}
-
-#[test]
-fn a_polling_url_without_signature_needs_the_role() {
-    let mut sim = Sim::new();
-    let url = sim
-        .put(&format!("{NET}/privateLinkServices/svc"), pls())
-        .header("azure-asyncoperation")
-        .to_owned();
-    let (bare, _) = url.split_once("&t=").unwrap();
-    assert_eq!(sim.poll(bare).status, 200);
-    sim.caller = caller(CONSUMER);
-    assert_eq!(sim.poll(&url).status, 200, "signed");
-    let refused = sim.poll(bare);
-    assert_eq!(refused.code(), "AuthorizationFailed");
-    assert!(
-        refused.message().contains("locations/operations/read"),
-        "{}",
-        refused.message()
-    );
-}
-
-#[test]
-fn an_operation_is_forgotten_a_day_after_its_end() {
-    let mut sim = Sim::new();
-    let url = sim
-        .put(&format!("{NET}/privateLinkServices/svc"), pls())
-        .header("azure-asyncoperation")
-        .to_owned();
-    sim.wait(60.0);
-    assert_eq!(sim.poll(&url).body["status"], json!("Succeeded"));
-    sim.wait(23.0 * 3600.0);
-    sim.link_service("b");
-    assert_eq!(sim.poll(&url).body["status"], json!("Succeeded"));
-    sim.wait(2.0 * 3600.0);
-    sim.link_service("c");
-    assert_eq!(sim.poll(&url).refusal(), (404, "NotFound", "service"));
 }

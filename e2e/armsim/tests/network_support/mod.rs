@@ -102,6 +102,15 @@ pub fn seed() -> Value {
 }
 
 impl Sim {
+    /// A call with this text for a body, JSON or not.
+    pub fn raw(&mut self, method: &str, uri: &str, body: &str) -> Got {
+        let request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("content-type", "application/json");
+        self.send(request.body(Bytes::from(body.to_owned())).unwrap())
+    }
+
     pub fn new() -> Self {
         Self::seeded(seed(), Preset::Recorded)
     }
@@ -262,4 +271,10 @@ pub fn pe(alias: &str) -> Value {
             "manualPrivateLinkServiceConnections": [{"name": "c", "properties": {"privateLinkServiceId": alias}}],
         }
     })
+}
+
+/// The names in a list.
+pub fn names(list: &Value) -> Vec<&str> {
+    let items = list["value"].as_array().unwrap();
+    items.iter().map(|item| item["name"].as_str().unwrap()).collect()
 }
