@@ -11,7 +11,8 @@ use crate::engine::resource::Resource;
 
 use super::endpoint;
 use super::reference::referring;
-use super::write::{About, Plan, Put, Written, touch_parent};
+use super::write::touch_parent;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/privateLinkServices/privateEndpointConnections.
 pub(crate) struct Connections;

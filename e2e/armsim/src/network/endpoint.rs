@@ -17,7 +17,7 @@ use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL};
 use super::link_service;
 use super::nic;
 use super::shape::{id_of, items, nested};
-use super::write::{About, Plan, Put, Written};
+use super::written::{About, Plan, Put, Written};
 use super::zone_group;
 
 /// Microsoft.Network/privateEndpoints.

@@ -12,7 +12,7 @@ use super::endpoint_rules::{AUTOMATIC, MANUAL, Target};
 use super::nic::{self, IpConfiguration};
 use super::reference::referenced;
 use super::shape::{self, items, only_ids, tracked};
-use super::write::Put;
+use super::written::Put;
 
 /// A network interface to make, with the addresses chosen for it.
 pub(crate) type Interface = Option<(ResourceId, Vec<IpConfiguration>)>;

@@ -17,7 +17,7 @@ use super::nic;
 use super::reference::{self, must_be_provisioned, referenced, referring};
 use super::shape::{id_of, items};
 use super::subnet;
-use super::write::Put;
+use super::written::Put;
 
 pub(crate) const AUTOMATIC: &str = "privateLinkServiceConnections";
 pub(crate) const MANUAL: &str = "manualPrivateLinkServiceConnections";

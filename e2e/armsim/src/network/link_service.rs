@@ -16,7 +16,7 @@ use super::load_balancer;
 use super::nic::{self, IpConfiguration};
 use super::reference::{missing, referring};
 use super::shape::{id_of, items, nested, tracked};
-use super::write::{About, Plan, Put, Written};
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/privateLinkServices.
 pub(crate) struct PrivateLinkServices;

@@ -13,7 +13,7 @@ use super::link_service::{self, FRONTENDS, TYPE, frontend_of};
 use super::reference::{missing, must_be_provisioned, referenced};
 use super::shape::{items, named, region_of};
 use super::subnet;
-use super::write::Put;
+use super::written::Put;
 
 /// One NAT configuration as asked for, references resolved.
 pub(crate) struct NatConfiguration {

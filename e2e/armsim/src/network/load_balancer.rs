@@ -17,7 +17,8 @@ use super::reference::referenced;
 use super::shape::{
     by_name, defaults, filled, id_of, items, named, nested, properties, show, sku_by_version, spell, tracked,
 };
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/loadBalancers.
 pub(crate) struct LoadBalancers;

@@ -14,7 +14,7 @@ use super::load_balancer::{FRONTENDS, NAMES, frontend};
 use super::reference::{missing, usable};
 use super::shape::{by_name, id_of, items};
 use super::subnet;
-use super::write::Put;
+use super::written::Put;
 
 fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
     Err(ArmError::service(400, code, message))

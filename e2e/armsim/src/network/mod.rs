@@ -27,6 +27,7 @@ mod subnet_rules;
 mod view;
 mod vnet;
 mod write;
+mod written;
 mod zone_group;
 mod zone_group_rules;
 

@@ -14,7 +14,7 @@ use super::address::{self, Claim};
 use super::nic_rules as rules;
 use super::reference::{referenced, referring};
 use super::shape::{by_name, defaults, id_of, items, named, nested, only_id, only_ids, properties, tracked};
-use super::write::{About, Plan, Put, Written};
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/networkInterfaces.
 pub(crate) struct NetworkInterfaces;

@@ -15,7 +15,7 @@ use super::nic::{CONFIGURATIONS, LISTS};
 use super::reference::{missing, usable};
 use super::shape::{by_name, id_of, items};
 use super::subnet;
-use super::write::Put;
+use super::written::Put;
 
 fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
     Err(ArmError::service(400, code, message))

@@ -15,7 +15,8 @@ use crate::engine::resource::{ProvisioningState, Resource};
 use super::precondition::precondition;
 use super::reference::another_operation;
 use super::shape::{by_name, is_named, items, readable, region_of};
-use super::write::{self, About, Changed, Put, Written};
+use super::write::{self, Changed};
+use super::written::{About, Put, Written};
 
 /// The parts in one list of a parent.
 pub(crate) struct Part {

@@ -7,7 +7,7 @@ use super::nic::NetworkInterfaces;
 use super::part::Part;
 use super::route_table::RouteTables;
 use super::security_group::SecurityGroups;
-use super::write::{About, Written};
+use super::written::{About, Written};
 
 const fn part(parent: &'static dyn Written, resource_type: &'static str, noun: &'static str) -> Part {
     Part {

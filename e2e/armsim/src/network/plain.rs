@@ -12,7 +12,8 @@ use crate::engine::resource::Resource;
 use super::reference::{not_in_use, referring, users};
 use super::shape::{ids, only_ids, properties, show, tracked};
 use super::subnet;
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// A type without rules of its own.
 pub(crate) struct Plain {

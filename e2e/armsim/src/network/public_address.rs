@@ -11,7 +11,8 @@ use crate::engine::resource::{ProvisioningState, Resource};
 use super::load_balancer::{self, FRONTENDS};
 use super::nic;
 use super::shape::{defaults, id_of, items, only_id, properties, show, sku_by_version, spell, tracked};
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/publicIPAddresses.
 pub(crate) struct PublicAddresses;

@@ -13,7 +13,8 @@ use crate::engine::resource::Resource;
 use super::reference::{not_in_use, referring, users};
 use super::shape::{defaults, ids, items, named, nested, properties, show, tracked};
 use super::subnet;
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/routeTables.
 pub(crate) struct RouteTables;

@@ -13,7 +13,8 @@ use super::nic;
 use super::reference::{not_in_use, referenced, referring, users};
 use super::shape::{defaults, id_of, ids, items, named, nested, only_ids, properties, show, tracked};
 use super::subnet;
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/networkSecurityGroups.
 pub(crate) struct SecurityGroups;

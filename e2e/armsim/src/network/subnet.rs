@@ -15,7 +15,7 @@ use super::link_service;
 use super::reference::{in_region, must_be_provisioned, referenced, referring};
 use super::shape::{defaults, filled, id_of, ids, items, nested, only_id, only_ids, properties, region, show, spell};
 use super::subnet_rules as rules;
-use super::write::{About, Plan, Put, Written};
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/virtualNetworks/subnets.
 pub(crate) struct Subnets;

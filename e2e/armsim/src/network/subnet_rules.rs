@@ -17,7 +17,7 @@ use super::link_service;
 use super::reference::{self, another_operation, must_be_provisioned, referring, retryable};
 use super::shape::id_of;
 use super::subnet::{LINKS, TYPE, vnet_id};
-use super::write::Put;
+use super::written::Put;
 
 fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
     Err(ArmError::service(400, code, message))

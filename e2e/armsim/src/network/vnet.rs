@@ -14,7 +14,8 @@ use crate::engine::resource::{ProvisioningState, Resource};
 use super::shape::{defaults, items, named, properties, tracked};
 use super::subnet::{self, Subnets};
 use super::subnet_rules as rules;
-use super::write::{About, Plan, Put, Written, resource_guid};
+use super::write::resource_guid;
+use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/virtualNetworks.
 pub(crate) struct VirtualNetworks;

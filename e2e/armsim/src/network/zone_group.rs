@@ -19,7 +19,7 @@ use super::endpoint::{first_connection, service_of};
 use super::group_names;
 use super::reference::missing;
 use super::shape::items;
-use super::write::{About, Plan, Put, Written};
+use super::written::{About, Plan, Put, Written};
 use super::zone_group_rules as rules;
 
 /// Microsoft.Network/privateEndpoints/privateDnsZoneGroups.
