@@ -22,6 +22,7 @@ pub mod reference;
 pub mod roles;
 pub mod run_dir;
 pub mod scenario;
+pub mod site;
 pub mod wait;
 
 pub use control_plane::ControlPlane;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
-use crate::site::{Site, situation};
+use e2e::site::{Site, situation};
 
 /// The connection of the cluster's endpoint, as its owner sees it.
 async fn connection(site: &Site, cluster: &HostedCluster) -> Result<Value> {
@@ -43,7 +43,7 @@ fn rejected_connection_is_made_anew() {
         site.heals(&cluster).await?;
         let before = connection(site, &cluster).await?;
         decide(site, &cluster, "Rejected").await?;
-        e2e::eventually("there is another connection", crate::site::SOON, || async {
+        e2e::eventually("there is another connection", e2e::site::SOON, || async {
             let now = connection(site, &cluster).await?;
             anyhow::ensure!(now["id"] != before["id"], "{now}");
             Ok(())

@@ -5,7 +5,7 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
 use kube::api::DeleteParams;
 
-use crate::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, situation};
 
 async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
     let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));

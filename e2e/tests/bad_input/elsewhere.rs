@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
-use crate::site::{Site, no_secret_in, run};
 use crate::wire::Listener;
+use e2e::site::{Site, no_secret_in, run};
 
 /// A cluster that comes up once the fault is over. Nobody ever called the other host.
 async fn refused_and_healed(name: &str, condition: &str, reason: &str, fault: impl Fn(&str) -> Value) -> Result<()> {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
-use crate::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, situation};
 
 fn tags() -> Value {
     json!({"owner": "customer"})

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::site::{ALL, SOON, Site, patch, refused, situation};
+use e2e::site::{ALL, SOON, Site, patch, refused, situation};
 
 const ANNOTATION: &str = "hypershift.openshift.io/cluster";
 

@@ -9,6 +9,5 @@ mod identity;
 mod nat_subnet;
 mod settings;
 mod shared_zone;
-mod site;
 mod unreachable;
 mod wire;

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::json;
 
-use crate::site::{SOON, situation};
+use e2e::site::{SOON, situation};
 
 #[test]
 fn given_subnet_with_network_policies() {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::json;
 
-use crate::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, situation};
 
 async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
     let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));

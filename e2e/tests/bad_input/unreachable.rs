@@ -10,8 +10,8 @@ use e2e::{Ground, eventually, roles};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams};
 
-use crate::site::{SOON, alone, no_secret_in};
 use crate::wire::{Way, nobodys_address};
+use e2e::site::{SOON, alone, no_secret_in};
 
 /// Waits until `/readyz` is red and says of `item` that it waits for it.
 async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {

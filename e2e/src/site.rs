@@ -1,36 +1,43 @@
-//! The ground that most situations share, each with a hosted cluster of its own, and what they ask of it.
+//! The ground that most situations of a test program share, each with a hosted cluster of its own, and what they ask of
+//! it: both roles run, settled resources are looked at every few seconds, leases are there.
 
 use std::future::Future;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::azure_sim::{HO_SECRET, Preset};
-use e2e::ground::Call;
-use e2e::hosted_cluster::{HostedCluster, conditions};
-use e2e::hyperlink::{Hyperlink, Role};
-use e2e::{Ground, eventually, roles};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-pub(crate) const SOON: Duration = Duration::from_secs(90);
+use crate::azure_sim::{HO_SECRET, Preset};
+use crate::ground::Call;
+use crate::hosted_cluster::{HostedCluster, conditions};
+use crate::hyperlink::{Hyperlink, Role};
+use crate::{Ground, eventually, roles};
+
+/// How long anything may take that a situation waits for.
+pub const SOON: Duration = Duration::from_secs(90);
 
 /// Settled resources are looked at this often. Reads of private DNS are few in Azure, so the guest's side looks less often.
 const HO_FLAGS: [(&str, &str); 1] = [("resync", "3s")];
 const CPO_FLAGS: [(&str, &str); 1] = [("resync", "8s")];
 
 /// A ground with both roles running on it.
-pub(crate) struct Site {
-    pub(crate) ground: Ground,
-    pub(crate) ho: Hyperlink,
-    pub(crate) cpo: Hyperlink,
+#[derive(Debug)]
+pub struct Site {
+    /// What they stand on.
+    pub ground: Ground,
+    /// The management side.
+    pub ho: Hyperlink,
+    /// The guest side.
+    pub cpo: Hyperlink,
 }
 
 impl Site {
     /// Starts one.
-    pub(crate) async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let ground = Ground::local(Preset::Fast).await?;
         leases(&ground).await?;
         let ho = Hyperlink::start(&ground, Role::Ho, "ho", &HO_FLAGS).await?;
@@ -39,17 +46,17 @@ impl Site {
     }
 
     /// Sets the simulator's fault rules.
-    pub(crate) async fn faults(&self, rules: Value) -> Result<()> {
+    pub async fn faults(&self, rules: Value) -> Result<()> {
         control(&self.ground, reqwest::Method::PUT, "/faults", rules).await
     }
 
     /// Waits until a condition of the cluster's custom resource is False for this reason.
-    pub(crate) async fn refuses(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
+    pub async fn refuses(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
         self.refuses_all(cluster, &[kind], reason).await
     }
 
     /// Waits until these conditions are.
-    pub(crate) async fn refuses_all(&self, cluster: &HostedCluster, kinds: &[&str], reason: &str) -> Result<()> {
+    pub async fn refuses_all(&self, cluster: &HostedCluster, kinds: &[&str], reason: &str) -> Result<()> {
         let client = self.ground.client()?;
         eventually(&format!("{kinds:?} are False: {reason}"), SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
@@ -59,20 +66,20 @@ impl Site {
     }
 
     /// Waits until the whole path is there.
-    pub(crate) async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
+    pub async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.ground, SOON).await?;
         cluster.becomes_reachable(&self.ground, SOON).await
     }
 
     /// Heals, is deleted, and leaves nothing. A load balancer takes a few Private Link Services only.
-    pub(crate) async fn heals_and_goes(&self, cluster: &HostedCluster) -> Result<()> {
+    pub async fn heals_and_goes(&self, cluster: &HostedCluster) -> Result<()> {
         self.heals(cluster).await?;
         cluster.delete(&self.ground, SOON).await?;
         self.nothing_is_left_of(cluster, &[]).await
     }
 
     /// The calls whose path names the cluster.
-    pub(crate) async fn calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
+    pub async fn calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
         let names = [
             cluster.infra_id(),
             cluster.cluster_id(),
@@ -84,14 +91,14 @@ impl Site {
     }
 
     /// Fails if anybody has asked Azure about the cluster.
-    pub(crate) async fn nobody_asked_about(&self, cluster: &HostedCluster) -> Result<()> {
+    pub async fn nobody_asked_about(&self, cluster: &HostedCluster) -> Result<()> {
         let calls = self.calls_about(cluster).await?;
         ensure!(calls.is_empty(), "{calls:?}");
         Ok(())
     }
 
     /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
-    pub(crate) async fn nothing_is_left_of(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+    pub async fn nothing_is_left_of(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
         let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
         let mine = [cluster.infra_id(), cluster.cluster_id()];
         let ids = self.ground.resource_ids().await?;
@@ -106,7 +113,7 @@ impl Site {
     }
 
     /// What the simulator holds under an id, everything below it included.
-    pub(crate) async fn seen(&self, id: &str) -> Result<String> {
+    pub async fn seen(&self, id: &str) -> Result<String> {
         let found = self.ground.oracle().resources(id).await?;
         ensure!(!found.is_empty(), "{id} is not there");
         Ok(serde_json::to_string(&found)?)
@@ -114,7 +121,7 @@ impl Site {
 }
 
 /// Whether these conditions are False for this reason.
-pub(crate) fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<()> {
+pub fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<()> {
     let all = conditions(object);
     for kind in kinds {
         let said = all.iter().find(|one| one.kind == *kind);
@@ -127,7 +134,7 @@ pub(crate) fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> R
 }
 
 /// All conditions of a custom resource.
-pub(crate) const ALL: [&str; 5] = [
+pub const ALL: [&str; 5] = [
     "AzureInternalLoadBalancerAvailable",
     "AzurePLSCreated",
     "AzurePrivateEndpointAvailable",
@@ -136,7 +143,7 @@ pub(crate) const ALL: [&str; 5] = [
 ];
 
 /// Leases as they are when nobody holds them: a missing one is taken only after its whole duration.
-pub(crate) async fn leases(ground: &Ground) -> Result<()> {
+pub async fn leases(ground: &Ground) -> Result<()> {
     let lease = |role| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"namespace": roles::NAMESPACE, "name": format!("hyperlink-{role}")}, "spec": {}})
@@ -146,7 +153,7 @@ pub(crate) async fn leases(ground: &Ground) -> Result<()> {
 }
 
 /// A call to the simulator's control face.
-pub(crate) async fn control(ground: &Ground, method: reqwest::Method, path: &str, body: Value) -> Result<()> {
+pub async fn control(ground: &Ground, method: reqwest::Method, path: &str, body: Value) -> Result<()> {
     let url = format!("{}{path}", ground.control_url());
     let answer = reqwest::Client::new().request(method, url).json(&body).send().await?;
     let (status, text) = (answer.status(), answer.text().await?);
@@ -155,12 +162,12 @@ pub(crate) async fn control(ground: &Ground, method: reqwest::Method, path: &str
 }
 
 /// Lays a JSON merge patch over an object.
-pub(crate) async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<DynamicObject> {
+pub async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<DynamicObject> {
     Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
 }
 
 /// Runs one situation on the shared site, and looks into the logs after it.
-pub(crate) fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Site) -> F) {
+pub fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Site) -> F) {
     static SITE: OnceCell<Site> = OnceCell::const_new();
     run(async {
         let site = SITE.get_or_try_init(Site::start).await?;
@@ -175,7 +182,7 @@ pub(crate) fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'stat
 }
 
 /// Runs one situation on a ground of its own.
-pub(crate) fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) -> F) {
+pub fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) -> F) {
     run(async {
         let ground = Ground::local(Preset::Fast).await?;
         leases(&ground).await?;
@@ -184,9 +191,9 @@ pub(crate) fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(Ground) ->
 }
 
 /// One runtime for all tests of this process: what they share is bound to it.
-pub(crate) fn run(test: impl Future<Output = Result<()>>) {
+pub fn run(test: impl Future<Output = Result<()>>) {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    e2e::scenario::install_tls_provider();
+    crate::scenario::install_tls_provider();
     let runtime = RUNTIME.get_or_init(|| match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => panic!("no runtime: {error}"),
@@ -197,7 +204,7 @@ pub(crate) fn run(test: impl Future<Output = Result<()>>) {
 }
 
 /// Fails if the log of a process has something that only its Azure should see.
-pub(crate) fn no_secret_in(process: &Hyperlink) -> Result<()> {
+pub fn no_secret_in(process: &Hyperlink) -> Result<()> {
     let log = process.process().log();
     let text = std::fs::read_to_string(log)?;
     match secret_in(&text) {
