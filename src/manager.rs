@@ -19,6 +19,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
@@ -292,9 +293,11 @@ async fn work(
         gate,
         counters,
     );
+    let events = Recorder::new(kube.clone(), role, &config.lease.candidate, Arc::clone(&shared.metrics));
     let cx = Arc::new(Context {
         role,
         kube,
+        events,
         arm,
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
+use super::event::{self, Event};
 use super::facts::{Facts, Needs};
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
@@ -65,11 +67,13 @@ pub struct Outcome<X> {
 
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
-/// Before the first write the intent is recorded; what would be written on the strength of memory is read first.
+/// Before the first write the intent is recorded; what would be written on the strength of memory is read first. What has
+/// changed is said on the custom resource and on `also`.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     mut facts: Facts,
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
@@ -86,12 +90,14 @@ pub async fn carry_out<X>(
             doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
             continue;
         }
-        if !written.is_empty()
-            && let Some(intent) = &decision.intent
-        {
+        if let Some(intent) = decision.intent.as_deref().filter(|_| to_be_recorded(cx, &cr, &plan)) {
+            let known = stands(cx, &cr).is_some();
             cr = record(cx, cr, intent).await?;
+            let adopted = event::adopted(&plan.steps).filter(|_| !known);
+            cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
         let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
+        cx.events.say(&told(&cr, also), &changes(&plan, &done)).await;
         rounds += 1;
         let came_to_rest = plan
             .steps
@@ -114,6 +120,35 @@ pub async fn carry_out<X>(
 
 fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
+}
+
+/// Whom Events about a custom resource are said to.
+fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+    std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
+}
+
+/// What has come to be as wanted.
+fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
+    let steps = plan.steps.iter().zip(done);
+    let changed = steps.filter_map(|(step, done)| match done {
+        Done::Reached(change) => Some(event::changed(step.kind, &step.id, change)),
+        _ => None,
+    });
+    changed.collect()
+}
+
+/// The intent that is recorded already.
+fn stands<'a>(cx: &Context, cr: &'a AzurePrivateLinkService) -> Option<&'a String> {
+    cr.annotations().get(cx.role.intent_annotation())
+}
+
+/// An intent is recorded before a write, and once something that is ours is there, whoever made it: deletion and the other
+/// role rely on it. A refusal takes back what was recorded of the resource.
+fn to_be_recorded(cx: &Context, cr: &AzurePrivateLinkService, plan: &Plan) -> bool {
+    let recorded = stands(cx, cr).is_some();
+    let ours = || plan.steps.iter().any(|step| step.settled().is_some());
+    let refused = || plan.steps.iter().any(|step| step.why == Why::NotOurs);
+    plan.writes().next().is_some() || (!(recorded && holds(cx, cr)) && ours()) || (recorded && refused())
 }
 
 /// Tries to record an intent, when others write the object at the same time.
@@ -158,14 +193,20 @@ async fn record_once(
     patch_object(cx, &cr, &patch).await
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch.
-pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
+/// Takes the role's finalizer and intent away, in one guarded patch. The steps say what is left to others.
+pub async fn release(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
+    steps: &[Step],
+) -> Result<AzurePrivateLinkService, PassError> {
     let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
     let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
     let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
         "annotations": {annotation: null}}});
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
+    cx.events.say(&told(&released, also), &event::released(steps)).await;
     Ok(released)
 }
 
@@ -189,11 +230,14 @@ async fn patch_object(
 }
 
 /// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+/// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
+    let before = cr.status.clone().unwrap_or_default().conditions;
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -213,6 +257,7 @@ pub async fn write_status(
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
     }
+    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }
 

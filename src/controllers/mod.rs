@@ -3,6 +3,7 @@
 pub mod context;
 pub mod decision;
 pub mod endpoint;
+pub mod event;
 pub mod facts;
 pub mod frame;
 pub mod identity;
@@ -11,6 +12,7 @@ pub mod link_service;
 pub mod observe;
 pub mod owner;
 pub mod pace;
+pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod turns;
