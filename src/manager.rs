@@ -11,7 +11,7 @@ use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
-use hyperlink::azure::transport::HttpsTransport;
+use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::conditions;
 use hyperlink::config::Config;
 use hyperlink::controllers::context::Context;
@@ -115,15 +115,13 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
 async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
     let kube = kube_config(&config).await?;
     let http = config.azure.http.client()?;
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let (azure, tokens) = azure(&config, http.clone());
     metrics.look_at_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let azure = Arc::new(HttpsTransport::new(http.clone(), cloud, Arc::new(tokens.clone())));
     let token = wait_for_token(tokens, items.token);
-    let arm = wait_for_arm(http, cloud.endpoint().clone(), items.arm);
+    let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
     let shared = Arc::new(Shared {
         config,
@@ -136,7 +134,15 @@ async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &Canc
     ended
 }
 
-async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+/// The way to ARM, and the tokens for it.
+pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
+    let cloud = &config.azure.cloud;
+    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
+    (Arc::new(transport), tokens)
+}
+
+pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
     let mut kube = match &config.kubeconfig {
         None => kube::Config::infer()
             .await
@@ -173,7 +179,8 @@ async fn run_roles(
 
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
-    let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
+    let lease = lease(&shared.config, role).context("no lease is configured")?;
+    let elector = Elector::new(shared.kube.clone(), lease)?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -201,18 +208,18 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
-fn lease(config: &Config, role: Role) -> LeaseSettings {
-    let lease = &config.lease;
+fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
+    let lease = config.lease.as_ref()?;
     let name = match &config.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
-    LeaseSettings {
+    Some(LeaseSettings {
         duration: lease.duration,
         renew_deadline: lease.renew_deadline,
         retry: lease.retry,
         ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
-    }
+    })
 }
 
 /// Shows the lease's standing to probes and metrics.
@@ -276,6 +283,33 @@ async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) 
     item.ready();
 }
 
+/// What the passes of a role work with.
+pub(crate) fn context(
+    config: &Config,
+    role: Role,
+    kube: kube::Client,
+    azure: Arc<dyn Transport>,
+    gate: Arc<dyn Gate>,
+    metrics: Arc<Metrics>,
+) -> Context {
+    let endpoint = config.azure.cloud.endpoint().clone();
+    let instance = config
+        .lease
+        .as_ref()
+        .map_or("hyperlink", |lease| lease.candidate.as_str());
+    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
+    Context {
+        role,
+        kube,
+        events,
+        arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
+        memory: Memory::new(config.resync, config.record_resync),
+        inventory: Inventory::default(),
+        metrics,
+        resync: config.resync,
+    }
+}
+
 /// Runs the role's controllers until `stop`.
 async fn work(
     shared: &Shared,
@@ -286,24 +320,8 @@ async fn work(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = &shared.config;
-    let counters = Arc::clone(&shared.metrics);
-    let arm = ArmClient::new(
-        shared.azure.clone(),
-        config.azure.cloud.endpoint().clone(),
-        gate,
-        counters,
-    );
-    let events = Recorder::new(kube.clone(), role, &config.lease.candidate, Arc::clone(&shared.metrics));
-    let cx = Arc::new(Context {
-        role,
-        kube,
-        events,
-        arm,
-        memory: Memory::new(config.resync, config.record_resync),
-        inventory: Inventory::default(),
-        metrics: Arc::clone(&shared.metrics),
-        resync: config.resync,
-    });
+    let metrics = Arc::clone(&shared.metrics);
+    let cx = Arc::new(context(config, role, kube, shared.azure.clone(), gate, metrics));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
@@ -337,7 +355,7 @@ async fn work(
     Ok(())
 }
 
-fn settings(config: &Config) -> anyhow::Result<Settings> {
+pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()

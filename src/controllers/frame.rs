@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource, ResourceExt};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
 use super::event::{self, Event};
 use super::facts::{Facts, Needs};
+use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
@@ -65,10 +65,27 @@ pub struct Outcome<X> {
     pub cr: AzurePrivateLinkService,
 }
 
+/// Decides; what would be written on the strength of memory is read before.
+pub async fn decided<X>(
+    cx: &Context,
+    pass: Pass,
+    facts: &mut Facts,
+    began: Instant,
+    decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
+) -> (Decision, X) {
+    loop {
+        let (decision, extra) = until_decided(cx, pass, facts, decide).await;
+        let doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        if doubted.is_empty() {
+            return (decision, extra);
+        }
+        doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
+    }
+}
+
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
-/// Before the first write the intent is recorded; what would be written on the strength of memory is read first. What has
-/// changed is said on the custom resource and on `also`.
+/// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
@@ -80,18 +97,17 @@ pub async fn carry_out<X>(
     let began = Instant::now();
     let mut rounds = 0;
     loop {
-        let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
+        let (decision, extra) = decided(cx, pass, &mut facts, began, &mut |facts| decide(&cr, facts)).await;
         let plan = Plan {
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
-        if !doubted.is_empty() {
-            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
-            continue;
-        }
-        if let Some(intent) = decision.intent.as_deref().filter(|_| to_be_recorded(cx, &cr, &plan)) {
-            let known = stands(cx, &cr).is_some();
+        if let Some(intent) = decision
+            .intent
+            .as_deref()
+            .filter(|_| intent::due(&cr, cx.role, &plan.steps))
+        {
+            let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
             let adopted = event::adopted(&plan.steps).filter(|_| !known);
             cx.events.say(&told(&cr, also), adopted.as_slice()).await;
@@ -137,20 +153,6 @@ fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
     changed.collect()
 }
 
-/// The intent that is recorded already.
-fn stands<'a>(cx: &Context, cr: &'a AzurePrivateLinkService) -> Option<&'a String> {
-    cr.annotations().get(cx.role.intent_annotation())
-}
-
-/// An intent is recorded before a write, and once something that is ours is there, whoever made it: deletion and the other
-/// role rely on it. A refusal takes back what was recorded of the resource.
-fn to_be_recorded(cx: &Context, cr: &AzurePrivateLinkService, plan: &Plan) -> bool {
-    let recorded = stands(cx, cr).is_some();
-    let ours = || plan.steps.iter().any(|step| step.settled().is_some());
-    let refused = || plan.steps.iter().any(|step| step.why == Why::NotOurs);
-    plan.writes().next().is_some() || (!(recorded && holds(cx, cr)) && ours()) || (recorded && refused())
-}
-
 /// Tries to record an intent, when others write the object at the same time.
 const TRIES: usize = 3;
 
@@ -179,18 +181,10 @@ async fn record_once(
     cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == finalizer);
-    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
-        return Ok(cr);
+    match intent::patch(&cr, cx.role, intent) {
+        Some(patch) => patch_object(cx, &cr, &patch).await,
+        None => Ok(cr),
     }
-    let mut finalizers = cr.finalizers().to_vec();
-    if !held && cr.metadata.deletion_timestamp.is_none() {
-        finalizers.push(finalizer.to_owned());
-    }
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: intent}}});
-    patch_object(cx, &cr, &patch).await
 }
 
 /// Takes the role's finalizer and intent away, in one guarded patch. The steps say what is left to others.
@@ -200,19 +194,12 @@ pub async fn release(
     also: Option<&ObjectReference>,
     steps: &[Step],
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: null}}});
+    let finalizer = cx.role.finalizer();
+    let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     cx.events.say(&told(&released, also), &event::released(steps)).await;
     Ok(released)
-}
-
-/// Whether the role's finalizer stands.
-pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(

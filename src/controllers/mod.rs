@@ -12,6 +12,7 @@ pub mod link_service;
 pub mod observe;
 pub mod owner;
 pub mod pace;
+pub mod preview;
 pub mod recorder;
 pub mod report;
 pub mod run;
