@@ -17,6 +17,7 @@ pub mod plan;
 pub mod ports;
 pub mod record;
 pub mod resource;
+pub mod scope;
 pub mod subnet;
 pub mod throttle;
 pub mod transport;

@@ -13,6 +13,7 @@ pub mod owner;
 pub mod pace;
 pub mod report;
 pub mod run;
+pub mod scopes;
 pub mod turns;
 pub mod watch;
 

@@ -33,6 +33,7 @@ const LAYERS: &[(&str, Layer)] = &[
     // The classes of errors are part of what is seen of a resource.
     ("azure/error", Data),
     ("azure/resource", Data),
+    ("azure/scope", Data),
     ("azure/subnet", Decide),
     ("azure/link_service", Decide),
     ("azure/endpoint", Decide),
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/identity", Decide),
     ("controllers/intent", Decide),
     ("controllers/report", Decide),
+    ("controllers/scopes", Decide),
     ("controllers/*/frontend", Decide),
     ("controllers/*/teardown", Decide),
     ("controllers/*/dns", Decide),
@@ -65,6 +67,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("cli", Run),
     ("config", Run),
     ("manager", Run),
+    ("scopes_file", Run),
     ("leader", Run),
     ("http", Run),
     ("telemetry", Run),

@@ -6,6 +6,9 @@ mod observe;
 pub mod plan;
 pub mod status;
 
+use std::sync::Arc;
+
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Status};
@@ -18,9 +21,13 @@ use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
+use crate::controllers::scopes::AllowedScopes;
 
 /// The controller of the CPO role.
-pub struct EndpointController;
+pub struct EndpointController {
+    /// What control planes may use; none: whatever they name.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+}
 
 /// The control plane as it was read, and what it means.
 pub struct Around {
@@ -39,6 +46,7 @@ impl EndpointController {
         let meaning = &around.meaning;
         if let (Ok(control_plane), None, Some(found)) = (&meaning.control_plane, &meaning.paused, &around.found)
             && !control_plane.held
+            && meaning.refused.is_none()
         {
             control_plane::hold(cx, found).await?;
         }
@@ -104,7 +112,8 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let meaning = observe::surroundings(found.as_ref());
+        let mut meaning = observe::surroundings(found.as_ref());
+        meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }
