@@ -13,7 +13,7 @@ use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
-use hyperlink::azure::transport::HttpsTransport;
+use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::conditions;
 use hyperlink::config::Config;
 use hyperlink::controllers;
@@ -118,15 +118,13 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
 async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
     let kube = kube_config(&config).await?;
     let http = config.azure.http.client()?;
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let (azure, tokens) = azure(&config, http.clone());
     metrics.look_at_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let azure = Arc::new(HttpsTransport::new(http.clone(), cloud, Arc::new(tokens.clone())));
     let token = wait_for_token(tokens, items.token);
-    let arm = wait_for_arm(http, cloud.endpoint().clone(), items.arm);
+    let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
     let again = watch::Sender::new(());
     if let (Some(file), Some(item)) = (config.allow_scopes.clone(), items.scopes) {
@@ -152,7 +150,15 @@ async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
     }
 }
 
-async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+/// The way to ARM, and the tokens for it.
+pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
+    let cloud = &config.azure.cloud;
+    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
+    (Arc::new(transport), tokens)
+}
+
+pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
     let mut kube = match &config.kubeconfig {
         None => kube::Config::infer()
             .await
@@ -189,7 +195,8 @@ async fn run_roles(
 
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
-    let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
+    let lease = lease(&shared.config, role).context("no lease is configured")?;
+    let elector = Elector::new(shared.kube.clone(), lease)?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -217,18 +224,18 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
-fn lease(config: &Config, role: Role) -> LeaseSettings {
-    let lease = &config.lease;
+fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
+    let lease = config.lease.as_ref()?;
     let name = match &config.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
-    LeaseSettings {
+    Some(LeaseSettings {
         duration: lease.duration,
         renew_deadline: lease.renew_deadline,
         retry: lease.retry,
         ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
-    }
+    })
 }
 
 /// Shows the lease's standing to probes and metrics.
@@ -249,6 +256,27 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
+/// What the passes of a role work with.
+pub(crate) fn context(
+    config: &Config,
+    role: Role,
+    kube: kube::Client,
+    azure: Arc<dyn Transport>,
+    gate: Arc<dyn Gate>,
+    metrics: Arc<Metrics>,
+) -> Context {
+    let endpoint = config.azure.cloud.endpoint().clone();
+    Context {
+        role,
+        kube,
+        arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
+        memory: Memory::new(config.resync, config.record_resync),
+        inventory: Inventory::default(),
+        metrics,
+        resync: config.resync,
+    }
+}
+
 /// Runs the role's controllers until `stop`.
 async fn work(
     shared: &Shared,
@@ -259,22 +287,8 @@ async fn work(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = &shared.config;
-    let counters = Arc::clone(&shared.metrics);
-    let arm = ArmClient::new(
-        shared.azure.clone(),
-        config.azure.cloud.endpoint().clone(),
-        gate,
-        counters,
-    );
-    let cx = Arc::new(Context {
-        role,
-        kube,
-        arm,
-        memory: Memory::new(config.resync, config.record_resync),
-        inventory: Inventory::default(),
-        metrics: Arc::clone(&shared.metrics),
-        resync: config.resync,
-    });
+    let metrics = Arc::clone(&shared.metrics);
+    let cx = Arc::new(context(config, role, kube, shared.azure.clone(), gate, metrics));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
@@ -299,10 +313,7 @@ async fn work(
                 cx: Arc::clone(&cx),
                 cloud: config.azure.cloud_name,
             });
-            let controller = EndpointController {
-                allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
-            };
-            let runner = Arc::new(Runner::new(controller, cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), cx, Label::Endpoint));
             tokio::join!(
                 controllers::watch::control_planes(observer, scope.clone()),
                 controllers::watch::endpoints(runner, scope, on_store)
@@ -312,7 +323,14 @@ async fn work(
     Ok(())
 }
 
-fn settings(config: &Config) -> anyhow::Result<Settings> {
+/// The guest side's controller.
+pub(crate) fn endpoint(config: &Config) -> EndpointController {
+    EndpointController {
+        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
+}
+
+pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()

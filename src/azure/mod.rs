@@ -15,6 +15,7 @@ pub mod mark;
 pub mod memory;
 pub mod plan;
 pub mod ports;
+pub mod read_only;
 pub mod record;
 pub mod resource;
 pub mod scope;

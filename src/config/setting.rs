@@ -1,4 +1,4 @@
-//! Every setting of `hyperlink run`: its flag, its environment variable, its unit, its default and its help. One table for
+//! Every setting of `hyperlink run` and `hyperlink plan`: its flag, its environment variable, its unit, its default and its help. One table for
 //! the command line, the reader and the messages.
 
 /// One setting.
@@ -97,4 +97,22 @@ settings! {
         "Form of the log on standard error.";
     LOG_LEVEL = "log-level", "HYPERLINK_LOG_LEVEL", "FILTER" ["level, or directives such as info,hyperlink::azure=debug"], Value("info"), false,
         "What is logged.";
+}
+
+/// What only a process needs that leads and serves.
+const OF_RUN_ALONE: [&str; 6] = [
+    CONCURRENCY.flag,
+    METRICS_BIND.flag,
+    LEASE_DURATION.flag,
+    LEASE_RENEW_DEADLINE.flag,
+    LEASE_RETRY.flag,
+    LEASE_NAMESPACE.flag,
+];
+
+/// The settings of `hyperlink plan`.
+pub fn settings_of_plan() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS
+        .iter()
+        .copied()
+        .filter(|setting| !OF_RUN_ALONE.contains(&setting.flag))
 }

@@ -87,7 +87,7 @@ fn defaults_are_those_of_the_help() {
     assert_eq!(config.metrics_bind, "127.0.0.1:8080".parse().unwrap());
     assert_eq!(config.kubeconfig, None);
     assert_eq!(
-        config.lease,
+        config.lease.unwrap(),
         Lease {
             namespace: "hypershift".into(),
             duration: Duration::from_secs(15),
@@ -138,6 +138,22 @@ fn a_flag_goes_before_its_variable_and_an_empty_variable_counts_as_none() {
     assert_eq!(config.resync, Duration::from_secs(60));
 }
 
+#[test]
+fn plan_leads_nobody_and_takes_the_management_side_where_its_group_is_given() {
+    let roles = |line: &[(&str, &str)], variables: &[(&str, &str)]| {
+        let config = resolve_for_plan(&flags(line), &Environment::of(variables)).unwrap();
+        assert_eq!(config.lease, None);
+        Vec::from_iter(config.roles)
+    };
+    // Neither of these says where a lease is.
+    assert_eq!(roles(&[], &CPO[..3]), [Role::Cpo]);
+    assert_eq!(roles(&[], &HO[..6]), [Role::Ho, Role::Cpo]);
+    assert_eq!(roles(&[("role", "ho")], &HO[..6]), [Role::Ho]);
+    let given = flags(&[("role", "ho")]);
+    let problems = resolve_for_plan(&given, &Environment::of(&CPO)).unwrap_err();
+    assert!(problems.to_string().contains("--resource-group"), "{problems}");
+}
+
 #[rstest]
 #[case::cpo("cpo")]
 #[case::both_roles("ho,cpo")]
@@ -179,7 +195,7 @@ fn management_side_of_many_namespaces_needs_no_allowed_scopes() {
 #[case::own_flag(&[("lease-namespace", "leases"), ("namespace", "scope")], "leases")]
 #[case::pod_namespace(&[("namespace", "scope")], "clusters-one")]
 fn lease_namespace_in_a_pod(#[case] line: &[(&str, &str)], #[case] expected: &str) {
-    assert_eq!(cpo(line).unwrap().lease.namespace, expected);
+    assert_eq!(cpo(line).unwrap().lease.unwrap().namespace, expected);
 }
 
 #[test]
@@ -191,6 +207,6 @@ fn lease_namespace_outside_a_pod_is_the_scope_or_must_be_given() {
     assert!(problems.all()[0].starts_with("--lease-namespace"), "{problems}");
     let line = [&line[..], &[("namespace", "scope")]].concat();
     let config = resolve(&flags(&line), &environment).unwrap();
-    assert_eq!(config.lease.namespace, "scope");
+    assert_eq!(config.lease.as_ref().unwrap().namespace, "scope");
     assert_eq!(config.azure.credential, CredentialSource::AzureCli);
 }

@@ -30,7 +30,7 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
     };
     assert_eq!(taken, file.path());
     assert_eq!(config.management.clone().unwrap().subscription, SUBSCRIPTION);
-    assert_eq!(config.lease.namespace, "hypershift");
+    assert_eq!(config.lease.as_ref().unwrap().namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));
 }
 

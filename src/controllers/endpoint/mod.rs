@@ -4,6 +4,7 @@ pub mod control_plane;
 pub mod dns;
 mod observe;
 pub mod plan;
+mod preview;
 pub mod status;
 
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use std::sync::Arc;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Status};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Decision;
+use crate::controllers::decision::{Course, Decision};
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
@@ -35,6 +36,26 @@ pub struct Around {
     meaning: plan::Surroundings,
 }
 
+impl Around {
+    /// The control plane, if our finalizer is missing on it.
+    fn to_be_held(&self) -> Option<&HostedControlPlane> {
+        let missing = |control_plane: &plan::ControlPlane| !control_plane.held;
+        let meaning = &self.meaning;
+        let served =
+            meaning.refused.is_none() && meaning.paused.is_none() && meaning.control_plane.as_ref().is_ok_and(missing);
+        self.found.as_ref().filter(|_| served)
+    }
+
+    fn course(&self, cr: &AzurePrivateLinkService) -> Course {
+        let control_plane_going = self.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
+        Course::of(
+            Role::Cpo,
+            cr,
+            cr.metadata.deletion_timestamp.is_some() || control_plane_going,
+        )
+    }
+}
+
 impl EndpointController {
     async fn build(
         &self,
@@ -44,10 +65,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let meaning = &around.meaning;
-        if let (Ok(control_plane), None, Some(found)) = (&meaning.control_plane, &meaning.paused, &around.found)
-            && !control_plane.held
-            && meaning.refused.is_none()
-        {
+        if let Some(found) = around.to_be_held() {
             control_plane::hold(cx, found).await?;
         }
         let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
@@ -125,12 +143,10 @@ impl Reconciler for EndpointController {
         cr: AzurePrivateLinkService,
         around: Around,
     ) -> Result<Ended, PassError> {
-        let going = cr.metadata.deletion_timestamp.is_some();
-        let control_plane_going = around.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
-        match (going || control_plane_going, frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(Ended::released(cr)),
+        match around.course(&cr) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(Ended::released(cr)),
         }
     }
 }
