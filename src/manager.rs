@@ -1,11 +1,13 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod waits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
-use hyperlink::azure::auth::{TokenCache, TokenSource};
+use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
@@ -14,6 +16,7 @@ use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::conditions;
 use hyperlink::config::Config;
+use hyperlink::controllers;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
@@ -21,25 +24,22 @@ use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
-use hyperlink::controllers::watch::{self, Scope};
+use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
 use hyperlink::observer::Observer;
-use kube::Api;
-use kube::api::ListParams;
+use hyperlink::scopes_file::ScopesFile;
 use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self, Receiver};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use crate::cli;
+use waits::{wait_for_arm, wait_for_crd, wait_for_token};
 
 /// Running passes get this long to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
-/// Between two tries at something that the process waits for.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// What the roles of one process share.
 struct Shared {
@@ -47,6 +47,8 @@ struct Shared {
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
     metrics: Arc<Metrics>,
+    /// Changes when all objects are to be looked at again.
+    again: watch::Sender<()>,
 }
 
 /// What probes show of one role.
@@ -73,6 +75,7 @@ impl RoleItems {
 struct Items {
     token: ReadinessItem,
     arm: ReadinessItem,
+    scopes: Option<ReadinessItem>,
     roles: Vec<(Role, RoleItems)>,
 }
 
@@ -82,6 +85,7 @@ impl Items {
         Self {
             token: readiness.item("azure token"),
             arm: readiness.item("azure resource manager"),
+            scopes: config.allow_scopes.as_ref().map(|_| readiness.item("allowed scopes")),
             roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
         }
     }
@@ -123,15 +127,28 @@ async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &Canc
     let token = wait_for_token(tokens, items.token);
     let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
+    let again = watch::Sender::new(());
+    if let (Some(file), Some(item)) = (config.allow_scopes.clone(), items.scopes) {
+        tokio::spawn(bump(file.allowed(), again.clone()));
+        tokio::spawn(file.follow(item, Arc::clone(&metrics)));
+    }
     let shared = Arc::new(Shared {
         config,
         kube,
         azure,
         metrics,
+        again,
     });
     let ended = run_roles(&shared, items.roles, stop).await;
     waiting.abort();
     ended
+}
+
+/// Passes on that something has changed.
+async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
+    while changing.changed().await.is_ok() {
+        again.send_replace(());
+    }
 }
 
 /// The way to ARM, and the tokens for it.
@@ -192,7 +209,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
     items.controllers.ready_as("not leading");
     tokio::select! {
-        () = wait_for_crd(&kube, &shared, &items.kubernetes, &items.crd) => {}
+        () = wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd) => {}
         () = stop.cancelled() => return Ok(()),
     }
     let Some(leadership) = elector.lead(stop.clone()).await else {
@@ -240,49 +257,6 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
-/// Waits until the API server answers and knows the custom resource.
-async fn wait_for_crd(kube: &kube::Client, shared: &Shared, server: &ReadinessItem, crd: &ReadinessItem) {
-    let api: Api<AzurePrivateLinkService> = match &shared.config.namespace {
-        Some(namespace) => Api::namespaced(kube.clone(), namespace),
-        None => Api::all(kube.clone()),
-    };
-    loop {
-        let answer = tokio::time::timeout(RETRY * 2, api.list(&ListParams::default().limit(1))).await;
-        match answer {
-            Ok(Ok(_)) => {
-                server.ready();
-                return crd.ready();
-            }
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
-                server.ready();
-                crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
-            }
-            Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
-            Ok(Err(_)) | Err(_) => server.waiting("no answer"),
-        }
-        tokio::time::sleep(RETRY).await;
-    }
-}
-
-async fn wait_for_token(tokens: TokenCache, item: ReadinessItem) {
-    while let Err(error) = tokens.token().await {
-        item.waiting(&error.to_string());
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
-}
-
-/// Waits until ARM answers at all.
-async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) {
-    url.set_path("/metadata/endpoints");
-    url.set_query(Some("api-version=2020-09-01"));
-    while http.get(url.clone()).send().await.is_err() {
-        item.waiting("no answer");
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
-}
-
 /// What the passes of a role work with.
 pub(crate) fn context(
     config: &Config,
@@ -326,6 +300,7 @@ async fn work(
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
         stop,
+        again: shared.again.subscribe(),
     };
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
@@ -333,7 +308,7 @@ async fn work(
     match role {
         Role::Ho => {
             let controller = LinkServiceController::new(settings(config)?);
-            watch::link_services(
+            controllers::watch::link_services(
                 Arc::new(Runner::new(controller, cx, Label::LinkService)),
                 scope,
                 on_store,
@@ -345,14 +320,21 @@ async fn work(
                 cx: Arc::clone(&cx),
                 cloud: config.azure.cloud_name,
             });
-            let runner = Arc::new(Runner::new(EndpointController, cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), cx, Label::Endpoint));
             tokio::join!(
-                watch::control_planes(observer, scope.clone()),
-                watch::endpoints(runner, scope, on_store)
+                controllers::watch::control_planes(observer, scope.clone()),
+                controllers::watch::endpoints(runner, scope, on_store)
             );
         }
     }
     Ok(())
+}
+
+/// The guest side's controller.
+pub(crate) fn endpoint(config: &Config) -> EndpointController {
+    EndpointController {
+        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
 }
 
 pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {

@@ -18,6 +18,7 @@ pub mod ports;
 pub mod read_only;
 pub mod record;
 pub mod resource;
+pub mod scope;
 pub mod subnet;
 pub mod throttle;
 pub mod transport;

@@ -1,6 +1,7 @@
 //! Flags and environment become one checked configuration, or one list of all that is wrong. The only reader of the environment.
 //!
-//! Starts nothing and calls nobody; of files it reads the CA bundle and, for the subscription alone, the credentials file.
+//! Starts nothing and calls nobody; of files it reads the CA bundle, the allowed scopes and, for the subscription alone, the
+//! credentials file.
 
 mod azure;
 mod parse;
@@ -18,6 +19,7 @@ use ipnet::Ipv4Net;
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
+use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
 pub use crate::controllers::link_service::frontend::FrontendMatch;
@@ -33,6 +35,8 @@ pub struct Config {
     pub roles: BTreeSet<Role>,
     /// The only namespace to serve; none: all.
     pub namespace: Option<String>,
+    /// What the cpo role may serve; none: whatever is in its only namespace.
+    pub allow_scopes: Option<ScopesFile>,
     /// Passes at once, per controller.
     pub concurrency: NonZeroU16,
     /// Interval of comparing everything but records and links.
@@ -114,6 +118,10 @@ pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Probl
     if !reader.is_given(&setting::ROLE) {
         reader.missing(&setting::ROLE, "; give ho, cpo or both");
     }
+    let for_many = !reader.is_given(&setting::NAMESPACE);
+    if for_many && roles.contains(&Role::Cpo) && !reader.is_given(&setting::ALLOW_SCOPES) {
+        reader.missing(&setting::ALLOW_SCOPES, "; role cpo needs it, or --namespace");
+    }
     let settled = settle(&mut reader, roles, lease);
     reader.finish(settled)
 }
@@ -138,6 +146,7 @@ fn settle<'a>(
 ) -> Option<Config> {
     use setting::*;
     let namespace = reader.one(&NAMESPACE, parse::namespace);
+    let allow_scopes = reader.one(&ALLOW_SCOPES, parse::scopes_file);
     let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
     let resync = reader.one(&RESYNC, parse::duration);
     let record_resync = reader.one(&RECORD_RESYNC, parse::duration);
@@ -156,6 +165,7 @@ fn settle<'a>(
     Some(Config {
         roles,
         namespace,
+        allow_scopes,
         concurrency: concurrency?,
         resync: resync?,
         record_resync: record_resync?,

@@ -16,6 +16,7 @@ pub mod preview;
 pub mod recorder;
 pub mod report;
 pub mod run;
+pub mod scopes;
 pub mod turns;
 pub mod watch;
 

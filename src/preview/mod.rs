@@ -12,7 +12,6 @@ use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
 use hyperlink::azure::transport::Transport;
 use hyperlink::config::Config;
 use hyperlink::controllers::context::Context;
-use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::frame::within;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::preview::Preview;
@@ -56,7 +55,7 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
                 let controller = LinkServiceController::new(manager::settings(config)?);
                 preview(&controller, &cx, &cr).await?
             }
-            Role::Cpo => preview(&EndpointController, &cx, &cr).await?,
+            Role::Cpo => preview(&manager::endpoint(config), &cx, &cr).await?,
         });
     }
     Ok(Plan {

@@ -33,6 +33,7 @@ const LAYERS: &[(&str, Layer)] = &[
     // The classes of errors are part of what is seen of a resource.
     ("azure/error", Data),
     ("azure/resource", Data),
+    ("azure/scope", Data),
     ("azure/subnet", Decide),
     ("azure/link_service", Decide),
     ("azure/endpoint", Decide),
@@ -49,6 +50,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/identity", Decide),
     ("controllers/intent", Decide),
     ("controllers/report", Decide),
+    ("controllers/scopes", Decide),
     ("controllers/preview", Decide),
     ("controllers/*/frontend", Decide),
     ("controllers/*/teardown", Decide),
@@ -67,6 +69,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("cli", Run),
     ("config", Run),
     ("manager", Run),
+    ("scopes_file", Run),
     ("preview", Run),
     ("leader", Run),
     ("http", Run),

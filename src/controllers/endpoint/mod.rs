@@ -7,6 +7,9 @@ pub mod plan;
 mod preview;
 pub mod status;
 
+use std::sync::Arc;
+
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
@@ -19,9 +22,13 @@ use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
+use crate::controllers::scopes::AllowedScopes;
 
 /// The controller of the CPO role.
-pub struct EndpointController;
+pub struct EndpointController {
+    /// What control planes may use; none: whatever they name.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+}
 
 /// The control plane as it was read, and what it means.
 pub struct Around {
@@ -33,7 +40,9 @@ impl Around {
     /// The control plane, if our finalizer is missing on it.
     fn to_be_held(&self) -> Option<&HostedControlPlane> {
         let missing = |control_plane: &plan::ControlPlane| !control_plane.held;
-        let served = self.meaning.paused.is_none() && self.meaning.control_plane.as_ref().is_ok_and(missing);
+        let meaning = &self.meaning;
+        let served =
+            meaning.refused.is_none() && meaning.paused.is_none() && meaning.control_plane.as_ref().is_ok_and(missing);
         self.found.as_ref().filter(|_| served)
     }
 
@@ -122,7 +131,8 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let meaning = observe::surroundings(found.as_ref());
+        let mut meaning = observe::surroundings(found.as_ref());
+        meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }
