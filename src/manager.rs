@@ -17,7 +17,7 @@ use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::conditions;
 use hyperlink::config::Config;
 use hyperlink::controllers;
-use hyperlink::controllers::context::Context;
+use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
@@ -276,6 +276,7 @@ pub(crate) fn context(
         role,
         kube,
         events,
+        stated: Stated::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),

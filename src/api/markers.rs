@@ -23,5 +23,8 @@ pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 /// Lets HO replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
+/// The annotations of the custom resource that are read: a change of another one is nobody's concern.
+pub const READ_ANNOTATIONS: [&str; 5] = [CLUSTER_ANNOTATION, HO_INTENT, CPO_INTENT, ABANDON, ALLOW_REPLACE];
+
 /// The Service, and so the custom resource, that carries the cluster's internal names.
 pub const PRIVATE_ROUTER: &str = "private-router";

@@ -216,7 +216,8 @@ async fn patch_object(
     Ok(patched)
 }
 
-/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
+/// unless another writer has to be left alone.
 /// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
     cx: &Context,
@@ -225,6 +226,10 @@ pub async fn write_status(
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
+    let uid = cr.uid().unwrap_or_default();
+    let mut claims = cx.stated.of(&uid);
+    let now = Instant::now().into_std();
+    let due = claims.to_be_written(&before, &report.conditions, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -234,7 +239,7 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
-    if let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
+    if due && let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
         let params = PatchParams {
             field_manager: manager,
             force: true,
@@ -243,7 +248,11 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
+        claims.written(&before, &report.conditions, now);
+    } else {
+        claims.stood(&before, &report.conditions, now);
     }
+    cx.stated.keep(&uid, claims);
     cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }

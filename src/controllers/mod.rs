@@ -1,5 +1,6 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod contention;
 pub mod context;
 pub mod decision;
 pub mod endpoint;

@@ -45,6 +45,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("observer/decide", Decide),
     ("controllers/*/plan", Decide),
     ("controllers/facts", Decide),
+    ("controllers/contention", Decide),
     ("controllers/decision", Decide),
     ("controllers/event", Decide),
     ("controllers/identity", Decide),
