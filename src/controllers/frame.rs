@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
-use super::event::{self, Event};
+use super::event::{self, Event, What};
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::AzurePrivateLinkService;
+use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
@@ -227,6 +227,11 @@ pub async fn write_status(
 ) -> Result<AzurePrivateLinkService, PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
+    if let Some(other) = other_writer(&cr, cx.role, Timestamp::now()) {
+        let note = format!("{other} writes this status too: let only one controller serve the cluster");
+        let event = Event::new(What::Contested, note);
+        cx.events.stands(&cr.object_ref(&()), "other writer", Some(event)).await;
+    }
     let mut claims = cx.stated.of(&uid);
     let now = Instant::now().into_std();
     let due = claims.to_be_written(&before, &report.conditions, now);
