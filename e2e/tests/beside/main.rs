@@ -1,0 +1,6 @@
+//! Hyperlink beside HyperShift's own controllers: clusters that were made by one and go on with the other, or with both.
+
+mod go_alone;
+mod going_back;
+mod mixed;
+mod site;
