@@ -116,6 +116,18 @@ impl Site {
         cluster.becomes_reachable(&self.ground, SOON).await
     }
 
+    /// Waits until HyperShift's control-plane-operator has come to the end of a pass: both zones are in the status.
+    pub(crate) async fn recorded(&self, cluster: &HostedCluster) -> Result<()> {
+        eventually("both zones are recorded", SOON, async || {
+            let found = self.custom_resource(cluster).await?;
+            let status = &found.data["status"];
+            let both = status["privateDNSZoneID"].is_string() && status["baseDomainDNSZoneID"].is_string();
+            ensure!(both, "{status}");
+            Ok(())
+        })
+        .await
+    }
+
     /// Deletes the cluster; nothing but `kept` may be left.
     pub(crate) async fn goes(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
         cluster.delete(&self.ground, SOON).await?;
