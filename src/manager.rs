@@ -24,7 +24,6 @@ use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
-use hyperlink::observer::Observer;
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::reflector::Store;
@@ -320,13 +319,9 @@ async fn work(
             .await;
         }
         Role::Cpo => {
-            let observer = Arc::new(Observer {
-                cx: Arc::clone(&cx),
-                cloud: config.azure.cloud_name,
-            });
-            let runner = Arc::new(Runner::new(EndpointController, cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(EndpointController, Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
-                watch::control_planes(observer, scope.clone()),
+                watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
                 watch::endpoints(runner, scope, on_store)
             );
         }
