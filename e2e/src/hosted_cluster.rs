@@ -33,6 +33,7 @@ pub struct HostedCluster {
     oauth_load_balancer: bool,
     hosted_cluster_patch: Option<Value>,
     control_plane_patch: Value,
+    service_patch: Value,
     location: String,
     tenant: String,
     subscription: String,
@@ -49,6 +50,7 @@ impl HostedCluster {
             oauth_load_balancer: false,
             hosted_cluster_patch: Some(json!({})),
             control_plane_patch: json!({}),
+            service_patch: json!({}),
             location: azure.location.clone(),
             tenant: azure.tenant.clone(),
             subscription: azure.guest_subscription.clone(),
@@ -94,6 +96,13 @@ impl HostedCluster {
     #[must_use]
     pub fn with_control_plane(mut self, patch: Value) -> Self {
         self.control_plane_patch = patch;
+        self
+    }
+
+    /// Lays this over each Service before it is made (RFC 7396).
+    #[must_use]
+    pub fn with_services(mut self, patch: Value) -> Self {
+        self.service_patch = patch;
         self
     }
 

@@ -137,7 +137,7 @@ impl HostedCluster {
             }
             json!([{"port": 443, "protocol": "TCP", "targetPort": 6443}])
         };
-        json!({
+        let mut object = json!({
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {
@@ -154,6 +154,8 @@ impl HostedCluster {
                 "selector": {"app": name},
                 "ports": ports,
             },
-        })
+        });
+        merge(&mut object, &self.service_patch);
+        object
     }
 }

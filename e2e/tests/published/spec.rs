@@ -92,20 +92,10 @@ fn subscriptions_follow_the_control_plane_into_azure() {
 #[test]
 fn service_with_a_host_name_and_no_address_is_waited_for() {
     situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "addressless");
-        let client = site.ground.client()?;
         // Somebody else's load balancer, which the cloud controller leaves alone.
-        let control_plane = site.ground.control_plane();
-        let namespace = cluster.control_plane_namespace();
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": ROUTER, "namespace": namespace},
-            "spec": {"type": "LoadBalancer", "loadBalancerClass": "example.com/other", "ports": [{"port": 443}]}});
-        let all = [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            service,
-        ];
-        control_plane
-            .apply_yaml(&all.map(|one| one.to_string()).join("\n---\n"))
-            .await?;
+        let elsewhere = json!({"spec": {"loadBalancerClass": "example.com/other"}});
+        let cluster = HostedCluster::new(&site.ground, "addressless").with_services(elsewhere);
+        let (client, namespace) = (site.ground.client()?, cluster.control_plane_namespace());
         cluster.create(&site.ground).await?;
         let services: Api<Service> = Api::namespaced(client.clone(), &namespace);
         for (ingress, why) in [
