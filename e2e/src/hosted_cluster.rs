@@ -18,6 +18,8 @@ use crate::wait::eventually;
 
 /// Where the HostedClusters are.
 pub const NAMESPACE: &str = "clusters";
+/// May connect to every Private Link Service that has a NAT subnet of its own.
+pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
 /// The Service of the router, and its custom resource.
 pub const ROUTER: &str = "private-router";
 /// The Service of OAuth when it has a load balancer of its own, and its custom resource.

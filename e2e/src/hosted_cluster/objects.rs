@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HYPERSHIFT_FINALIZER, HostedCluster, NAMESPACE, ROUTER, merge};
+use super::{ADDITIONAL_SUBSCRIPTION, HYPERSHIFT_FINALIZER, HostedCluster, NAMESPACE, ROUTER, merge};
 
 /// Makes a Service's load balancer internal.
 const INTERNAL: (&str, &str) = ("service.beta.kubernetes.io/azure-load-balancer-internal", "true");
@@ -58,7 +58,7 @@ impl HostedCluster {
         // The field may not be empty.
         let link = match &self.nat_subnet {
             Some(id) => json!({"natSubnetID": id}),
-            None => json!({"additionalAllowedSubscriptions": ["44444444-4444-4444-8444-444444444444"]}),
+            None => json!({"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}),
         };
         let identities = [
             "cloudProvider",
