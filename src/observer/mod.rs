@@ -16,12 +16,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
 use crate::controllers::context::Context;
 use crate::controllers::endpoint::control_plane;
+use crate::controllers::event::{Event, What};
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
 use crate::metrics::{Controller, PassResult};
@@ -131,7 +132,7 @@ impl Observer {
             return Ok((PassResult::Settled, Action::await_change()));
         };
         if found.metadata.deletion_timestamp.is_some() {
-            self.say(&found, Notes::new());
+            self.say(&found, Notes::new()).await;
             return control_plane::let_go(&self.cx, &found).await;
         }
         let now = Timestamp::now();
@@ -149,7 +150,7 @@ impl Observer {
         let notes = ended
             .iter()
             .filter_map(|(about, one)| Some((*about, one.note.clone()?)));
-        self.say(&found, notes.collect());
+        self.say(&found, notes.collect()).await;
         if let Some(error) = failed {
             return Err(error);
         }
@@ -203,21 +204,33 @@ impl Observer {
         Ok(Ended::refused(wrong.join("; "), Some(self.cx.resync)))
     }
 
-    /// Tells a person what is new.
-    fn say(&self, of: &HostedControlPlane, notes: Notes) {
+    /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
+    async fn say(&self, of: &HostedControlPlane, notes: Notes) {
         let key = (of.namespace().unwrap_or_default(), of.name_any());
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = standing.remove(&key).unwrap_or_default();
-        let (namespace, name) = &key;
+        let before = self.replace(key.clone(), notes.clone());
+        let (namespace, name) = key;
+        let mut events = Vec::new();
         for (about, note) in notes.iter().filter(|(about, note)| before.get(*about) != Some(note)) {
             match note {
                 Note::Waits(reason) => tracing::info!(namespace, name, reason, "{about}: waits"),
-                Note::Refused(reason) => tracing::warn!(namespace, name, reason, "{about}: refused"),
+                Note::Refused(reason) => {
+                    tracing::warn!(namespace, name, reason, "{about}: refused");
+                    events.push(Event::new(What::Refused, format!("{about}: {reason}")));
+                }
             }
         }
-        if !notes.is_empty() {
-            standing.insert(key, notes);
-        }
+        self.cx.events.say(&[of.object_ref(&())], &events).await;
+    }
+
+    /// What stood before.
+    fn replace(&self, key: (String, String), notes: Notes) -> Notes {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if notes.is_empty() {
+            standing.remove(&key)
+        } else {
+            standing.insert(key, notes)
+        };
+        before.unwrap_or_default()
     }
 }
 

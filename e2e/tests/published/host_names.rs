@@ -4,7 +4,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, ROUTER};
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Api, DeleteParams, PostParams};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::json;
 
 use e2e::site::{SOON, Site, patch, situation};
@@ -35,6 +36,22 @@ async fn publishes(site: &Site, cluster: &HostedCluster, service: &str, host: Op
             "{seen}"
         );
         Ok(())
+    })
+    .await
+}
+
+/// Waits until an Event on the control plane says this; how often it has been said.
+async fn told(site: &Site, cluster: &HostedCluster, note: &str) -> Result<usize> {
+    let events: Api<Event> = Api::namespaced(site.ground.client()?, &cluster.control_plane_namespace());
+    eventually(&format!("an Event says: {note}"), SOON, || async {
+        let all = events.list(&ListParams::default()).await?;
+        let about = all.iter().filter(|event| {
+            let object = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+            object == Some("HostedControlPlane") && event.type_.as_deref() == Some("Warning")
+        });
+        let notes: Vec<_> = about.filter_map(|event| event.note.as_deref()).collect();
+        ensure!(notes.contains(&note), "{notes:?}");
+        Ok(notes.iter().filter(|said| **said == note).count())
     })
     .await
 }
@@ -127,16 +144,9 @@ fn service_of_somebody_else_is_not_touched() {
         let services = services(site, &cluster)?;
         let before = services.create(&PostParams::default(), &theirs).await?;
         publishes(site, &cluster, OAUTH, Some("oauth-taken.taken.example.com")).await?;
-        eventually("the refusal is told", SOON, || async {
-            let log = std::fs::read_to_string(site.cpo.process().log())?;
-            let told = log.lines().any(|line| {
-                line.contains("\"clusters-taken\"")
-                    && line.contains(&format!("Service {API} exists and does not belong"))
-            });
-            ensure!(told, "it is not");
-            Ok(())
-        })
-        .await?;
+        let note = format!("host names: Service {API} exists and does not belong to this cluster");
+        let events = told(site, &cluster, &note).await?;
+        ensure!(events == 1, "told {events} times");
         // Nor is it withdrawn.
         cluster.publish(&client, "APIServer", None).await?;
         cluster.publish(&client, "OAuthServer", None).await?;

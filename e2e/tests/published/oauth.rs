@@ -30,28 +30,6 @@ async fn delete(site: &Site, cluster: &HostedCluster, name: &str) -> Result<()> 
 }
 
 #[test]
-fn oauth_with_a_load_balancer_of_its_own_lives_and_goes() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "two-paths")
-            .with_base_domain("two-paths.example.com")
-            .with_oauth_load_balancer();
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let client = site.ground.client()?;
-        let external = cluster.get_service(&client, "oauth-private-external").await?;
-        ensure!(external.is_none(), "its own Service publishes OAuth: {external:?}");
-        // Either comes back when it is deleted, and the other one works on.
-        for name in [OAUTH, ROUTER] {
-            let before = uid(site, &cluster, name, None).await?;
-            delete(site, &cluster, name).await?;
-            uid(site, &cluster, name, Some(&before)).await?;
-            site.heals(&cluster).await?;
-        }
-        site.heals_and_goes(&cluster).await
-    });
-}
-
-#[test]
 fn strategy_of_oauth_counts_as_it_is_now() {
     situation(async |site| {
         // Its Service is internal all the time; only the strategy turns.
