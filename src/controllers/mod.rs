@@ -3,6 +3,7 @@
 pub mod context;
 pub mod decision;
 pub mod endpoint;
+pub mod event;
 pub mod facts;
 pub mod frame;
 pub mod identity;
@@ -11,8 +12,11 @@ pub mod link_service;
 pub mod observe;
 pub mod owner;
 pub mod pace;
+pub mod preview;
+pub mod recorder;
 pub mod report;
 pub mod run;
+pub mod scopes;
 pub mod turns;
 pub mod watch;
 

@@ -26,8 +26,12 @@ const SHARED: [&str; 4] = [
 ];
 
 async fn at_rest(clusters: usize) -> Fleet {
+    at_rest_for(clusters, ROUND * 2).await
+}
+
+async fn at_rest_for(clusters: usize, span: Duration) -> Fleet {
     let mut fleet = Fleet::new(clusters).await;
-    fleet.run(SLOW_ROUND * 2).await;
+    fleet.run(span).await;
     fleet.sim.forget_calls();
     fleet
 }
@@ -35,9 +39,9 @@ async fn at_rest(clusters: usize) -> Fleet {
 /// The figure of 500 clusters in one subscription, from what is measured on few: each list with its pages counts once for all.
 #[tokio::test(start_paused = true)]
 async fn cluster_at_rest_takes_half_a_call_in_five_minutes() {
-    let mut fleet = at_rest(MANY).await;
-    let rounds = 72.0;
-    fleet.run(Duration::from_secs(300) * 72).await;
+    let mut fleet = at_rest_for(MANY, SLOW_ROUND * 2).await;
+    let rounds = 36.0;
+    fleet.run(Duration::from_secs(300) * 36).await;
     let shared: usize = SHARED.iter().map(|end| fleet.calls_to(end)).sum();
     let own = fleet.sim.azure.sent().len() - shared;
     let zones = fleet.calls_to("/privateDnsZones");
@@ -90,7 +94,7 @@ async fn drift_that_a_list_shows_is_read_before_it_is_repaired() {
 
 #[tokio::test(start_paused = true)]
 async fn record_that_a_list_shows_with_another_address_is_repaired() {
-    let mut fleet = at_rest(1).await;
+    let mut fleet = at_rest_for(1, SLOW_ROUND * 2).await;
     let of = record(0, &zone(0, &internal(0)), "api");
     fleet
         .sim
