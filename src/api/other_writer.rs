@@ -8,23 +8,26 @@ use serde_json::Value;
 
 use super::{AzurePrivateLinkService, ConditionType, Role};
 
-/// A write that is older tells of the past: an object that was taken over keeps the names of its earlier writers.
-const RECENT: SignedDuration = SignedDuration::from_mins(10);
+/// A write that is older tells of a controller that has stopped. HyperShift's writes every few seconds.
+const RECENT: SignedDuration = SignedDuration::from_mins(1);
 
-/// The manager that wrote `role`'s part of the status after this role's own last write, and not long ago.
+/// The manager that wrote `role`'s part of the status just now, though this role has taken over the object.
 ///
 /// HyperShift's operator of the other role is none, though it writes the whole list of conditions, nor is anybody before
-/// this role has written at all.
+/// this role has recorded its intent.
 pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp) -> Option<&str> {
     let entries = cr.metadata.managed_fields.iter().flatten();
-    let of_status = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
-    let dated = of_status.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
-    let writers: Vec<_> = dated.filter(|(_, _, entry)| writes(entry, role)).collect();
-    let own = writers.iter().filter(|(manager, ..)| *manager == role.field_manager());
-    let last = own.map(|(_, time, _)| *time).max()?;
-    let others = writers.iter().filter(|(manager, time, _)| {
+    let dated = entries.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
+    let (of_status, of_object): (Vec<_>, Vec<_>) =
+        dated.partition(|(_, _, entry)| entry.subresource.as_deref() == Some("status"));
+    let own = of_object
+        .iter()
+        .filter(|(manager, ..)| *manager == role.field_manager());
+    let taken_over = own.map(|(_, time, _)| *time).max()?;
+    let others = of_status.iter().filter(|(manager, time, entry)| {
         let ours = Role::ALL.iter().any(|role| role.field_manager() == *manager);
-        !ours && *manager != neighbour(role) && *time > last && now.duration_since(*time) <= RECENT
+        let recent = *time > taken_over && now.duration_since(*time) <= RECENT;
+        recent && !ours && *manager != neighbour(role) && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
 }
@@ -75,9 +78,9 @@ mod tests {
 
     const NOW: &str = "2026-01-01T12:00:00Z";
 
-    fn entry(manager: &str, minute: u8, status: Value) -> Value {
+    fn entry(manager: &str, second: u8, status: Value) -> Value {
         json!({"manager": manager, "operation": "Update", "subresource": "status", "apiVersion": "hypershift.openshift.io/v1beta1",
-            "time": format!("2026-01-01T11:{minute:02}:00Z"), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": status}})
+            "time": format!("2026-01-01T11:59:{second:02}Z"), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": status}})
     }
 
     fn conditions(kinds: &[&str]) -> Value {
@@ -87,8 +90,10 @@ mod tests {
         json!({"f:conditions": Value::Object(keys.collect())})
     }
 
-    fn ours(minute: u8) -> Value {
-        entry("hyperlink-cpo", minute, conditions(&["AzurePrivateDNSAvailable"]))
+    /// The intent is recorded.
+    fn ours(second: u8) -> Value {
+        json!({"manager": "hyperlink-cpo", "operation": "Update", "time": format!("2026-01-01T11:59:{second:02}Z"),
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {}}}})
     }
 
     fn found(entries: Value) -> Option<String> {
@@ -100,10 +105,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case::condition_after_ours(entry("control-plane-operator", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
-    #[case::field_after_ours(entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}})), true)]
+    #[case::condition(entry("control-plane-operator", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
+    #[case::field(entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}})), true)]
     #[case::somebody_unknown(entry("unknown", 58, json!({"f:dnsZoneName": {}})), true)]
-    #[case::before_our_last_write(entry("control-plane-operator", 54, json!({"f:privateEndpointIP": {}})), false)]
+    #[case::before_it_was_taken_over(entry("control-plane-operator", 54, json!({"f:privateEndpointIP": {}})), false)]
     #[case::management_side_and_summary(entry("hypershift-operator", 58, conditions(&["AzurePLSCreated", "AzurePrivateLinkServiceAvailable"])), false)]
     #[case::management_side_reverts_the_list(entry("hypershift-operator", 58, conditions(&["AzurePrivateDNSAvailable"])), false)]
     #[case::our_own_other_role(entry("hyperlink-ho", 58, conditions(&["AzurePLSCreated"])), false)]
@@ -114,10 +119,13 @@ mod tests {
 
     #[test]
     fn cluster_that_was_taken_over_is_not_contested_for_ever() {
-        let theirs = entry("control-plane-operator", 49, json!({"f:privateEndpointIP": {}}));
-        assert_eq!(found(json!([ours(30), theirs])), None, "long ago");
-        let theirs = entry("control-plane-operator", 59, json!({"f:privateEndpointIP": {}}));
-        assert_eq!(found(json!([theirs])), None, "nothing of ours is written yet");
+        let mut theirs = entry("control-plane-operator", 59, json!({"f:privateEndpointIP": {}}));
+        assert_eq!(found(json!([theirs.clone()])), None, "nothing of ours is recorded yet");
+        assert!(found(json!([ours(30), theirs.clone()])).is_some());
+        theirs["time"] = json!("2026-01-01T11:58:59Z");
+        let mut ours = ours(30);
+        ours["time"] = json!("2026-01-01T11:30:00Z");
+        assert_eq!(found(json!([ours, theirs])), None, "it has stopped");
     }
 
     #[test]
