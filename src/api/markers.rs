@@ -25,3 +25,5 @@ pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace
 
 /// The Service, and so the custom resource, that carries the cluster's internal names.
 pub const PRIVATE_ROUTER: &str = "private-router";
+/// The Service, and so the custom resource, of OAuth when a load balancer of its own publishes it.
+pub const OAUTH: &str = "oauth-openshift";

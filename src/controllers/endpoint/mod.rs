@@ -4,7 +4,12 @@ pub mod control_plane;
 pub mod dns;
 mod observe;
 pub mod plan;
+#[cfg(test)]
+mod samples;
+pub mod shadow;
+pub mod siblings;
 pub mod status;
+pub mod teardown;
 
 use tokio::time::Instant;
 
@@ -37,7 +42,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let meaning = &around.meaning;
-        if let (Ok(control_plane), None, Some(found)) = (&meaning.control_plane, &meaning.paused, &around.found)
+        if let (Ok((control_plane, _)), Some(found)) = (plan::served(&cr, meaning), &around.found)
             && !control_plane.held
         {
             control_plane::hold(cx, found).await?;
@@ -47,7 +52,7 @@ impl EndpointController {
         });
         let Outcome {
             decision,
-            extra: zones,
+            extra: names,
             done,
             cr,
         } = outcome.await?;
@@ -56,8 +61,7 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
-        let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
-        let report = status::after_build(&cr, &decision, &zones, &done, cluster);
+        let report = status::after_build(&cr, &decision, &names, &done);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = frame::write_status(cx, cr, &report).await?;
         Ok(if settled {
@@ -75,7 +79,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
-            plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
+            teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {
@@ -104,7 +108,7 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let meaning = observe::surroundings(found.as_ref());
+        let meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }
@@ -117,8 +121,7 @@ impl Reconciler for EndpointController {
         around: Around,
     ) -> Result<Ended, PassError> {
         let going = cr.metadata.deletion_timestamp.is_some();
-        let control_plane_going = around.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
-        match (going || control_plane_going, frame::holds(cx, &cr)) {
+        match (going || around.meaning.control_plane_goes, frame::holds(cx, &cr)) {
             (false, _) => self.build(cx, pass, cr, &around).await,
             (true, true) => self.teardown(cx, pass, cr, &around).await,
             (true, false) => Ok(Ended::released(cr)),
