@@ -170,11 +170,10 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
     }
 }
 
-/// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
+/// Drops what is remembered of resources that these steps would write, or leave to others, on the strength of memory alone.
 /// Gives their ids: before such a decision the resource itself is read.
-pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
-    let weighty = plan
-        .steps
+pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let weighty = steps
         .iter()
         .filter(|step| step.writes() || step.left())
         .map(Step::seen_at);
@@ -197,20 +196,18 @@ mod tests {
         let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
         let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
         let service = ResourceId::parse(base).unwrap();
-        let plan = Plan {
-            steps: vec![Step {
-                kind: Kind::Connection,
-                id,
-                verb: Verb::Delete,
-                why: Why::Unwanted,
-                found: None,
-            }],
-        };
+        let steps = [Step {
+            kind: Kind::Connection,
+            id,
+            verb: Verb::Delete,
+            why: Why::Unwanted,
+            found: None,
+        }];
         let looked = Instant::now();
         memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
-        assert_eq!(doubt_remembered(&plan, &memory, looked), []);
+        assert_eq!(doubt_remembered(&steps, &memory, looked), []);
         let later = looked + Duration::from_secs(1);
-        assert_eq!(doubt_remembered(&plan, &memory, later), std::slice::from_ref(&service));
+        assert_eq!(doubt_remembered(&steps, &memory, later), std::slice::from_ref(&service));
         assert_eq!(memory.recall(&service, later), None);
     }
 }

@@ -2,10 +2,34 @@
 
 use std::time::Duration;
 
-use crate::api::Reason;
+use kube::ResourceExt;
+
+use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
+
+/// Which way a pass goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// What is wanted is brought about.
+    Build,
+    /// What is ours is taken away.
+    Teardown,
+    /// The role holds nothing of an object that goes.
+    Nothing,
+}
+
+impl Course {
+    /// The way of `role` with an object; `going` is whether the object goes, or what it belongs to.
+    pub fn of(role: Role, cr: &AzurePrivateLinkService, going: bool) -> Self {
+        match (going, cr.finalizers().iter().any(|f| f == role.finalizer())) {
+            (false, _) => Self::Build,
+            (true, true) => Self::Teardown,
+            (true, false) => Self::Nothing,
+        }
+    }
+}
 
 /// Why nothing can be done for an object, in the words of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
 use super::facts::{Facts, Needs};
+use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
@@ -63,9 +63,27 @@ pub struct Outcome<X> {
     pub cr: AzurePrivateLinkService,
 }
 
+/// Decides; what would be written on the strength of memory is read before.
+pub async fn decided<X>(
+    cx: &Context,
+    pass: Pass,
+    facts: &mut Facts,
+    began: Instant,
+    decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
+) -> (Decision, X) {
+    loop {
+        let (decision, extra) = until_decided(cx, pass, facts, decide).await;
+        let doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        if doubted.is_empty() {
+            return (decision, extra);
+        }
+        doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
+    }
+}
+
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
-/// Before the first write the intent is recorded; what would be written on the strength of memory is read first.
+/// Before the first write the intent is recorded.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
@@ -76,16 +94,11 @@ pub async fn carry_out<X>(
     let began = Instant::now();
     let mut rounds = 0;
     loop {
-        let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
+        let (decision, extra) = decided(cx, pass, &mut facts, began, &mut |facts| decide(&cr, facts)).await;
         let plan = Plan {
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
-        if !doubted.is_empty() {
-            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
-            continue;
-        }
         if !written.is_empty()
             && let Some(intent) = &decision.intent
         {
@@ -144,34 +157,19 @@ async fn record_once(
     cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == finalizer);
-    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
-        return Ok(cr);
+    match intent::patch(&cr, cx.role, intent) {
+        Some(patch) => patch_object(cx, &cr, &patch).await,
+        None => Ok(cr),
     }
-    let mut finalizers = cr.finalizers().to_vec();
-    if !held && cr.metadata.deletion_timestamp.is_none() {
-        finalizers.push(finalizer.to_owned());
-    }
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: intent}}});
-    patch_object(cx, &cr, &patch).await
 }
 
 /// Takes the role's finalizer and intent away, in one guarded patch.
 pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: null}}});
+    let finalizer = cx.role.finalizer();
+    let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
     Ok(released)
-}
-
-/// Whether the role's finalizer stands.
-pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(

@@ -2,7 +2,11 @@
 //!
 //! Deletion needs nothing else: objects that it once came from may be gone.
 
+use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::{AzurePrivateLinkService, Role};
 
 /// What the HO role records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,4 +56,28 @@ pub fn read<T: for<'a> Deserialize<'a>>(annotation: Option<&String>) -> Option<T
 /// Writes an intent for its annotation.
 pub fn write<T: Serialize>(intent: &T) -> String {
     serde_json::to_string(intent).unwrap_or_default()
+}
+
+/// The guarded merge patch that records an intent together with the role's finalizer, unless both stand.
+pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
+    let (finalizer, annotation) = (role.finalizer(), role.intent_annotation());
+    let held = cr.finalizers().iter().any(|f| f == finalizer);
+    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
+        return None;
+    }
+    let mut finalizers = cr.finalizers().to_vec();
+    if !held && cr.metadata.deletion_timestamp.is_none() {
+        finalizers.push(finalizer.to_owned());
+    }
+    Some(
+        json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {annotation: intent}}}),
+    )
+}
+
+/// The guarded merge patch that takes the role's finalizer and intent away.
+pub fn release_patch(cr: &AzurePrivateLinkService, role: Role) -> Value {
+    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
+    json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {role.intent_annotation(): null}}})
 }

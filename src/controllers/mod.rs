@@ -11,8 +11,10 @@ pub mod link_service;
 pub mod observe;
 pub mod owner;
 pub mod pace;
+pub mod preview;
 pub mod report;
 pub mod run;
+pub mod scopes;
 pub mod turns;
 pub mod watch;
 

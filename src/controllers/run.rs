@@ -15,6 +15,7 @@ use super::context::Context;
 use super::decision::Decision;
 use super::frame::{PassError, within};
 use super::pace::Pacer;
+use super::preview::Foreseen;
 use super::report::fingerprint;
 use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
@@ -104,6 +105,18 @@ pub trait Reconciler: Send + Sync + 'static {
         cr: AzurePrivateLinkService,
         around: Self::Around,
     ) -> impl Future<Output = Result<Ended, PassError>> + Send;
+}
+
+/// A reconciler that can tell what a pass would do.
+pub trait Foresees: Reconciler {
+    /// Goes as far as a pass goes before its first write.
+    fn foresee(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: &AzurePrivateLinkService,
+        around: &Self::Around,
+    ) -> impl Future<Output = Foreseen> + Send;
 }
 
 /// A reconciler with what it works with.

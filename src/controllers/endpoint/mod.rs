@@ -4,6 +4,7 @@ pub mod control_plane;
 pub mod dns;
 mod observe;
 pub mod plan;
+mod preview;
 #[cfg(test)]
 mod samples;
 pub mod shadow;
@@ -11,26 +12,46 @@ pub mod siblings;
 pub mod status;
 pub mod teardown;
 
+use std::sync::Arc;
+
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Status};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Decision;
+use crate::controllers::decision::{Course, Decision};
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
+use crate::controllers::scopes::AllowedScopes;
 
 /// The controller of the CPO role.
-pub struct EndpointController;
+pub struct EndpointController {
+    /// What control planes may use; none: whatever they name.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+}
 
 /// The control plane as it was read, and what it means.
 pub struct Around {
     found: Option<HostedControlPlane>,
     meaning: plan::Surroundings,
+}
+
+impl Around {
+    /// The control plane, if our finalizer is missing on it though the custom resource is served.
+    fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
+        let (control_plane, _) = plan::served(cr, &self.meaning).ok()?;
+        self.found.as_ref().filter(|_| !control_plane.held)
+    }
+
+    fn course(&self, cr: &AzurePrivateLinkService) -> Course {
+        let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_goes;
+        Course::of(Role::Cpo, cr, going)
+    }
 }
 
 impl EndpointController {
@@ -42,9 +63,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let meaning = &around.meaning;
-        if let (Ok((control_plane, _)), Some(found)) = (plan::served(&cr, meaning), &around.found)
-            && !control_plane.held
-        {
+        if let Some(found) = around.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
         let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
@@ -108,7 +127,8 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
+        meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }
@@ -120,11 +140,10 @@ impl Reconciler for EndpointController {
         cr: AzurePrivateLinkService,
         around: Around,
     ) -> Result<Ended, PassError> {
-        let going = cr.metadata.deletion_timestamp.is_some();
-        match (going || around.meaning.control_plane_goes, frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(Ended::released(cr)),
+        match around.course(&cr) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(Ended::released(cr)),
         }
     }
 }

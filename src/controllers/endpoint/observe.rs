@@ -29,6 +29,7 @@ pub(super) async fn surroundings(
     Ok(Surroundings {
         control_plane: control_plane(found),
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
+        refused: None,
         control_plane_goes,
         siblings: all.iter().map(|other| Sibling::of(other, control_plane_goes)).collect(),
         claimed_elsewhere: going && found.is_none() && claimed_elsewhere(cx, cr).await?,
@@ -76,8 +77,9 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .map_err(|p| (p.reason, &p.message));
     let mut siblings: Vec<_> = around.siblings.iter().map(Sibling::weight).collect();
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
+    let refused = around.refused.as_ref().map(|p| &p.message);
     format!(
-        "{seen:?} {} {} {siblings:?}",
+        "{seen:?} {} {} {refused:?} {siblings:?}",
         around.paused.is_some(),
         around.control_plane_goes
     )

@@ -30,6 +30,8 @@ pub struct Surroundings {
     pub control_plane: Result<ControlPlane, Problem>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
+    /// Why nothing that the custom resource names may be touched, whatever becomes of it.
+    pub refused: Option<Problem>,
     /// Whether the control plane is being deleted.
     pub control_plane_goes: bool,
     /// The other custom resources of the control plane.
@@ -129,6 +131,9 @@ pub fn served<'a>(
     around: &'a Surroundings,
 ) -> Result<(&'a ControlPlane, Wanted), Box<Decision>> {
     let stuck = |problem: Problem| Box::new(Decision::stuck(problem));
+    if let Some(problem) = &around.refused {
+        return Err(stuck(problem.clone()));
+    }
     let control_plane = around
         .control_plane
         .as_ref()

@@ -35,6 +35,7 @@ pub(super) fn around() -> Surroundings {
     Surroundings {
         control_plane: Ok(control_plane),
         paused: None,
+        refused: None,
         control_plane_goes: false,
         siblings: Vec::new(),
         claimed_elsewhere: false,

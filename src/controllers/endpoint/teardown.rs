@@ -24,6 +24,9 @@ use crate::names;
 /// Steps away, for a custom resource that is deleted or whose control plane is. All are gone or left when nothing of ours is
 /// there.
 pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts) -> Result<Decision, Needs> {
+    if let Some(problem) = &around.refused {
+        return Ok(Decision::stuck(problem.clone()));
+    }
     let elsewhere = |c: &plan::ControlPlane| outside(cr, &c.azure).is_some();
     if around.control_plane.as_ref().is_ok_and(elsewhere) {
         // Nothing was ever made there.

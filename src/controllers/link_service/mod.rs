@@ -4,6 +4,7 @@ pub mod frontend;
 pub mod nat_subnet;
 mod observe;
 pub mod plan;
+mod preview;
 pub mod status;
 pub mod teardown;
 
@@ -20,6 +21,7 @@ use crate::azure::client::Pass;
 use crate::azure::plan::Done;
 use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
+use crate::controllers::decision::Course;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::run::{self, Reconciler};
@@ -135,10 +137,10 @@ impl Reconciler for LinkServiceController {
         cr: AzurePrivateLinkService,
         around: Self::Around,
     ) -> Result<run::Ended, PassError> {
-        match (cr.metadata.deletion_timestamp.is_some(), frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(run::Ended::released(cr)),
+        match Course::of(cx.role, &cr, cr.metadata.deletion_timestamp.is_some()) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(run::Ended::released(cr)),
         }
     }
 }

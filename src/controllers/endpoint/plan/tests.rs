@@ -122,3 +122,14 @@ fn scope_that_the_control_plane_does_not_name_is_refused_without_a_call(#[case] 
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ScopeNotAllowed));
     assert_eq!((decision.steps, asked), (vec![], vec![]));
 }
+
+#[test]
+fn custom_resource_that_is_not_allowed_is_not_brought_about() {
+    let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
+    let around = Surroundings {
+        refused: Some(problem.clone()),
+        ..around()
+    };
+    let (built, asked) = run_in(&with_alias(), &around, &complete());
+    assert_eq!((built.problem, built.steps, asked), (Some(problem), vec![], vec![]));
+}

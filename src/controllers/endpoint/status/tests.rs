@@ -214,3 +214,11 @@ fn ids_are_recorded_in_the_casing_that_the_definition_demands() {
         assert!(text.starts_with(&prefix), "{text}");
     }
 }
+
+#[test]
+fn custom_resource_that_goes_and_is_not_allowed_says_so() {
+    let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no entry"));
+    let report = after_teardown(&resource(), &decision, &[]);
+    assert_eq!(reasons(&report), ["ScopeNotAllowed"; 3]);
+    assert!(report.fields.is_empty(), "what was seen stays");
+}

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::super::samples::*;
 use super::*;
 use crate::azure::plan::Why;
+use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, guest};
 
 #[test]
@@ -182,6 +183,18 @@ fn link_in_a_foreign_zone_is_not_touched() {
     let decision = tear(&with_alias(), &around(), &world);
     assert_eq!(step(&decision, "apps.example.com").why, Why::NotOurs);
     assert!(!written(&decision).contains(&"private-router-basedomain-vnet-link"));
+}
+
+#[test]
+fn custom_resource_that_is_not_allowed_is_not_taken_away() {
+    let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
+    let around = Surroundings {
+        refused: Some(problem.clone()),
+        ..around()
+    };
+    let torn = tear(&cr(Value::Null, intent()), &around, &complete());
+    assert!(!torn.nothing_left());
+    assert_eq!((torn.problem, torn.steps), (Some(problem), vec![]));
 }
 
 mod with_a_sibling {
