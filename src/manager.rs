@@ -22,6 +22,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
@@ -266,9 +267,15 @@ pub(crate) fn context(
     metrics: Arc<Metrics>,
 ) -> Context {
     let endpoint = config.azure.cloud.endpoint().clone();
+    let instance = config
+        .lease
+        .as_ref()
+        .map_or("hyperlink", |lease| lease.candidate.as_str());
+    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
     Context {
         role,
         kube,
+        events,
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),
