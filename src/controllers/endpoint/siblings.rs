@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use kube::ResourceExt;
 
 use crate::api::AzurePrivateLinkService;
-use crate::api::markers::{CPO_FINALIZER, OAUTH, PRIVATE_ROUTER};
+use crate::api::markers::{CPO_FINALIZER, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::names;
 
 /// Another custom resource of the same control plane.
@@ -107,7 +107,7 @@ impl<'a> Family<'a> {
 
     /// The names of the other custom resources under which the zone's link can have been made.
     pub fn other_linkers(self) -> Vec<&'a str> {
-        let mut others: Vec<&str> = [PRIVATE_ROUTER, OAUTH].to_vec();
+        let mut others: Vec<&str> = SERVICES.to_vec();
         others.extend(self.sharing().map(|one| one.name.as_str()));
         others.sort_unstable();
         others.dedup();
