@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::served::Served;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
@@ -23,6 +24,8 @@ pub struct Context {
     pub inventory: Inventory,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
+    /// Which namespaces are ours.
+    pub served: Served,
     /// How often settled resources are looked at.
     pub resync: Duration,
 }

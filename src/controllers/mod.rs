@@ -15,6 +15,7 @@ pub mod preview;
 pub mod report;
 pub mod run;
 pub mod scopes;
+pub mod served;
 pub mod turns;
 pub mod watch;
 

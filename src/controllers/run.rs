@@ -226,8 +226,9 @@ pub async fn run<R: Reconciler>(
             move |cr, runner: Arc<Runner<R>>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || Arc::clone(&runner).reconcile(cr);
-                    let ended = turns.take(&runner.cx.metrics, work).await;
+                    let namespace = cr.namespace().unwrap_or_default();
+                    let work = || runner.cx.served.during(&namespace, Arc::clone(&runner).reconcile(cr));
+                    let ended = turns.take(&runner.cx.metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -268,6 +269,7 @@ mod tests {
     use crate::azure::ports::Gate;
     use crate::azure::transport::{Transport, TransportError};
     use crate::controllers::samples;
+    use crate::controllers::served::Served;
     use crate::metrics::Metrics;
 
     /// Panics in the first pass and settles in the second.
@@ -325,6 +327,7 @@ mod tests {
             memory: Memory::new(minute, minute),
             inventory: Inventory::default(),
             metrics,
+            served: Served::everything(),
             resync: minute,
         }
     }

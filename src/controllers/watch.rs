@@ -151,8 +151,12 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
             move |control_plane, observer: Arc<Observer>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.cx.metrics, work).await;
+                    let namespace = control_plane.namespace().unwrap_or_default();
+                    let work = || {
+                        let served = &observer.cx.served;
+                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
+                    };
+                    let ended = turns.take(&observer.cx.metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
