@@ -1,5 +1,6 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod store;
 mod territory;
 mod waits;
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
+use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::id::SubscriptionId;
@@ -15,7 +16,6 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
-use hyperlink::conditions;
 use hyperlink::config::Config;
 use hyperlink::controllers;
 use hyperlink::controllers::context::Context;
@@ -23,21 +23,22 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
-use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
+use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::observer::Observer;
 use hyperlink::scopes_file::ScopesFile;
-use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
+use store::observe_store;
 use territory::Claim;
 use waits::{wait_for_arm, wait_for_crd, wait_for_token};
 
@@ -291,9 +292,15 @@ pub(crate) fn context(
     metrics: Arc<Metrics>,
 ) -> Context {
     let endpoint = config.azure.cloud.endpoint().clone();
+    let instance = config
+        .lease
+        .as_ref()
+        .map_or("hyperlink", |lease| lease.candidate.as_str());
+    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
     Context {
         role,
         kube,
+        events,
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),
@@ -362,40 +369,4 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
         },
         frontend_match: frontend::FrontendMatch::clone(&management.frontend_match),
     })
-}
-
-/// Counts conditions from the store, and tells readiness when the store is filled.
-fn observe_store(
-    store: Store<AzurePrivateLinkService>,
-    filled: CancellationToken,
-    metrics: Arc<Metrics>,
-    synced: ReadinessItem,
-) {
-    metrics.count_conditions_with(move || count_conditions(&store));
-    tokio::spawn(async move {
-        filled.cancelled().await;
-        synced.ready_as("running");
-    });
-}
-
-fn count_conditions(store: &Store<AzurePrivateLinkService>) -> Vec<ConditionCount> {
-    let objects = store.state();
-    let status_of = |cr: &AzurePrivateLinkService, kind| {
-        let found = cr
-            .status
-            .as_ref()
-            .and_then(|status| conditions::get(&status.conditions, kind));
-        [Status::True, Status::False]
-            .into_iter()
-            .find(|s| found.is_some_and(|c| c.status == s.as_str()))
-    };
-    let kinds = ConditionType::ALL.into_iter();
-    kinds
-        .flat_map(|condition| [Some(Status::True), Some(Status::False), None].map(|status| (condition, status)))
-        .map(|(condition, status)| ConditionCount {
-            condition,
-            status,
-            objects: objects.iter().filter(|cr| status_of(cr, condition) == status).count(),
-        })
-        .collect()
 }

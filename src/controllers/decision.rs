@@ -40,6 +40,8 @@ pub struct Problem {
     pub message: String,
     /// When to look again though nothing has changed; none where only a change can help.
     pub again: Option<Duration>,
+    /// The class of the error that it is, if it is one of Azure's.
+    pub class: Option<Class>,
 }
 
 impl Problem {
@@ -49,6 +51,15 @@ impl Problem {
             reason,
             message: message.into(),
             again: None,
+            class: None,
+        }
+    }
+
+    /// An error of Azure's about `subject`.
+    pub fn error(reason: Reason, subject: &str, error: &ArmError) -> Self {
+        Self {
+            class: Some(error.class),
+            ..Self::new(reason, format!("{subject}: {error}"))
         }
     }
 
@@ -108,9 +119,11 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
-            problem(reason_of(error, failure), format!("{kind} {name}: {error}"))
-        }
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(Problem::error(
+            reason_of(error, failure),
+            &format!("{kind} {name}"),
+            error,
+        )),
         (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
         (Done::Nothing, Why::NotOurs) => problem(
             Reason::NotOurs,
@@ -118,7 +131,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         ),
         (Done::Nothing, Why::InUse(_)) => None,
         (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
-        (Done::Nothing, Why::AsWanted) => None,
+        (Done::Nothing | Done::Reached(_), Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
         (_, Why::Moving) if failure == Reason::DeletionFailed => {

@@ -3,6 +3,7 @@
 pub mod context;
 pub mod decision;
 pub mod endpoint;
+pub mod event;
 pub mod facts;
 pub mod frame;
 pub mod identity;
@@ -12,6 +13,7 @@ pub mod observe;
 pub mod owner;
 pub mod pace;
 pub mod preview;
+pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod scopes;

@@ -174,9 +174,12 @@ impl Preview {
     /// What a pass over `cr` would do that has got this far.
     pub fn of(role: Role, cr: &AzurePrivateLinkService, foreseen: Foreseen, now: Timestamp) -> Self {
         let (course, decision) = (foreseen.course, &foreseen.decision);
-        let writes = decision.steps.iter().any(Step::writes);
-        let recorded = decision.intent.as_deref().filter(|_| writes);
-        let intent = recorded.filter(|text| intent::patch(cr, role, text).is_some());
+        let due = intent::due(cr, role, &decision.steps);
+        let intent = decision
+            .intent
+            .as_deref()
+            .filter(|_| due)
+            .filter(|text| intent::patch(cr, role, text).is_some());
         let releases = course == Course::Teardown && decision.nothing_left();
         let sets = intent.is_some() && cr.metadata.deletion_timestamp.is_none();
         let held = cr.finalizers().iter().any(|f| f == role.finalizer());
@@ -195,7 +198,7 @@ impl Preview {
         let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
         let conditions_change = report.is_some_and(|report| conditions_patch(cr, report, now).is_some());
         let active = decision.problem.is_some() || decision.steps.iter().any(|step| !at_rest(step));
-        let writes_kube = !finalizers.is_empty() || !fields.is_empty() || conditions_change;
+        let writes_kube = intent.is_some() || !finalizers.is_empty() || !fields.is_empty() || conditions_change;
         Self {
             role: role.as_str(),
             pending: course != Course::Nothing && !decision.paused && (active || writes_kube),

@@ -204,6 +204,7 @@ impl<R: Reconciler> Runner<R> {
         let ended = ended?;
         if ended.released {
             self.pacer.forget(uid);
+            self.cx.events.forget(uid);
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
@@ -268,6 +269,7 @@ mod tests {
     use crate::azure::memory::Memory;
     use crate::azure::ports::Gate;
     use crate::azure::transport::{Transport, TransportError};
+    use crate::controllers::recorder::Recorder;
     use crate::controllers::samples;
     use crate::controllers::served::Served;
     use crate::metrics::Metrics;
@@ -320,9 +322,11 @@ mod tests {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let endpoint = "https://management.azure.com".parse().unwrap();
         let minute = Duration::from_secs(60);
+        let kube = kube::Client::new(answers, "default");
         Context {
             role: Role::Cpo,
-            kube: kube::Client::new(answers, "default"),
+            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
+            kube,
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
             memory: Memory::new(minute, minute),
             inventory: Inventory::default(),

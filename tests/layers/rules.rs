@@ -46,6 +46,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/plan", Decide),
     ("controllers/facts", Decide),
     ("controllers/decision", Decide),
+    ("controllers/event", Decide),
     ("controllers/identity", Decide),
     ("controllers/intent", Decide),
     ("controllers/report", Decide),

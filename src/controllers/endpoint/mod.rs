@@ -68,7 +68,7 @@ impl EndpointController {
         if let Some(found) = around.to_be_held() {
             control_plane::hold(cx, found).await?;
         }
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
             plan::build(cr, meaning, facts)
         });
         let Outcome {
@@ -85,7 +85,7 @@ impl EndpointController {
         let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
         let report = status::after_build(&cr, &decision, &zones, &done, cluster);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
-        let cr = frame::write_status(cx, cr, &report).await?;
+        let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(if settled {
             Ended::settled(cr, wait)
         } else {
@@ -100,16 +100,17 @@ impl EndpointController {
         cr: AzurePrivateLinkService,
         around: &Around,
     ) -> Result<Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
             plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(Ended::released(frame::release(cx, cr).await?));
+            return Ok(Ended::released(frame::release(cx, cr, None, &decision.steps).await?));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
-        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        let report = status::after_teardown(&cr, &decision, &done);
+        let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(Ended::unsettled(cr, wait, &decision, &done))
     }
 }

@@ -51,7 +51,8 @@ impl LinkServiceController {
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.refused(&uid);
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {
@@ -71,7 +72,7 @@ impl LinkServiceController {
         }
         let report = status::after_build(&cr, &decision, &found, &done);
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
-        let cr = frame::write_status(cx, cr, &report).await?;
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(if settled {
             run::Ended::settled(cr, wait)
         } else {
@@ -86,16 +87,20 @@ impl LinkServiceController {
         cr: AzurePrivateLinkService,
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(run::Ended::released(frame::release(cx, cr).await?));
+            return Ok(run::Ended::released(
+                frame::release(cx, cr, also, &decision.steps).await?,
+            ));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
-        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        let report = status::after_teardown(&cr, &decision, &done);
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(run::Ended::unsettled(cr, wait, &decision, &done))
     }
 

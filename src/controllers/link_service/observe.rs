@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 
 use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
@@ -17,14 +17,15 @@ use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
 use crate::controllers::intent::{self, HoIntent};
 use crate::controllers::owner;
+use crate::names;
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
 pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(cx, cr).await?;
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let (identity, paused) = match identity::cluster_ref(annotation) {
-        Err(problem) => (Err(problem), None),
+    let (identity, hosted_cluster, paused) = match identity::cluster_ref(annotation) {
+        Err(problem) => (Err(problem), None, None),
         Ok(cluster) => {
             let hosted = hosted_cluster(cx, &cluster).await?;
             let paused = hosted
@@ -32,6 +33,9 @@ pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> 
                 .and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now()));
             (
                 identity::agree(&namespace, &cluster, hosted.as_ref(), control_plane.as_ref()),
+                hosted
+                    .filter(|_| names::control_plane_namespace(&cluster) == namespace)
+                    .map(|hosted| hosted.object_ref(&())),
                 paused,
             )
         }
@@ -42,6 +46,7 @@ pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> 
         sibling_stays: going && sibling_stays(cx, cr, &namespace).await?,
         claimed_elsewhere: going && identity.is_err() && claimed_elsewhere(cx, cr).await?,
         identity,
+        hosted_cluster,
         paused,
         service,
     })

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
 use super::frontend::{self, FrontendMatch, ServiceFacts};
@@ -64,6 +65,8 @@ impl Settings {
 pub struct Surroundings {
     /// The cluster, if HostedCluster and HostedControlPlane agree on it.
     pub identity: Result<Identity, Problem>,
+    /// The HostedCluster, if its control plane is in this namespace: it hears of what happens.
+    pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
     /// The Service of the same name.
@@ -142,9 +145,7 @@ fn find_frontend(
     };
     let choose = |list: &Result<Vec<Frontend>, ArmError>| match list {
         Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => {
-            Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
-        }
+        Err(error) => Err(Problem::error(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
     let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
     let mut last = None;
@@ -319,7 +320,8 @@ fn bring_subnet(
         want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
             Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
             Seen::ReadFailed(error) => {
-                let problem = failed(format!("virtual_network {}: {error}", network.name()));
+                let subject = format!("virtual_network {}", network.name());
+                let problem = Problem::error(Reason::NATSubnetCreationFailed, &subject, error);
                 return Ok(Err(problem.again(error.delay(1))));
             }
             _ => {
@@ -345,8 +347,8 @@ fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs>
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
         Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
-            let text = format!("subnet {}: {error}", id.name());
-            Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(error.delay(1)))
+            let subject = format!("subnet {}", id.name());
+            Some(Problem::error(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
         }
         Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
     })

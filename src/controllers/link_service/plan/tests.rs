@@ -26,6 +26,7 @@ fn around() -> Surroundings {
     let addresses = vec!["10.224.0.4".parse().unwrap()];
     Surroundings {
         identity: Ok(identity()),
+        hosted_cluster: None,
         paused: None,
         service: Some(ServiceFacts {
             uid: UID.into(),

@@ -26,6 +26,7 @@ fn around() -> Surroundings {
     let gone = Problem::new(Reason::HostedClusterNotFound, "gone");
     Surroundings {
         identity: Err(gone),
+        hosted_cluster: None,
         paused: None,
         service: None,
         sibling_stays: false,
