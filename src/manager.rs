@@ -30,7 +30,6 @@ use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
-use hyperlink::observer::Observer;
 use hyperlink::scopes_file::ScopesFile;
 use tokio::net::TcpListener;
 use tokio::sync::watch::{self, Receiver};
@@ -333,13 +332,9 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
             .await;
         }
         Role::Cpo => {
-            let observer = Arc::new(Observer {
-                cx: Arc::clone(&cx),
-                cloud: config.azure.cloud_name,
-            });
-            let runner = Arc::new(Runner::new(endpoint(config), cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
-                controllers::watch::control_planes(observer, scope.clone()),
+                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
                 controllers::watch::endpoints(runner, scope, on_store)
             );
         }
