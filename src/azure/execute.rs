@@ -45,6 +45,13 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
 }
 
 async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
+    if step.writes()
+        && memory
+            .wait_for_turn(step.kind, &step.id, usual(step), Instant::now())
+            .is_some()
+    {
+        return Ok(Done::Nothing);
+    }
     match &step.verb {
         Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
         Verb::Keep => {
@@ -62,6 +69,14 @@ async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Resu
             memory,
             &client.delete(pass, step.kind, &step.id).await?,
         )),
+    }
+}
+
+/// What a write usually takes where writes go one after the other.
+fn usual(step: &Step) -> Duration {
+    match step.verb {
+        Verb::Delete => Duration::from_secs(10),
+        _ => Duration::from_secs(3),
     }
 }
 
@@ -109,6 +124,10 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
         deletes: false,
     };
     memory.began(step.kind, &step.id, operation, step.found.is_none());
+    if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
+        // The next prefix is chosen beside this one.
+        memory.doubt(&network, now);
+    }
     let seen = if readable {
         Seen::Found(answer.body)
     } else {

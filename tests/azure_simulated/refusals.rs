@@ -125,6 +125,8 @@ async fn two_subnets_at_once_in_one_network() {
         second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
         second.prefix = "10.0.1.16/28".parse().ok();
         sim.pass(toward, &subnet()).await;
+        // Another process, which knows nothing of it.
+        sim.restart();
         refused(&mut sim, toward, &second, Class::Busy, code, 3).await;
         waits_and_goes_on(&mut sim, toward, &second).await;
         sim.bring(&subnet()).await;
