@@ -20,7 +20,7 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
         let began = Instant::now();
         let done = match send(step, client, memory, pass).await {
             Ok(done) => {
-                if step.writes() {
+                if step.writes() && done != Done::Nothing {
                     memory.changing(&step.id, Change::of(&step.why));
                 }
                 done
@@ -62,13 +62,24 @@ async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Resu
             let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
             Ok(put_done(step, memory, answer))
         }
-        // An accepted delete is not repeated while it is under way.
-        Verb::Delete if memory.recall(&step.id, Instant::now()) == Some(Seen::Pending) => Ok(Done::Accepted),
-        Verb::Delete => Ok(delete_done(
-            step,
-            memory,
-            &client.delete(pass, step.kind, &step.id).await?,
-        )),
+        Verb::Delete => match delete_waits(step, memory) {
+            Some(waits) => Ok(waits),
+            None => Ok(delete_done(
+                step,
+                memory,
+                &client.delete(pass, step.kind, &step.id).await?,
+            )),
+        },
+    }
+}
+
+/// What stands in for a delete that is not to be repeated yet: it is under way, or was refused just now. Other kinds than
+/// connections show that when they are looked at.
+fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
+    match memory.recall(&step.id, Instant::now())? {
+        Seen::Pending => Some(Done::Accepted),
+        Seen::DeleteFailed(error) if step.kind == Kind::Connection => Some(Done::Failed(error)),
+        _ => None,
     }
 }
 

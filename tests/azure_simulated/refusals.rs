@@ -323,6 +323,8 @@ async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
     let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
     let mut sim = Sim::seeded(&seed_with("throttle", writes));
     sim.pass(toward, &subnet()).await;
+    sleep(Duration::from_secs(4)).await;
+    sim.bring(&subnet()).await;
     let error = refused(
         &mut sim,
         toward,
