@@ -15,9 +15,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use super::context::Context;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
-use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::metrics::Controller as Label;
 use crate::observer::{self, Observer};
@@ -66,13 +67,14 @@ fn pages() -> watcher::Config {
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
 fn watched<K>(
     api: Api<K>,
+    which: watcher::Config,
     filled: CancellationToken,
 ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (reader, writer) = store();
-    let events = watcher(api, pages())
+    let events = watcher(api, which)
         .default_backoff()
         .modify(|object| object.managed_fields_mut().clear());
     let applied = reflector(writer, events).inspect_ok(move |event| {
@@ -91,7 +93,11 @@ pub async fn link_services<R: Reconciler>(
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
+    let (reader, events) = watched(
+        scope.api::<AzurePrivateLinkService>(client.clone()),
+        pages(),
+        filled.clone(),
+    );
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
     let controller = Controller::for_stream(events, reader.clone()).watches(
@@ -117,7 +123,11 @@ pub async fn endpoints<R: Reconciler>(
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
+    let (reader, events) = watched(
+        scope.api::<AzurePrivateLinkService>(client.clone()),
+        pages(),
+        filled.clone(),
+    );
     let known = reader.clone();
     let controller = Controller::for_stream(events, reader.clone()).watches(
         scope.api::<HostedControlPlane>(client),
@@ -132,19 +142,29 @@ pub async fn endpoints<R: Reconciler>(
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The control planes with their router Services and custom resources, for the CPO role.
-pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
-    let client = observer.cx.kube.clone();
+/// The control planes with the Services that publish them and their custom resources, for the CPO role. `cloud` is the Azure
+/// cloud that this process serves.
+pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
+    let client = cx.kube.clone();
+    let services = || scope.api::<Service>(client.clone());
     let (reader, events) = watched(
         scope.api::<HostedControlPlane>(client.clone()),
+        pages(),
         CancellationToken::new(),
     );
-    let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
+    let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
+    let (external, external_events) = watched(services(), label, CancellationToken::new());
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);
+    let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
+    let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let passes = Controller::for_stream(events, reader)
-        .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
-        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
+        .watches(router.0, router.1, |service| owner(&service))
+        .watches(oauth.0, oauth.1, |service| owner(&service))
+        .watches_stream(external_events, |service| owner(&service))
+        .watches(scope.api::<AzurePrivateLinkService>(client.clone()), pages(), |cr| {
+            owner(&cr)
+        })
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -152,12 +172,12 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
                 let turns = Arc::clone(&turns);
                 async move {
                     let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.cx.metrics, work).await;
+                    let ended = turns.take(&observer.context().metrics, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
-            observer,
+            Arc::new(Observer::new(cx, cloud, external)),
         );
     passes.for_each(async |_| {}).await;
 }

@@ -43,6 +43,8 @@ const LAYERS: &[(&str, Layer)] = &[
     ("azure/load_balancer", Decide),
     ("azure/plan", Decide),
     ("observer/decide", Decide),
+    ("observer/spec", Decide),
+    ("observer/external_services", Decide),
     ("controllers/*/plan", Decide),
     ("controllers/facts", Decide),
     ("controllers/decision", Decide),
@@ -56,7 +58,6 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/teardown", Decide),
     ("controllers/*/dns", Decide),
     ("controllers/*/nat_subnet", Decide),
-    ("controllers/*/external_services", Decide),
     ("controllers/*/status", Decide),
     ("azure/execute", Effect),
     // All else of azure: transport, client, auth, throttle, inventory, ports.
