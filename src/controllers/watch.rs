@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::context::Context;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
-use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::metrics::Controller as Label;
 use crate::observer::{self, Observer};
@@ -128,15 +128,19 @@ pub async fn endpoints<R: Reconciler>(
         pages(),
         filled.clone(),
     );
-    let known = reader.clone();
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        scope.api::<HostedControlPlane>(client),
-        pages(),
-        move |control_plane| {
-            let namespace = control_plane.namespace();
-            references(&known, move |cr| cr.namespace() == namespace)
-        },
-    );
+    let (known, relatives) = (reader.clone(), reader.clone());
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches(
+            scope.api::<HostedControlPlane>(client.clone()),
+            pages(),
+            move |control_plane| {
+                let namespace = control_plane.namespace();
+                references(&known, move |cr| cr.namespace() == namespace)
+            },
+        )
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
+            siblings(&relatives, &cr)
+        });
     synced(reader, filled);
     let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
@@ -171,8 +175,12 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
             move |control_plane, observer: Arc<Observer>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.context().metrics, work).await;
+                    let namespace = control_plane.namespace().unwrap_or_default();
+                    let work = || {
+                        let served = &observer.context().served;
+                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
+                    };
+                    let ended = turns.take(&observer.context().metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -189,6 +197,19 @@ fn owner<K: ResourceExt>(object: &K) -> Option<ObjectRef<HostedControlPlane>> {
         .iter()
         .find(|owner| owner.kind == "HostedControlPlane")?;
     Some(ObjectRef::new(&owner.name).within(&object.namespace()?))
+}
+
+/// The custom resources that share with this one what serves both.
+fn siblings(
+    known: &Store<AzurePrivateLinkService>,
+    cr: &AzurePrivateLinkService,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    others
+        .map(|name| ObjectRef::new(name).within(&namespace))
+        .filter(|other| known.get(other).is_some())
+        .collect()
 }
 
 fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>
