@@ -174,7 +174,11 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         .watches(router.0, router.1, of_service.clone())
         .watches(oauth.0, oauth.1, of_service.clone())
         .watches_stream(external_events, of_service)
-        .watches(scope.api::<AzurePrivateLinkService>(client.clone()), pages(), of_custom_resource)
+        .watches(
+            scope.api::<AzurePrivateLinkService>(client.clone()),
+            pages(),
+            of_custom_resource,
+        )
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -200,6 +204,19 @@ fn concerned<K: ResourceExt>(known: &Store<HostedControlPlane>, object: &K) -> V
         (Some(owner), Some(namespace)) => vec![ObjectRef::new(&owner.name).within(namespace)],
         _ => references(known, |control_plane| control_plane.namespace() == namespace),
     }
+}
+
+/// The custom resources that share with this one what serves both.
+fn siblings(
+    known: &Store<AzurePrivateLinkService>,
+    cr: &AzurePrivateLinkService,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    others
+        .map(|name| ObjectRef::new(name).within(&namespace))
+        .filter(|other| known.get(other).is_some())
+        .collect()
 }
 
 fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>
