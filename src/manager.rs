@@ -19,6 +19,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
@@ -311,13 +312,10 @@ async fn work(
     let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
     match role {
         Role::Ho => {
-            let controller = LinkServiceController::new(settings(config)?);
-            watch::link_services(
-                Arc::new(Runner::new(controller, cx, Label::LinkService)),
-                scope,
-                on_store,
-            )
-            .await;
+            let neighbours = Arc::new(Neighbours::default());
+            let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
+            let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
+            watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
             let observer = Arc::new(Observer {
@@ -340,6 +338,7 @@ fn settings(config: &Config) -> anyhow::Result<Settings> {
         .as_ref()
         .ok_or_else(|| anyhow!("role ho has no management settings"))?;
     Ok(Settings {
+        cloud: config.azure.cloud_name,
         subscription: SubscriptionId::parse(&management.subscription)?,
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),

@@ -1,5 +1,6 @@
 //! What each controller watches, and which object an event is for.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +15,14 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
+use super::claims::{Claim, Holder};
+use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
 use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
+use crate::names;
 use crate::observer::{self, Observer};
 
 /// How the controllers of a role run.
@@ -53,9 +57,12 @@ fn pages() -> watcher::Config {
 /// A store of the objects in scope, without what nobody reads, and the events that fill it; `filled` is cancelled when it is.
 ///
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
+///
+/// `heard` is told of every event before the store's reader can be asked about it.
 fn watched<K>(
     api: Api<K>,
     filled: CancellationToken,
+    heard: impl Fn(&watcher::Event<K>) + Send + 'static,
 ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
@@ -63,7 +70,8 @@ where
     let (reader, writer) = store();
     let events = watcher(api, pages())
         .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear());
+        .modify(|object| object.managed_fields_mut().clear())
+        .inspect_ok(heard);
     let applied = reflector(writer, events).inspect_ok(move |event| {
         if matches!(event, watcher::Event::InitDone) {
             filled.cancel();
@@ -76,25 +84,60 @@ where
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
+    neighbours: Arc<Neighbours>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
+    let heard = {
+        let neighbours = Arc::clone(&neighbours);
+        move |event: &watcher::Event<_>| neighbours.resource(event)
+    };
+    let resources = scope.api::<AzurePrivateLinkService>(client.clone());
+    let (reader, events) = watched(resources, filled.clone(), heard);
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        Api::<HostedCluster>::all(client),
-        pages(),
-        move |cluster| {
-            let name = format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
-            references(&known, move |cr| {
-                cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name)
-            })
-        },
-    );
+    let clusters = watcher(Api::<HostedCluster>::all(client), pages())
+        .default_backoff()
+        .inspect_ok({
+            let neighbours = Arc::clone(&neighbours);
+            move |event| neighbours.cluster(event)
+        })
+        .touched_objects();
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
     synced(reader, filled);
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+}
+
+/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
+/// that were refused for what another one had.
+fn concerned(
+    known: &Store<AzurePrivateLinkService>,
+    neighbours: &Neighbours,
+    cluster: &HostedCluster,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let mut named = BTreeSet::from([Holder::of(cluster).object]);
+    {
+        let clusters = neighbours.clusters();
+        let claims = Claim::of_cluster(cluster);
+        let rivals = claims.iter().flat_map(|claim| clusters.holders(claim));
+        named.extend(rivals.map(|holder| holder.object.clone()));
+    }
+    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
+    let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
+    references(known, move |cr| {
+        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
+        annotation.is_some_and(|name| names.contains(name))
+            || cr.namespace().is_some_and(|namespace| namespaces.contains(&namespace))
+            || is_contested(cr)
+    })
+}
+
+fn is_contested(cr: &AzurePrivateLinkService) -> bool {
+    let conditions = cr.status.iter().flat_map(|status| &status.conditions);
+    let mut reasons = conditions.map(|condition| condition.reason.as_str());
+    reasons.any(|reason| reason == Reason::DuplicateIdentity.as_str())
 }
 
 /// The custom resources and the control planes that own them, for the CPO role.
@@ -105,7 +148,8 @@ pub async fn endpoints<R: Reconciler>(
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
+    let resources = scope.api::<AzurePrivateLinkService>(client.clone());
+    let (reader, events) = watched(resources, filled.clone(), |_| {});
     let known = reader.clone();
     let controller = Controller::for_stream(events, reader.clone()).watches(
         scope.api::<HostedControlPlane>(client),
@@ -125,6 +169,7 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
     let (reader, events) = watched(
         scope.api::<HostedControlPlane>(client.clone()),
         CancellationToken::new(),
+        |_| {},
     );
     let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));

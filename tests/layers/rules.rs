@@ -43,6 +43,8 @@ const LAYERS: &[(&str, Layer)] = &[
     ("azure/plan", Decide),
     ("observer/decide", Decide),
     ("controllers/*/plan", Decide),
+    ("controllers/abandon", Decide),
+    ("controllers/claims", Decide),
     ("controllers/facts", Decide),
     ("controllers/decision", Decide),
     ("controllers/identity", Decide),
@@ -54,6 +56,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/nat_subnet", Decide),
     ("controllers/*/external_services", Decide),
     ("controllers/*/status", Decide),
+    ("controllers/*/subnet", Decide),
     ("azure/execute", Effect),
     // All else of azure: transport, client, auth, throttle, inventory, ports.
     ("azure", Wire),
