@@ -1,45 +1,46 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod waits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
-use hyperlink::azure::auth::{TokenCache, TokenSource};
+use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
-use hyperlink::azure::transport::HttpsTransport;
+use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::conditions;
 use hyperlink::config::Config;
+use hyperlink::controllers;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
 use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
-use hyperlink::controllers::watch::{self, Scope};
+use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
 use hyperlink::observer::Observer;
-use kube::Api;
-use kube::api::ListParams;
+use hyperlink::scopes_file::ScopesFile;
 use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self, Receiver};
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use crate::cli;
+use waits::{wait_for_arm, wait_for_crd, wait_for_token};
 
 /// Running passes get this long to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
-/// Between two tries at something that the process waits for.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// What the roles of one process share.
 struct Shared {
@@ -47,6 +48,8 @@ struct Shared {
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
     metrics: Arc<Metrics>,
+    /// Changes when all objects are to be looked at again.
+    again: watch::Sender<()>,
 }
 
 /// What probes show of one role.
@@ -73,6 +76,7 @@ impl RoleItems {
 struct Items {
     token: ReadinessItem,
     arm: ReadinessItem,
+    scopes: Option<ReadinessItem>,
     roles: Vec<(Role, RoleItems)>,
 }
 
@@ -82,6 +86,7 @@ impl Items {
         Self {
             token: readiness.item("azure token"),
             arm: readiness.item("azure resource manager"),
+            scopes: config.allow_scopes.as_ref().map(|_| readiness.item("allowed scopes")),
             roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
         }
     }
@@ -115,28 +120,47 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
 async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
     let kube = kube_config(&config).await?;
     let http = config.azure.http.client()?;
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let (azure, tokens) = azure(&config, http.clone());
     metrics.look_at_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let azure = Arc::new(HttpsTransport::new(http.clone(), cloud, Arc::new(tokens.clone())));
     let token = wait_for_token(tokens, items.token);
-    let arm = wait_for_arm(http, cloud.endpoint().clone(), items.arm);
+    let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
+    let again = watch::Sender::new(());
+    if let (Some(file), Some(item)) = (config.allow_scopes.clone(), items.scopes) {
+        tokio::spawn(bump(file.allowed(), again.clone()));
+        tokio::spawn(file.follow(item, Arc::clone(&metrics)));
+    }
     let shared = Arc::new(Shared {
         config,
         kube,
         azure,
         metrics,
+        again,
     });
     let ended = run_roles(&shared, items.roles, stop).await;
     waiting.abort();
     ended
 }
 
-async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+/// Passes on that something has changed.
+async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
+    while changing.changed().await.is_ok() {
+        again.send_replace(());
+    }
+}
+
+/// The way to ARM, and the tokens for it.
+pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
+    let cloud = &config.azure.cloud;
+    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
+    (Arc::new(transport), tokens)
+}
+
+pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
     let mut kube = match &config.kubeconfig {
         None => kube::Config::infer()
             .await
@@ -173,7 +197,8 @@ async fn run_roles(
 
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
-    let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
+    let lease = lease(&shared.config, role).context("no lease is configured")?;
+    let elector = Elector::new(shared.kube.clone(), lease)?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -185,7 +210,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
     items.controllers.ready_as("not leading");
     tokio::select! {
-        () = wait_for_crd(&kube, &shared, &items.kubernetes, &items.crd) => {}
+        () = wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd) => {}
         () = stop.cancelled() => return Ok(()),
     }
     let Some(leadership) = elector.lead(stop.clone()).await else {
@@ -201,18 +226,18 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
-fn lease(config: &Config, role: Role) -> LeaseSettings {
-    let lease = &config.lease;
+fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
+    let lease = config.lease.as_ref()?;
     let name = match &config.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
-    LeaseSettings {
+    Some(LeaseSettings {
         duration: lease.duration,
         renew_deadline: lease.renew_deadline,
         retry: lease.retry,
         ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
-    }
+    })
 }
 
 /// Shows the lease's standing to probes and metrics.
@@ -233,47 +258,31 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
-/// Waits until the API server answers and knows the custom resource.
-async fn wait_for_crd(kube: &kube::Client, shared: &Shared, server: &ReadinessItem, crd: &ReadinessItem) {
-    let api: Api<AzurePrivateLinkService> = match &shared.config.namespace {
-        Some(namespace) => Api::namespaced(kube.clone(), namespace),
-        None => Api::all(kube.clone()),
-    };
-    loop {
-        let answer = tokio::time::timeout(RETRY * 2, api.list(&ListParams::default().limit(1))).await;
-        match answer {
-            Ok(Ok(_)) => {
-                server.ready();
-                return crd.ready();
-            }
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
-                server.ready();
-                crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
-            }
-            Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
-            Ok(Err(_)) | Err(_) => server.waiting("no answer"),
-        }
-        tokio::time::sleep(RETRY).await;
+/// What the passes of a role work with.
+pub(crate) fn context(
+    config: &Config,
+    role: Role,
+    kube: kube::Client,
+    azure: Arc<dyn Transport>,
+    gate: Arc<dyn Gate>,
+    metrics: Arc<Metrics>,
+) -> Context {
+    let endpoint = config.azure.cloud.endpoint().clone();
+    let instance = config
+        .lease
+        .as_ref()
+        .map_or("hyperlink", |lease| lease.candidate.as_str());
+    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
+    Context {
+        role,
+        kube,
+        events,
+        arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
+        memory: Memory::new(config.resync, config.record_resync),
+        inventory: Inventory::default(),
+        metrics,
+        resync: config.resync,
     }
-}
-
-async fn wait_for_token(tokens: TokenCache, item: ReadinessItem) {
-    while let Err(error) = tokens.token().await {
-        item.waiting(&error.to_string());
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
-}
-
-/// Waits until ARM answers at all.
-async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) {
-    url.set_path("/metadata/endpoints");
-    url.set_query(Some("api-version=2020-09-01"));
-    while http.get(url.clone()).send().await.is_err() {
-        item.waiting("no answer");
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
 }
 
 /// Runs the role's controllers until `stop`.
@@ -286,26 +295,13 @@ async fn work(
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let config = &shared.config;
-    let counters = Arc::clone(&shared.metrics);
-    let arm = ArmClient::new(
-        shared.azure.clone(),
-        config.azure.cloud.endpoint().clone(),
-        gate,
-        counters,
-    );
-    let cx = Arc::new(Context {
-        role,
-        kube,
-        arm,
-        memory: Memory::new(config.resync, config.record_resync),
-        inventory: Inventory::default(),
-        metrics: Arc::clone(&shared.metrics),
-        resync: config.resync,
-    });
+    let metrics = Arc::clone(&shared.metrics);
+    let cx = Arc::new(context(config, role, kube, shared.azure.clone(), gate, metrics));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
         stop,
+        again: shared.again.subscribe(),
     };
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
@@ -315,24 +311,31 @@ async fn work(
             let neighbours = Arc::new(Neighbours::default());
             let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
             let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
-            watch::link_services(runner, scope, neighbours, on_store).await;
+            controllers::watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
             let observer = Arc::new(Observer {
                 cx: Arc::clone(&cx),
                 cloud: config.azure.cloud_name,
             });
-            let runner = Arc::new(Runner::new(EndpointController, cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), cx, Label::Endpoint));
             tokio::join!(
-                watch::control_planes(observer, scope.clone()),
-                watch::endpoints(runner, scope, on_store)
+                controllers::watch::control_planes(observer, scope.clone()),
+                controllers::watch::endpoints(runner, scope, on_store)
             );
         }
     }
     Ok(())
 }
 
-fn settings(config: &Config) -> anyhow::Result<Settings> {
+/// The guest side's controller.
+pub(crate) fn endpoint(config: &Config) -> EndpointController {
+    EndpointController {
+        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
+}
+
+pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()

@@ -16,6 +16,8 @@ use crate::wait::eventually;
 
 /// Where the HostedClusters are.
 pub const NAMESPACE: &str = "clusters";
+/// May connect to every Private Link Service that has a NAT subnet of its own.
+pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
 const SERVICE: &str = "private-router";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
@@ -270,7 +272,7 @@ impl HostedCluster {
         // The field may not be empty.
         let link = match &self.nat_subnet {
             Some(id) => json!({"natSubnetID": id}),
-            None => json!({"additionalAllowedSubscriptions": ["44444444-4444-4444-8444-444444444444"]}),
+            None => json!({"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}),
         };
         let identities = [
             "cloudProvider",

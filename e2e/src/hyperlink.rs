@@ -6,8 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::{Value, json};
 
 use crate::ground::{Credential, Ground};
+use crate::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, NAMESPACE};
 use crate::process::{Process, Program};
 use crate::roles;
 
@@ -105,9 +107,17 @@ impl Hyperlink {
             ("log-format", "json".as_ref()),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+        let scopes = ground.dir().join("allow-scopes.json");
+        let for_many = role == Role::Cpo && !given("namespace");
+        if for_many && !given("allow-scopes") {
+            std::fs::write(&scopes, allow_guest_subscription(ground).to_string())?;
+        }
+        let own = own
+            .into_iter()
+            .chain(for_many.then_some(("allow-scopes", scopes.as_os_str())));
         let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
         let mut program = Program::new(program).without_our_environment().arg("run");
-        for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
+        for (flag, value) in own.filter(|(flag, _)| !given(flag)).chain(flags) {
             program = program.flag(flag, value);
         }
         let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
@@ -194,6 +204,15 @@ impl Hyperlink {
         );
         Ok(())
     }
+}
+
+/// What a process for all hosted clusters of a ground may use.
+fn allow_guest_subscription(ground: &Ground) -> Value {
+    json!({"hostedClusters": [{
+        "namespace": NAMESPACE,
+        "scopes": [format!("/subscriptions/{}", ground.azure().guest_subscription)],
+        "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION],
+    }]})
 }
 
 fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {

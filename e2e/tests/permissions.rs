@@ -153,6 +153,15 @@ struct User {
 #[derive(Deserialize)]
 struct ResponseStatus {
     code: Option<u16>,
+    #[serde(default)]
+    message: String,
+}
+
+impl ResponseStatus {
+    /// Whether a right was missing. What goes takes nothing new, whoever asks.
+    fn refused(&self) -> bool {
+        matches!(self.code, Some(401 | 403)) && !self.message.contains("because it is being terminated")
+    }
 }
 
 #[derive(Deserialize)]
@@ -180,9 +189,8 @@ fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Right>> {
     let account = format!("system:serviceaccount:{}:{}", roles::NAMESPACE, role.as_str());
     let mut used = BTreeSet::new();
     for request in audited.iter().filter(|request| request.user.username == account) {
-        let code = request.response_status.as_ref().and_then(|status| status.code);
         ensure!(
-            !matches!(code, Some(401 | 403)),
+            !request.response_status.as_ref().is_some_and(ResponseStatus::refused),
             "refused: {} {}",
             request.verb,
             request.uri

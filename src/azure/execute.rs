@@ -10,7 +10,7 @@ use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
 use super::error::ArmError;
 use super::id::ResourceId;
 use super::memory::{Memory, Operation};
-use super::plan::{Done, Plan, Step, Verb};
+use super::plan::{Change, Done, Plan, Step, Verb};
 use super::resource::{Kind, Progress, Seen, progress};
 
 /// Sends what the plan writes and remembers what came of it. Gives one outcome a step.
@@ -19,7 +19,12 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
     for step in &plan.steps {
         let began = Instant::now();
         let done = match send(step, client, memory, pass).await {
-            Ok(done) => done,
+            Ok(done) => {
+                if step.writes() {
+                    memory.changing(&step.id, Change::of(&step.why));
+                }
+                done
+            }
             Err(error) if error.code == GATE_SHUT => Done::GateShut,
             Err(error) => {
                 let failed = match step.verb {
@@ -43,8 +48,8 @@ async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Resu
     match &step.verb {
         Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
         Verb::Keep => {
-            memory.kept(&step.id);
-            Ok(Done::Nothing)
+            let change = memory.kept(&step.id).filter(|_| step.found.is_some());
+            Ok(change.map_or(Done::Nothing, Done::Reached))
         }
         Verb::Put(body) => {
             let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
@@ -163,18 +168,17 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
         Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
-        Done::Nothing => info!(verb, kind, %id, reason = %step.why, "left alone"),
+        Done::Nothing | Done::Reached(_) => info!(verb, kind, %id, reason = %step.why, "left alone"),
         Done::Settled | Done::Accepted => {
             info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
 
-/// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
+/// Drops what is remembered of resources that these steps would write, or leave to others, on the strength of memory alone.
 /// Gives their ids: before such a decision the resource itself is read.
-pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
-    let weighty = plan
-        .steps
+pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let weighty = steps
         .iter()
         .filter(|step| step.writes() || step.left())
         .map(Step::seen_at);
@@ -197,20 +201,18 @@ mod tests {
         let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
         let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
         let service = ResourceId::parse(base).unwrap();
-        let plan = Plan {
-            steps: vec![Step {
-                kind: Kind::Connection,
-                id,
-                verb: Verb::Delete,
-                why: Why::Unwanted,
-                found: None,
-            }],
-        };
+        let steps = [Step {
+            kind: Kind::Connection,
+            id,
+            verb: Verb::Delete,
+            why: Why::Unwanted,
+            found: None,
+        }];
         let looked = Instant::now();
         memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
-        assert_eq!(doubt_remembered(&plan, &memory, looked), []);
+        assert_eq!(doubt_remembered(&steps, &memory, looked), []);
         let later = looked + Duration::from_secs(1);
-        assert_eq!(doubt_remembered(&plan, &memory, later), std::slice::from_ref(&service));
+        assert_eq!(doubt_remembered(&steps, &memory, later), std::slice::from_ref(&service));
         assert_eq!(memory.recall(&service, later), None);
     }
 }

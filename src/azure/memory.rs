@@ -12,6 +12,7 @@ use url::Url;
 
 use super::error::ArmError;
 use super::id::ResourceId;
+use super::plan::Change;
 use super::ports::Counters;
 use super::resource::{Kind, Seen};
 
@@ -38,6 +39,7 @@ struct Entry {
     look_failures: u32,
     write_failures: u32,
     made_here: bool,
+    change: Option<Change>,
 }
 
 impl Entry {
@@ -136,11 +138,19 @@ impl Memory {
         });
     }
 
-    /// The resource is as wanted: failures of earlier writes no longer count.
-    pub fn kept(&self, id: &ResourceId) {
+    /// Azure took a write that changes the resource so; none if it takes it away. What was begun first is what is told.
+    pub fn changing(&self, id: &ResourceId, change: Option<Change>) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.write_failures = 0;
+            entry.change = change.map(|change| entry.change.take().unwrap_or(change));
         }
+    }
+
+    /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
+    pub fn kept(&self, id: &ResourceId) -> Option<Change> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        entry.write_failures = 0;
+        entry.change.take()
     }
 
     /// A look failed; waits longer each time. Gives the wait.
@@ -221,6 +231,7 @@ impl Memory {
             look_failures: 0,
             write_failures: 0,
             made_here: false,
+            change: None,
         });
         entry.looked = now;
         change(entry);

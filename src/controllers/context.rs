@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::recorder::Recorder;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
@@ -17,6 +18,8 @@ pub struct Context {
     pub kube: kube::Client,
     /// ARM; writes pass the gate.
     pub arm: ArmClient,
+    /// Where Events are said.
+    pub events: Recorder,
     /// What was seen in Azure.
     pub memory: Memory,
     /// Lists that clusters share.

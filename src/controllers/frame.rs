@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
+use super::event::{self, Event};
 use super::facts::{Facts, Needs};
+use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::AzurePrivateLinkService;
@@ -63,35 +65,55 @@ pub struct Outcome<X> {
     pub cr: AzurePrivateLinkService,
 }
 
+/// Decides; what would be written on the strength of memory is read before.
+pub async fn decided<X>(
+    cx: &Context,
+    pass: Pass,
+    facts: &mut Facts,
+    began: Instant,
+    decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
+) -> (Decision, X) {
+    loop {
+        let (decision, extra) = until_decided(cx, pass, facts, decide).await;
+        let doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        if doubted.is_empty() {
+            return (decision, extra);
+        }
+        doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
+    }
+}
+
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
-/// Before the first write the intent is recorded; what would be written on the strength of memory is read first.
+/// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     mut facts: Facts,
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
     let began = Instant::now();
     let mut rounds = 0;
     loop {
-        let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
+        let (decision, extra) = decided(cx, pass, &mut facts, began, &mut |facts| decide(&cr, facts)).await;
         let plan = Plan {
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
-        if !doubted.is_empty() {
-            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
-            continue;
-        }
-        if !written.is_empty()
-            && let Some(intent) = &decision.intent
+        if let Some(intent) = decision
+            .intent
+            .as_deref()
+            .filter(|_| intent::due(&cr, cx.role, &plan.steps))
         {
+            let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
+            let adopted = event::adopted(&plan.steps).filter(|_| !known);
+            cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
         let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
+        cx.events.say(&told(&cr, also), &changes(&plan, &done)).await;
         rounds += 1;
         let came_to_rest = plan
             .steps
@@ -114,6 +136,21 @@ pub async fn carry_out<X>(
 
 fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
+}
+
+/// Whom Events about a custom resource are said to.
+fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+    std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
+}
+
+/// What has come to be as wanted.
+fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
+    let steps = plan.steps.iter().zip(done);
+    let changed = steps.filter_map(|(step, done)| match done {
+        Done::Reached(change) => Some(event::changed(step.kind, &step.id, change)),
+        _ => None,
+    });
+    changed.collect()
 }
 
 /// Tries to record an intent, when others write the object at the same time.
@@ -144,34 +181,25 @@ async fn record_once(
     cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == finalizer);
-    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
-        return Ok(cr);
+    match intent::patch(&cr, cx.role, intent) {
+        Some(patch) => patch_object(cx, &cr, &patch).await,
+        None => Ok(cr),
     }
-    let mut finalizers = cr.finalizers().to_vec();
-    if !held && cr.metadata.deletion_timestamp.is_none() {
-        finalizers.push(finalizer.to_owned());
-    }
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: intent}}});
-    patch_object(cx, &cr, &patch).await
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch.
-pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: null}}});
+/// Takes the role's finalizer and intent away, in one guarded patch. The steps say what is left to others.
+pub async fn release(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
+    steps: &[Step],
+) -> Result<AzurePrivateLinkService, PassError> {
+    let finalizer = cx.role.finalizer();
+    let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
+    cx.events.say(&told(&released, also), &event::released(steps)).await;
     Ok(released)
-}
-
-/// Whether the role's finalizer stands.
-pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(
@@ -189,11 +217,14 @@ async fn patch_object(
 }
 
 /// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+/// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
+    let before = cr.status.clone().unwrap_or_default().conditions;
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -213,6 +244,7 @@ pub async fn write_status(
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
     }
+    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }
 

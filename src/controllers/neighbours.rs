@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kube::ResourceExt;
+use kube::api::ListParams;
 use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Claims, Holder};
-use super::frame::PassError;
+use super::frame::{PassError, within};
 use crate::api::{AzurePrivateLinkService, HostedCluster};
 
 /// A pass waits this long for the first lists.
@@ -40,6 +41,12 @@ impl Known {
     }
 }
 
+/// A list as a watch would tell it.
+fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
+    let all = list.into_iter().map(Event::InitApply);
+    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+}
+
 /// Everybody's claims.
 #[derive(Debug, Default)]
 pub struct Neighbours {
@@ -48,6 +55,17 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
+    /// What two lists tell, for who does not watch.
+    pub async fn read(kube: &kube::Client) -> Result<Self, PassError> {
+        let neighbours = Self::default();
+        let params = ListParams::default();
+        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&params)).await?;
+        events(clusters.items).for_each(|event| neighbours.cluster(&event));
+        let resources = within(Api::<AzurePrivateLinkService>::all(kube.clone()).list(&params)).await?;
+        events(resources.items).for_each(|event| neighbours.resource(&event));
+        Ok(neighbours)
+    }
+
     /// A HostedCluster has changed.
     pub fn cluster(&self, event: &Event<HostedCluster>) {
         self.clusters.heard(event, Claim::of_cluster);

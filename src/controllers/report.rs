@@ -19,7 +19,10 @@ pub struct Report {
 
 /// A condition that does not hold because of a problem.
 pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) -> NewCondition {
-    NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
+    NewCondition {
+        class: problem.class,
+        ..NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
+    }
 }
 
 /// The merge patch for the plain fields that differ, if any do.

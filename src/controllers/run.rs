@@ -15,6 +15,7 @@ use super::context::Context;
 use super::decision::Decision;
 use super::frame::{PassError, within};
 use super::pace::Pacer;
+use super::preview::Foreseen;
 use super::report::fingerprint;
 use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
@@ -106,6 +107,18 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Ended, PassError>> + Send;
 }
 
+/// A reconciler that can tell what a pass would do.
+pub trait Foresees: Reconciler {
+    /// Goes as far as a pass goes before its first write.
+    fn foresee(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: &AzurePrivateLinkService,
+        around: &Self::Around,
+    ) -> impl Future<Output = Foreseen> + Send;
+}
+
 /// A reconciler with what it works with.
 pub struct Runner<R> {
     /// The role's way.
@@ -191,6 +204,7 @@ impl<R: Reconciler> Runner<R> {
         let ended = ended?;
         if ended.released {
             self.pacer.forget(uid);
+            self.cx.events.forget(uid);
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
@@ -254,6 +268,7 @@ mod tests {
     use crate::azure::memory::Memory;
     use crate::azure::ports::Gate;
     use crate::azure::transport::{Transport, TransportError};
+    use crate::controllers::recorder::Recorder;
     use crate::controllers::samples;
     use crate::metrics::Metrics;
 
@@ -305,9 +320,11 @@ mod tests {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let endpoint = "https://management.azure.com".parse().unwrap();
         let minute = Duration::from_secs(60);
+        let kube = kube::Client::new(answers, "default");
         Context {
             role: Role::Cpo,
-            kube: kube::Client::new(answers, "default"),
+            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
+            kube,
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
             memory: Memory::new(minute, minute),
             inventory: Inventory::default(),

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
@@ -13,6 +13,7 @@ use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Holder};
@@ -34,9 +35,19 @@ pub struct Scope {
     pub concurrency: u16,
     /// Running passes end, nothing new begins.
     pub stop: CancellationToken,
+    /// All objects are to be looked at again when this changes.
+    pub again: Receiver<()>,
 }
 
 impl Scope {
+    /// An item each time that all objects are to be looked at again.
+    fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        stream::unfold(self.again.clone(), async |mut again| {
+            again.changed().await.ok()?;
+            Some(((), again))
+        })
+    }
+
     fn api<K>(&self, client: kube::Client) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -107,6 +118,7 @@ pub async fn link_services<R: Reconciler>(
     let controller = Controller::for_stream(events, reader.clone())
         .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
     synced(reader, filled);
+    let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -160,6 +172,7 @@ pub async fn endpoints<R: Reconciler>(
         },
     );
     synced(reader, filled);
+    let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -177,6 +190,7 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
     let passes = Controller::for_stream(events, reader)
         .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
         .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
+        .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
             move |control_plane, observer: Arc<Observer>| {

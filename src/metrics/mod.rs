@@ -133,6 +133,7 @@ impl Arm {
 
 struct Process {
     leader: IntGaugeVec,
+    scopes_stale: IntGaugeVec,
     memory: GaugeVec,
 }
 
@@ -152,6 +153,11 @@ impl Process {
             .set(seconds_since_1970(SystemTime::now()));
         Ok(Self {
             leader: declare.count("leader", "1 while this process leads the role.", &["role"])?,
+            scopes_stale: declare.count(
+                "allowed_scopes_stale",
+                "1 while the file of allowed scopes is no use and its last good version holds; absent without such a file.",
+                &[],
+            )?,
             memory: declare.process(
                 "resident_memory_bytes",
                 "Resident memory; absent where the system does not tell.",
@@ -216,6 +222,12 @@ impl Metrics {
             .leader
             .with_label_values(&[role.as_str()])
             .set(i64::from(leads));
+    }
+
+    /// Whether the file of allowed scopes is no use, so that its last good version holds.
+    pub fn allowed_scopes_stale(&self, stale: bool) {
+        let gauge = self.process.scopes_stale.with_label_values::<&str>(&[]);
+        gauge.set(i64::from(stale));
     }
 
     /// A write has been sent to the Kubernetes API server.

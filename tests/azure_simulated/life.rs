@@ -126,7 +126,7 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
         // A connection is seen at its service only.
-        if !hyperlink::azure::execute::doubt_remembered(&plan, &sim.memory, began).is_empty() {
+        if !hyperlink::azure::execute::doubt_remembered(&plan.steps, &sim.memory, began).is_empty() {
             sim.look(&link_service()).await;
         }
         let looker = sim.looker();

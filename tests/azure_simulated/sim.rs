@@ -118,7 +118,7 @@ impl Sim {
         for _ in 0..3 {
             let step = rule(want, &looker.look(want.kind(), want.id()).await);
             let plan = Plan { steps: vec![step] };
-            if !doubt_remembered(&plan, &self.memory, began).is_empty() {
+            if !doubt_remembered(&plan.steps, &self.memory, began).is_empty() {
                 continue;
             }
             let done = run(&plan, &self.client, &self.memory, looker.pass).await.remove(0);

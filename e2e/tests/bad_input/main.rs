@@ -4,6 +4,7 @@
 mod approval;
 mod deletion;
 mod elsewhere;
+mod events;
 mod foreign;
 mod identity;
 mod nat_subnet;

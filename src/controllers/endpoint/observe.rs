@@ -21,6 +21,7 @@ pub(super) fn surroundings(found: Option<&HostedControlPlane>) -> Surroundings {
         return Surroundings {
             control_plane: Err(gone()),
             paused: None,
+            refused: None,
         };
     };
     let azure = found.spec.platform.azure.clone();
@@ -36,6 +37,7 @@ pub(super) fn surroundings(found: Option<&HostedControlPlane>) -> Surroundings {
     Surroundings {
         control_plane,
         paused: identity::paused(&found.spec, Timestamp::now()),
+        refused: None,
     }
 }
 
@@ -45,5 +47,6 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
     let seen = control_plane
         .map(|c| (&c.identity, &c.azure, c.deleting))
         .map_err(|p| (p.reason, &p.message));
-    format!("{seen:?} {}", around.paused.is_some())
+    let refused = around.refused.as_ref().map(|p| &p.message);
+    format!("{seen:?} {} {refused:?}", around.paused.is_some())
 }

@@ -27,6 +27,8 @@ pub struct Surroundings {
     pub control_plane: Result<ControlPlane, Problem>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
+    /// Why nothing that the custom resource names may be touched, whatever becomes of it.
+    pub refused: Option<Problem>,
 }
 
 /// A HostedControlPlane.
@@ -98,6 +100,9 @@ pub fn build(
     facts: &Facts,
 ) -> Result<(Decision, Vec<WantedZone>), Needs> {
     let stuck = |problem: Problem| Ok((Decision::stuck(problem), Vec::new()));
+    if let Some(problem) = &around.refused {
+        return stuck(problem.clone());
+    }
     let control_plane = match &around.control_plane {
         Ok(control_plane) => control_plane,
         Err(problem) => return stuck(problem.clone()),
@@ -234,6 +239,9 @@ fn intent_of(identity: &Identity) -> String {
 
 /// What to do for a custom resource that goes, or whose control plane goes. All steps are gone when nothing is left.
 pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts) -> Result<Decision, Needs> {
+    if let Some(problem) = &around.refused {
+        return Ok(Decision::stuck(problem.clone()));
+    }
     let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
     let recorded = recorded.map(|r| Identity {
         name: r.cluster,

@@ -58,6 +58,7 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
         let found = steps()
             .filter(|(step, _)| mine(step.kind))
             .find_map(|(s, d)| shortfall(s, d, Reason::DeletionFailed));
+        let found = decision.problem.clone().or(found);
         found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"))
     };
     let own = vec![

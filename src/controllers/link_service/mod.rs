@@ -4,6 +4,7 @@ pub mod frontend;
 pub mod nat_subnet;
 mod observe;
 pub mod plan;
+mod preview;
 pub mod status;
 mod subnet;
 pub mod teardown;
@@ -18,9 +19,10 @@ use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
-use crate::azure::plan::{Done, Step, Verb, Why};
+use crate::azure::plan::{Done, Step, Verb};
 use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
+use crate::controllers::decision::Course;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::neighbours::Neighbours;
@@ -53,7 +55,8 @@ impl LinkServiceController {
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.refused(&uid);
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {
@@ -71,7 +74,7 @@ impl LinkServiceController {
         }
         let report = status::after_build(&cr, &decision, &found, &done);
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
-        let cr = frame::write_status(cx, cr, &report).await?;
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(if settled {
             run::Ended::settled(cr, wait)
         } else {
@@ -86,16 +89,20 @@ impl LinkServiceController {
         cr: AzurePrivateLinkService,
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(run::Ended::released(frame::release(cx, cr).await?));
+            return Ok(run::Ended::released(
+                frame::release(cx, cr, also, &decision.steps).await?,
+            ));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
-        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        let report = status::after_teardown(&cr, &decision, &done);
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(run::Ended::unsettled(cr, wait, &decision, &done))
     }
 
@@ -110,22 +117,20 @@ impl LinkServiceController {
             self.all_refused().remove(uid);
             return false;
         }
-        let error = match (outcome, &step.why) {
-            (Done::Failed(error), _) | (_, Why::Error(error)) => error,
-            _ => return false,
+        let Done::Failed(error) = outcome else {
+            return false;
         };
         let now = Instant::now();
         if let Some(network) = step.id.parent() {
             cx.memory.doubt(&network, now);
         }
         let overlaps = matches!(error.code.as_str(), "NetcfgSubnetRangesOverlap" | "NetcfgInvalidSubnet");
-        if let Some(prefix) = proposed(step).filter(|_| overlaps) {
-            self.all_refused().entry(uid.to_owned()).or_default().push(prefix);
-        }
-        if overlaps {
-            cx.memory.doubt(&step.id, now);
-        }
-        overlaps
+        let Some(prefix) = proposed(step).filter(|_| overlaps) else {
+            return false;
+        };
+        self.all_refused().entry(uid.to_owned()).or_default().push(prefix);
+        cx.memory.doubt(&step.id, now);
+        true
     }
 
     fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
@@ -161,10 +166,10 @@ impl Reconciler for LinkServiceController {
         cr: AzurePrivateLinkService,
         around: Self::Around,
     ) -> Result<run::Ended, PassError> {
-        match (cr.metadata.deletion_timestamp.is_some(), frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(run::Ended::released(cr)),
+        match Course::of(cx.role, &cr, cr.metadata.deletion_timestamp.is_some()) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(run::Ended::released(cr)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 
 use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
@@ -60,6 +60,7 @@ pub(super) async fn surroundings(
         given_subnets: given_subnets(&leaving, control_plane, neighbours),
         leaving,
         identity,
+        hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
         service,
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
 use super::frontend::{self, FrontendMatch, ServiceFacts};
@@ -66,6 +67,8 @@ impl Settings {
 pub struct Surroundings {
     /// The cluster, if HostedCluster and HostedControlPlane agree on it and no other HostedCluster has what it names.
     pub identity: Result<Identity, Problem>,
+    /// The HostedCluster, if its control plane is in this namespace: it hears of what happens.
+    pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
     /// `spec.pausedUntil` of the HostedCluster.
@@ -173,9 +176,7 @@ pub(super) fn find_frontend(
     };
     let choose = |list: &Result<Vec<Frontend>, ArmError>| match list {
         Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => {
-            Err(Problem::new(Reason::ILBLookupFailed, format!("load balancers: {error}")).again(error.delay(1)))
-        }
+        Err(error) => Err(Problem::error(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
     let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
     let mut last = None;

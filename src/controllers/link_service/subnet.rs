@@ -76,7 +76,8 @@ pub(super) fn bring(
         want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
             Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
             Seen::ReadFailed(error) => {
-                let problem = failed(format!("virtual_network {}: {error}", network.name()));
+                let subject = format!("virtual_network {}", network.name());
+                let problem = Problem::error(Reason::NATSubnetCreationFailed, &subject, error);
                 return Ok(Err(problem.again(error.delay(1))));
             }
             _ => {
@@ -99,8 +100,8 @@ pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Probl
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
         Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
-            let text = format!("subnet {}: {error}", id.name());
-            Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(error.delay(1)))
+            let subject = format!("subnet {}", id.name());
+            Some(Problem::error(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
         }
         Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
     })

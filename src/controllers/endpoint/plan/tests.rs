@@ -26,6 +26,7 @@ fn around() -> Surroundings {
     Surroundings {
         control_plane: Ok(control_plane),
         paused: None,
+        refused: None,
     }
 }
 
@@ -201,10 +202,34 @@ fn scope_that_the_control_plane_does_not_name_is_refused_without_a_call(#[case] 
 }
 
 #[test]
+fn custom_resource_that_is_not_allowed_is_neither_brought_about_nor_taken_away() {
+    let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
+    let around = Surroundings {
+        refused: Some(problem.clone()),
+        ..around()
+    };
+    let recorded = cr(
+        json!({"privateLinkServiceAlias": ALIAS}),
+        json!({CPO_INTENT: intent_of(&identity())}),
+    );
+    let ((built, _), asked) = decided(Facts::default(), &complete(), |facts| build(&recorded, &around, facts));
+    assert_eq!(
+        (built.problem, built.steps, asked),
+        (Some(problem.clone()), vec![], vec![])
+    );
+    let (torn, asked) = decided(Facts::default(), &complete(), |facts| {
+        teardown(&recorded, &around, facts)
+    });
+    assert!(!torn.nothing_left());
+    assert_eq!((torn.problem, torn.steps, asked), (Some(problem), vec![], vec![]));
+}
+
+#[test]
 fn teardown_needs_nothing_but_the_custom_resource() {
     let gone = Surroundings {
         control_plane: Err(Problem::new(Reason::HostedControlPlaneNotFound, "gone")),
         paused: None,
+        refused: None,
     };
     let recorded = cr(Value::Null, json!({CPO_INTENT: intent_of(&identity())}));
     let decision = tear(&recorded, &gone, &complete());

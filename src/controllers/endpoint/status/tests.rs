@@ -150,3 +150,11 @@ fn foreign_endpoint_is_never_recorded() {
     assert_eq!(reasons(&report)[0], "NotOurs");
     assert_eq!(report.fields["privateEndpointID"], Value::Null);
 }
+
+#[test]
+fn custom_resource_that_goes_and_is_not_allowed_says_so() {
+    let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no entry"));
+    let report = after_teardown(&resource(), &decision, &[]);
+    assert_eq!(reasons(&report), ["ScopeNotAllowed"; 3]);
+    assert!(report.fields.is_empty(), "what was seen stays");
+}

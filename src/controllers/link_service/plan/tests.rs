@@ -30,6 +30,7 @@ fn around() -> Surroundings {
     let addresses = vec!["10.224.0.4".parse().unwrap()];
     Surroundings {
         identity: Ok(identity()),
+        hosted_cluster: None,
         paused: None,
         paused_until: None,
         service: Some(ServiceFacts {

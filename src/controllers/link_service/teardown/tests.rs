@@ -34,6 +34,7 @@ fn around() -> Surroundings {
     let gone = Problem::new(Reason::HostedClusterNotFound, "gone");
     Surroundings {
         identity: Err(gone),
+        hosted_cluster: None,
         paused: None,
         paused_until: None,
         service: None,
