@@ -29,7 +29,6 @@ use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
-use hyperlink::observer::Observer;
 use hyperlink::scopes_file::ScopesFile;
 use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
@@ -314,13 +313,9 @@ async fn work(
             controllers::watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
-            let observer = Arc::new(Observer {
-                cx: Arc::clone(&cx),
-                cloud: config.azure.cloud_name,
-            });
-            let runner = Arc::new(Runner::new(endpoint(config), cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
-                controllers::watch::control_planes(observer, scope.clone()),
+                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
                 controllers::watch::endpoints(runner, scope, on_store)
             );
         }

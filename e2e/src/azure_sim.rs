@@ -33,6 +33,13 @@ const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
 const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
 
+/// Client id of the identity of HyperShift's own operator.
+pub const GO_HO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000001";
+/// Client id of the identity of HyperShift's own control-plane-operator.
+pub const GO_CPO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000002";
+/// What they may do, in the same scopes.
+const GO_ACTIONS: &str = "Microsoft.Network/*";
+
 /// What the simulator's log says of a call that breaks the specs.
 const VIOLATION: &str = "against the specs";
 
@@ -151,7 +158,9 @@ impl AzureSim {
             ho: ho_credential(dir, HO_CLIENT)?,
             ho_twin: ho_credential(dir, HO_TWIN)?,
             cpo: cpo_credential(CPO_CLIENT, token_file.clone()),
-            cpo_twin: cpo_credential(CPO_TWIN, token_file),
+            cpo_twin: cpo_credential(CPO_TWIN, token_file.clone()),
+            go_ho: ho_credential(dir, GO_HO_CLIENT)?,
+            go_cpo: cpo_credential(GO_CPO_CLIENT, token_file),
         };
         Ok((
             Self {
@@ -224,9 +233,14 @@ fn ho_credential(dir: &Path, client: &str) -> Result<Credential> {
 }
 
 /// Adds a second identity for each role, with the same credentials and rights, so that the journal tells two processes of one role
-/// apart.
+/// apart, and a third for HyperShift's own operators, which may do all of networking.
 fn with_twins(mut seed: Value) -> Result<Value> {
-    for (first, twin) in [(HO_CLIENT, HO_TWIN), (CPO_CLIENT, CPO_TWIN)] {
+    for (first, twin) in [
+        (HO_CLIENT, HO_TWIN),
+        (CPO_CLIENT, CPO_TWIN),
+        (HO_CLIENT, GO_HO_CLIENT),
+        (CPO_CLIENT, GO_CPO_CLIENT),
+    ] {
         let principals = seed.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
         let principals = principals.context("a seed with principals")?;
         let known = principals.iter().find(|one| one["client_id"] == first);
@@ -242,6 +256,9 @@ fn with_twins(mut seed: Value) -> Result<Value> {
             .collect();
         for right in &mut rights {
             right["object_id"] = twin.into();
+            if matches!(twin, GO_HO_CLIENT | GO_CPO_CLIENT) {
+                right["actions"] = json!([GO_ACTIONS]);
+            }
         }
         roles.extend(rights);
     }

@@ -150,6 +150,10 @@ pub struct Azure {
     pub cpo: Credential,
     /// Another identity with the same rights.
     pub cpo_twin: Credential,
+    /// The identity of HyperShift's own operator.
+    pub go_ho: Credential,
+    /// The identity of HyperShift's own control-plane-operator.
+    pub go_cpo: Credential,
 }
 
 /// What a scenario stands on.

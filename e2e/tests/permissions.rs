@@ -73,6 +73,7 @@ async fn whole_life(ground: &Ground) -> Result<()> {
         cluster.becomes_available(ground, SOON).await?;
         cluster.becomes_reachable(ground, SOON).await?;
     }
+    follow_host_names(ground, &cluster).await?;
     connect_somebody_else(ground, &cluster).await?;
     // The zone stays for it, without ours.
     let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
@@ -95,6 +96,25 @@ async fn fail_first_zone(ground: &Ground) -> Result<()> {
         .send()
         .await?
         .error_for_status()?;
+    Ok(())
+}
+
+/// A host name is changed, then given up.
+async fn follow_host_names(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let client = ground.client()?;
+    for host in [Some("api-whole.new.example.com"), None] {
+        cluster.publish(&client, "APIServer", host).await?;
+        eventually(&format!("{host:?} is published"), SOON, || async {
+            let service = cluster.get_service(&client, "kube-apiserver-private-external").await?;
+            let annotations = service
+                .and_then(|service| service.metadata.annotations)
+                .unwrap_or_default();
+            let published = annotations.get("external-dns.alpha.kubernetes.io/hostname");
+            ensure!(published.map(String::as_str) == host, "{annotations:?}");
+            Ok(())
+        })
+        .await?;
+    }
     Ok(())
 }
 

@@ -182,7 +182,7 @@ pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<
         .iter()
         .filter(|step| step.writes() || step.left())
         .map(Step::seen_at);
-    let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
+    let remembered = weighty.filter(|id| memory.only_remembered(id, since));
     let remembered: Vec<ResourceId> = remembered.collect();
     for id in &remembered {
         memory.doubt(id, since);

@@ -43,6 +43,11 @@ impl PassError {
     pub fn conflict(&self) -> bool {
         matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 409)
     }
+
+    /// Whether the API server does not take the object as it is.
+    pub fn invalid(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 422)
+    }
 }
 
 /// Bounds the time of one Kubernetes call.

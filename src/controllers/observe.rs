@@ -35,6 +35,7 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
     let looker = Looker {
         client: &cx.arm,
         memory: &cx.memory,
+        inventory: &cx.inventory,
         pass,
     };
     let looks = needs.iter().filter_map(|need| match need {

@@ -17,10 +17,11 @@ use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Holder};
+use super::context::Context;
 use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
-use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
 use crate::names;
@@ -65,30 +66,48 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(50)
 }
 
-/// A store of the objects in scope, without what nobody reads, and the events that fill it; `filled` is cancelled when it is.
+/// What is told of objects, without what nobody reads.
+fn events<K>(
+    api: Api<K>,
+    which: watcher::Config,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    watcher(api, which)
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear())
+}
+
+/// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.
 ///
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
-///
-/// `heard` is told of every event before the store's reader can be asked about it.
-fn watched<K>(
-    api: Api<K>,
+fn stored<K>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
     filled: CancellationToken,
-    heard: impl Fn(&watcher::Event<K>) + Send + 'static,
 ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (reader, writer) = store();
-    let events = watcher(api, pages())
-        .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear())
-        .inspect_ok(heard);
     let applied = reflector(writer, events).inspect_ok(move |event| {
         if matches!(event, watcher::Event::InitDone) {
             filled.cancel();
         }
     });
     (reader, applied.touched_objects())
+}
+
+/// The same for what nobody else listens to.
+fn watched<K>(
+    api: Api<K>,
+    which: watcher::Config,
+    filled: CancellationToken,
+) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    stored(events(api, which), filled)
 }
 
 /// The custom resources and the HostedClusters that they name, for the HO role.
@@ -104,12 +123,11 @@ pub async fn link_services<R: Reconciler>(
         let neighbours = Arc::clone(&neighbours);
         move |event: &watcher::Event<_>| neighbours.resource(event)
     };
-    let resources = scope.api::<AzurePrivateLinkService>(client.clone());
-    let (reader, events) = watched(resources, filled.clone(), heard);
+    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
+    let (reader, events) = stored(resources.inspect_ok(heard), filled.clone());
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
-    let clusters = watcher(Api::<HostedCluster>::all(client), pages())
-        .default_backoff()
+    let clusters = self::events(Api::<HostedCluster>::all(client), pages())
         .inspect_ok({
             let neighbours = Arc::clone(&neighbours);
             move |event| neighbours.cluster(event)
@@ -160,8 +178,11 @@ pub async fn endpoints<R: Reconciler>(
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let resources = scope.api::<AzurePrivateLinkService>(client.clone());
-    let (reader, events) = watched(resources, filled.clone(), |_| {});
+    let (reader, events) = watched(
+        scope.api::<AzurePrivateLinkService>(client.clone()),
+        pages(),
+        filled.clone(),
+    );
     let known = reader.clone();
     let controller = Controller::for_stream(events, reader.clone()).watches(
         scope.api::<HostedControlPlane>(client),
@@ -176,20 +197,29 @@ pub async fn endpoints<R: Reconciler>(
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The control planes with their router Services and custom resources, for the CPO role.
-pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
-    let client = observer.cx.kube.clone();
+/// The control planes with the Services that publish them and their custom resources, for the CPO role. `cloud` is the Azure
+/// cloud that this process serves.
+pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
+    let client = cx.kube.clone();
+    let services = || scope.api::<Service>(client.clone());
     let (reader, events) = watched(
         scope.api::<HostedControlPlane>(client.clone()),
+        pages(),
         CancellationToken::new(),
-        |_| {},
     );
-    let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
+    let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
+    let (external, external_events) = watched(services(), label, CancellationToken::new());
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);
+    let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
+    let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let passes = Controller::for_stream(events, reader)
-        .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
-        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
+        .watches(router.0, router.1, |service| owner(&service))
+        .watches(oauth.0, oauth.1, |service| owner(&service))
+        .watches_stream(external_events, |service| owner(&service))
+        .watches(scope.api::<AzurePrivateLinkService>(client.clone()), pages(), |cr| {
+            owner(&cr)
+        })
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -197,12 +227,12 @@ pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
                 let turns = Arc::clone(&turns);
                 async move {
                     let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.cx.metrics, work).await;
+                    let ended = turns.take(&observer.context().metrics, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
-            observer,
+            Arc::new(Observer::new(cx, cloud, external)),
         );
     passes.for_each(async |_| {}).await;
 }
