@@ -74,9 +74,25 @@ pub fn base_domain_link(cr: &str) -> String {
 /// The records of the internal zone.
 pub const INTERNAL_RECORDS: [&str; 2] = ["api", "*.apps"];
 
-/// The records of the base domain's zone, for the custom resource `private-router` when no other serves OAuth.
-pub fn base_domain_records(cluster: &str) -> [String; 2] {
-    [format!("api-{cluster}"), format!("oauth-{cluster}")]
+/// The cluster whose internal zone has this name.
+pub fn cluster_of_internal_zone(zone: &str) -> Option<&str> {
+    zone.strip_suffix(".hypershift.local")
+}
+
+/// Whether a cluster of this name can have its control plane in this namespace.
+pub fn fits_namespace(cluster: &str, namespace: &str) -> bool {
+    let before = namespace.strip_suffix(&cluster.replace('.', "-"));
+    !cluster.is_empty() && before.is_some_and(|before| before.len() > 1 && before.ends_with('-'))
+}
+
+/// The record of the API server in the base domain's zone.
+pub fn api_record(cluster: &str) -> String {
+    format!("api-{cluster}")
+}
+
+/// The record of OAuth in the base domain's zone.
+pub fn oauth_record(cluster: &str) -> String {
+    format!("oauth-{cluster}")
 }
 
 /// The name that Azure's cloud provider gives the load balancer of a Service, from the Service's UID.
@@ -126,6 +142,16 @@ mod tests {
             name: "a.b".into(),
         };
         assert_eq!(control_plane_namespace(&cluster), "clusters-a-b");
+    }
+
+    #[test]
+    fn cluster_fits_only_the_namespace_of_its_control_plane() {
+        assert!(fits_namespace("example", "clusters-example") && fits_namespace("a.b", "clusters-a-b"));
+        for namespace in ["example", "-example", "clusters-other", "clustersexample"] {
+            assert!(!fits_namespace("example", namespace), "{namespace}");
+        }
+        assert!(!fits_namespace("", "clusters-"));
+        assert_eq!(cluster_of_internal_zone(&internal_zone("a.b")), Some("a.b"));
     }
 
     #[test]

@@ -93,6 +93,9 @@ pub struct Dns {
     /// The cluster's base domain.
     #[serde(deserialize_with = "or_default")]
     pub base_domain: Option<String>,
+    /// What stands before it in the cluster's own domain; absent: the cluster's name. May be empty.
+    #[serde(deserialize_with = "or_default")]
+    pub base_domain_prefix: Option<String>,
 }
 
 /// `spec.services[]`

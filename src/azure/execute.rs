@@ -20,7 +20,7 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
         let began = Instant::now();
         let done = match send(step, client, memory, pass).await {
             Ok(done) => {
-                if step.writes() {
+                if step.writes() && done != Done::Nothing {
                     memory.changing(&step.id, Change::of(&step.why));
                 }
                 done
@@ -45,6 +45,13 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
 }
 
 async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
+    if step.writes()
+        && memory
+            .wait_for_turn(step.kind, &step.id, usual(step), Instant::now())
+            .is_some()
+    {
+        return Ok(Done::Nothing);
+    }
     match &step.verb {
         Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
         Verb::Keep => {
@@ -55,13 +62,32 @@ async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Resu
             let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
             Ok(put_done(step, memory, answer))
         }
-        // An accepted delete is not repeated while it is under way.
-        Verb::Delete if memory.recall(&step.id, Instant::now()) == Some(Seen::Pending) => Ok(Done::Accepted),
-        Verb::Delete => Ok(delete_done(
-            step,
-            memory,
-            &client.delete(pass, step.kind, &step.id).await?,
-        )),
+        Verb::Delete => match delete_waits(step, memory) {
+            Some(waits) => Ok(waits),
+            None => Ok(delete_done(
+                step,
+                memory,
+                &client.delete(pass, step.kind, &step.id).await?,
+            )),
+        },
+    }
+}
+
+/// What stands in for a delete that is not to be repeated yet: it is under way, or was refused just now. Other kinds than
+/// connections show that when they are looked at.
+fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
+    match memory.recall(&step.id, Instant::now())? {
+        Seen::Pending => Some(Done::Accepted),
+        Seen::DeleteFailed(error) if step.kind == Kind::Connection => Some(Done::Failed(error)),
+        _ => None,
+    }
+}
+
+/// What a write usually takes where writes go one after the other.
+fn usual(step: &Step) -> Duration {
+    match step.verb {
+        Verb::Delete => Duration::from_secs(10),
+        _ => Duration::from_secs(3),
     }
 }
 
@@ -109,6 +135,10 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
         deletes: false,
     };
     memory.began(step.kind, &step.id, operation, step.found.is_none());
+    if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
+        // The next prefix is chosen beside this one.
+        memory.doubt(&network, now);
+    }
     let seen = if readable {
         Seen::Found(answer.body)
     } else {

@@ -17,6 +17,10 @@ use super::inventory::{Listed, PAGE, Scope};
 use super::plan::Change;
 use super::ports::Counters;
 use super::resource::{Kind, Progress, Seen, progress};
+use super::turns::Turns;
+
+/// An operation that takes longer than this holds no other: Azure decides.
+const STUCK: Duration = Duration::from_secs(30);
 
 /// A long-running operation that this process has started.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +69,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Memory {
     entries: Mutex<HashMap<ResourceId, Entry>>,
+    turns: Turns,
     resync: Duration,
     record_resync: Duration,
 }
@@ -74,6 +79,7 @@ impl Memory {
     pub fn new(resync: Duration, record_resync: Duration) -> Self {
         Self {
             entries: Mutex::default(),
+            turns: Turns::default(),
             resync,
             record_resync,
         }
@@ -214,6 +220,20 @@ impl Memory {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.change = change.map(|change| entry.change.take().unwrap_or(change));
         }
+    }
+
+    /// How long a write has to wait for those of this process into the same network; it is looked at again then.
+    pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
+        let network = id.parent().filter(|_| kind == Kind::Subnet)?;
+        let entries = self.entries();
+        let busy = entries.iter().any(|(other, entry)| {
+            let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
+            other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
+        });
+        drop(entries);
+        let wait = self.turns.wait(&network, id, lasts, busy, now)?;
+        self.hasten(id, wait, now);
+        Some(wait)
     }
 
     /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.

@@ -22,5 +22,6 @@ pub mod scope;
 pub mod subnet;
 pub mod throttle;
 pub mod transport;
+pub mod turns;
 pub mod zone;
 pub mod zone_link;

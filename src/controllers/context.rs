@@ -29,3 +29,50 @@ pub struct Context {
     /// How often settled resources are looked at.
     pub resync: Duration,
 }
+
+/// A context for tests of what is done in Kubernetes: its Azure never answers.
+#[cfg(test)]
+pub(crate) mod sample {
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use http::{Request, Response};
+
+    use super::*;
+    use crate::azure::ports::Gate;
+    use crate::azure::transport::{Transport, TransportError};
+
+    struct NoAzure;
+
+    impl Gate for NoAzure {
+        fn open(&self) -> bool {
+            false
+        }
+    }
+
+    #[async_trait]
+    impl Transport for NoAzure {
+        async fn ready(&self) -> Result<(), TransportError> {
+            Err(TransportError::Timeout)
+        }
+
+        async fn send(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+            Err(TransportError::Timeout)
+        }
+    }
+
+    pub(crate) fn context(kube: kube::Client) -> Context {
+        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+        let endpoint = "https://management.azure.com".parse().unwrap();
+        let minute = Duration::from_secs(60);
+        Context {
+            role: Role::Cpo,
+            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
+            kube,
+            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
+            memory: Memory::new(minute, minute),
+            inventory: Inventory::default(),
+            metrics,
+            resync: minute,
+        }
+    }
+}

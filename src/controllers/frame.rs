@@ -126,7 +126,9 @@ pub async fn carry_out<X>(
             .zip(&done)
             // A service shows the end of its connections later.
             .any(|(step, done)| step.writes() && *done == Done::Settled && step.kind != Kind::Connection);
-        if !came_to_rest || rounds == ROUNDS {
+        // Somebody else wrote since the look; who does so again has to be waited out.
+        let outdated = rounds == 1 && outdated(cx, &plan, &done);
+        if !(came_to_rest || outdated) || rounds == ROUNDS {
             return Ok(Outcome {
                 decision,
                 extra,
@@ -137,6 +139,16 @@ pub async fn carry_out<X>(
         written.iter().for_each(|id| drop(facts.looks.remove(id)));
         facts.inside.clear();
     }
+}
+
+/// Doubts what was changed by others between the look and the write; whether there is such a thing.
+fn outdated(cx: &Context, plan: &Plan, done: &[Done]) -> bool {
+    let steps = plan.steps.iter().zip(done);
+    let outdated = steps.filter(|(_, done)| matches!(done, Done::Failed(error) if error.status == 412));
+    outdated
+        .map(|(step, _)| cx.memory.doubt(&step.id, Instant::now()))
+        .count()
+        > 0
 }
 
 fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {

@@ -73,6 +73,9 @@ pub struct CpoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
+    /// The alias that the endpoint led to when it was last seen as ours, or that it is about to lead to.
+    #[serde(rename = "privateLinkServiceAlias", default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
 }
 
 /// Reads an intent from its annotation; a damaged one counts as none.

@@ -251,8 +251,6 @@ pub async fn run<R: Reconciler>(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use async_trait::async_trait;
-    use bytes::Bytes;
     use futures::stream;
     use http::{Request, Response};
     use kube::client::Body;
@@ -262,15 +260,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::Role;
-    use crate::azure::client::Client as ArmClient;
-    use crate::azure::inventory::Inventory;
-    use crate::azure::memory::Memory;
-    use crate::azure::ports::Gate;
-    use crate::azure::transport::{Transport, TransportError};
-    use crate::controllers::recorder::Recorder;
+    use crate::controllers::context::sample;
     use crate::controllers::samples;
-    use crate::metrics::Metrics;
 
     /// Panics in the first pass and settles in the second.
     struct Fragile {
@@ -292,45 +283,13 @@ mod tests {
         }
     }
 
-    struct NoAzure;
-
-    impl Gate for NoAzure {
-        fn open(&self) -> bool {
-            false
-        }
-    }
-
-    #[async_trait]
-    impl Transport for NoAzure {
-        async fn ready(&self) -> Result<(), TransportError> {
-            Err(TransportError::Timeout)
-        }
-
-        async fn send(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-            Err(TransportError::Timeout)
-        }
-    }
-
     /// Its API server knows one object.
     fn context() -> Context {
         let answers = tower::service_fn(|_: Request<Body>| async {
             let cr = samples::cr(json!({}), json!({}));
             Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&cr)?)))
         });
-        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
-        let endpoint = "https://management.azure.com".parse().unwrap();
-        let minute = Duration::from_secs(60);
-        let kube = kube::Client::new(answers, "default");
-        Context {
-            role: Role::Cpo,
-            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
-            kube,
-            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Memory::new(minute, minute),
-            inventory: Inventory::default(),
-            metrics,
-            resync: minute,
-        }
+        sample::context(kube::Client::new(answers, "default"))
     }
 
     #[tokio::test(start_paused = true)]

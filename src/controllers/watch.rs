@@ -21,7 +21,7 @@ use super::context::Context;
 use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
-use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
 use crate::names;
@@ -183,15 +183,19 @@ pub async fn endpoints<R: Reconciler>(
         pages(),
         filled.clone(),
     );
-    let known = reader.clone();
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        scope.api::<HostedControlPlane>(client),
-        pages(),
-        move |control_plane| {
-            let namespace = control_plane.namespace();
-            references(&known, move |cr| cr.namespace() == namespace)
-        },
-    );
+    let (known, relatives) = (reader.clone(), reader.clone());
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches(
+            scope.api::<HostedControlPlane>(client.clone()),
+            pages(),
+            move |control_plane| {
+                let namespace = control_plane.namespace();
+                references(&known, move |cr| cr.namespace() == namespace)
+            },
+        )
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
+            siblings(&relatives, &cr)
+        });
     synced(reader, filled);
     let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
@@ -244,6 +248,19 @@ fn owner<K: ResourceExt>(object: &K) -> Option<ObjectRef<HostedControlPlane>> {
         .iter()
         .find(|owner| owner.kind == "HostedControlPlane")?;
     Some(ObjectRef::new(&owner.name).within(&object.namespace()?))
+}
+
+/// The custom resources that share with this one what serves both.
+fn siblings(
+    known: &Store<AzurePrivateLinkService>,
+    cr: &AzurePrivateLinkService,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    others
+        .map(|name| ObjectRef::new(name).within(&namespace))
+        .filter(|other| known.get(other).is_some())
+        .collect()
 }
 
 fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>

@@ -243,3 +243,6 @@ fn urgency(result: PassResult) -> u8 {
         PassResult::Failed | PassResult::Panicked | PassResult::Aborted => 3,
     }
 }
+
+#[cfg(test)]
+mod tests;

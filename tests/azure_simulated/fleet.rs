@@ -93,6 +93,8 @@ pub(crate) fn endpoint(n: usize, alias: &str) -> Endpoint {
         marks: marks(n),
         subnet: id(&format!("{}/virtualNetworks/workers/subnets/guest", guest(n))),
         alias: Some(alias.to_owned()),
+        former_alias: None,
+        recorded_address: None,
         request_message: "",
     }
 }
@@ -102,7 +104,7 @@ pub(crate) fn zone(n: usize, name: &str) -> Zone {
     Zone {
         id: id(&format!("{}/privateDnsZones/{name}", guest(n))),
         marks: marks(n),
-        recorded: false,
+        proven: false,
     }
 }
 
@@ -127,7 +129,7 @@ fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
         id: zone.id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
         marks: marks(n),
         virtual_network: id(&format!("{}/virtualNetworks/workers", guest(n))),
-        zone_is_ours: true,
+        proven: true,
     };
     let records = records.map(|name| record(n, &zone, name));
     let [one, two] = records;

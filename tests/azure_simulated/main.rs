@@ -20,6 +20,7 @@ mod inventory;
 mod life;
 mod refusals;
 mod restarts;
+mod side_by_side;
 mod sim;
 mod transport;
 mod wanted;

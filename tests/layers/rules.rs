@@ -59,6 +59,8 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/frontend", Decide),
     ("controllers/*/teardown", Decide),
     ("controllers/*/dns", Decide),
+    ("controllers/*/shadow", Decide),
+    ("controllers/*/siblings", Decide),
     ("controllers/*/nat_subnet", Decide),
     ("controllers/*/status", Decide),
     ("controllers/*/subnet", Decide),

@@ -5,7 +5,12 @@ pub mod dns;
 mod observe;
 pub mod plan;
 mod preview;
+#[cfg(test)]
+mod samples;
+pub mod shadow;
+pub mod siblings;
 pub mod status;
+pub mod teardown;
 
 use std::sync::Arc;
 
@@ -37,22 +42,15 @@ pub struct Around {
 }
 
 impl Around {
-    /// The control plane, if our finalizer is missing on it.
-    fn to_be_held(&self) -> Option<&HostedControlPlane> {
-        let missing = |control_plane: &plan::ControlPlane| !control_plane.held;
-        let meaning = &self.meaning;
-        let served =
-            meaning.refused.is_none() && meaning.paused.is_none() && meaning.control_plane.as_ref().is_ok_and(missing);
-        self.found.as_ref().filter(|_| served)
+    /// The control plane, if our finalizer is missing on it though the custom resource is served.
+    fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
+        let (control_plane, _) = plan::served(cr, &self.meaning).ok()?;
+        self.found.as_ref().filter(|_| !control_plane.held)
     }
 
     fn course(&self, cr: &AzurePrivateLinkService) -> Course {
-        let control_plane_going = self.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
-        Course::of(
-            Role::Cpo,
-            cr,
-            cr.metadata.deletion_timestamp.is_some() || control_plane_going,
-        )
+        let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_goes;
+        Course::of(Role::Cpo, cr, going)
     }
 }
 
@@ -65,7 +63,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let meaning = &around.meaning;
-        if let Some(found) = around.to_be_held() {
+        if let Some(found) = around.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
         let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
@@ -73,7 +71,7 @@ impl EndpointController {
         });
         let Outcome {
             decision,
-            extra: zones,
+            extra: names,
             done,
             cr,
         } = outcome.await?;
@@ -82,8 +80,7 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
-        let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
-        let report = status::after_build(&cr, &decision, &zones, &done, cluster);
+        let report = status::after_build(&cr, &decision, &names, &done);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(if settled {
@@ -101,7 +98,7 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
-            plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
+            teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         if decision.nothing_left() {
@@ -131,7 +128,7 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let mut meaning = observe::surroundings(found.as_ref());
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
         meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))

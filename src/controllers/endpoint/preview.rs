@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{Around, EndpointController, hasten_endpoint, plan, status};
+use super::{Around, EndpointController, hasten_endpoint, plan, status, teardown};
 use crate::api::AzurePrivateLinkService;
 use crate::api::markers::HCP_FINALIZER;
 use crate::azure::client::Pass;
@@ -21,21 +21,20 @@ impl Foresees for EndpointController {
             Course::Nothing => return Foreseen::nothing(known(meaning)),
             Course::Build => {
                 let mut decide = |facts: &Facts| plan::build(cr, meaning, facts);
-                let (decision, zones) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
+                let (decision, names) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
                 hasten_endpoint(cx, &decision);
-                let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
                 let done = as_sent(&decision.steps);
-                let report = status::after_build(cr, &decision, &zones, &done, cluster);
+                let report = status::after_build(cr, &decision, &names, &done);
                 (decision, report)
             }
             Course::Teardown => {
-                let mut decide = |facts: &Facts| plan::teardown(cr, meaning, facts).map(|decision| (decision, ()));
+                let mut decide = |facts: &Facts| teardown::teardown(cr, meaning, facts).map(|decision| (decision, ()));
                 let (decision, ()) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
                 let report = status::after_teardown(cr, &decision, &as_sent(&decision.steps));
                 (decision, report)
             }
         };
-        let held = around.to_be_held().filter(|_| course == Course::Build);
+        let held = around.to_be_held(cr).filter(|_| course == Course::Build);
         Foreseen {
             course,
             around: known(meaning),
