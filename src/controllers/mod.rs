@@ -19,6 +19,7 @@ pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod scopes;
+pub mod served;
 pub mod turns;
 pub mod watch;
 

@@ -230,8 +230,12 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
             move |control_plane, observer: Arc<Observer>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.context().metrics, work).await;
+                    let namespace = control_plane.namespace().unwrap_or_default();
+                    let work = || {
+                        let served = &observer.context().served;
+                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
+                    };
+                    let ended = turns.take(&observer.context().metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
