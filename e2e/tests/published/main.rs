@@ -4,6 +4,7 @@
 mod host_names;
 mod oauth;
 mod pause;
+mod siblings;
 mod spec;
 
 use anyhow::{Result, ensure};
