@@ -219,11 +219,11 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let of_service = {
         let known = reader.clone();
-        move |service| concerned(&known, &service)
+        move |service| control_planes_of(&known, &service)
     };
     let of_custom_resource = {
         let known = reader.clone();
-        move |cr| concerned(&known, &cr)
+        move |cr| control_planes_of(&known, &cr)
     };
     let passes = Controller::for_stream(events, reader)
         .watches(router.0, router.1, of_service.clone())
@@ -256,7 +256,10 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
 }
 
 /// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
-fn concerned<K: ResourceExt>(known: &Store<HostedControlPlane>, object: &K) -> Vec<ObjectRef<HostedControlPlane>> {
+fn control_planes_of<K: ResourceExt>(
+    known: &Store<HostedControlPlane>,
+    object: &K,
+) -> Vec<ObjectRef<HostedControlPlane>> {
     let namespace = object.namespace();
     let mut owners = object.owner_references().iter();
     match (owners.find(|owner| owner.kind == "HostedControlPlane"), &namespace) {
