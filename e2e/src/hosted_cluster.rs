@@ -287,7 +287,7 @@ impl HostedCluster {
     ///
     /// The API server refuses.
     pub async fn create_services(&self, ground: &Ground, owner: Option<&str>) -> Result<()> {
-        let services = self.services().into_iter();
+        let services = self.services().iter();
         let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
         ground.control_plane().apply_yaml(&text.join("\n---\n")).await.map(drop)
     }
