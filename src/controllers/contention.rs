@@ -19,7 +19,7 @@ const MOST: Duration = Duration::from_secs(600);
 
 /// A condition as this process last stated it.
 #[derive(Debug, Clone)]
-struct Claim {
+struct Statement {
     status: &'static str,
     statement: u64,
     /// Contradictions that were answered in a row.
@@ -29,7 +29,7 @@ struct Claim {
 
 /// The conditions of one object as this process last stated them.
 #[derive(Debug, Clone, Default)]
-pub struct Claims(HashMap<ConditionType, Claim>);
+pub struct Statements(HashMap<ConditionType, Statement>);
 
 fn statement(status: &str, reason: &str, message: &str, generation: Option<i64>) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -50,8 +50,8 @@ fn stored_as(old: &Condition) -> u64 {
     statement(&old.status, &old.reason, &old.message, old.observed_generation)
 }
 
-impl Claim {
-    /// Whether another writer says something else than was claimed, so that it matters.
+impl Statement {
+    /// Whether another writer says something else than was stated, so that it matters.
     fn contradicted(&self, stored: Option<&Condition>) -> bool {
         stored.is_none_or(|old| old.status != self.status)
     }
@@ -63,7 +63,7 @@ impl Claim {
     }
 }
 
-impl Claims {
+impl Statements {
     /// Whether `own` is to be written, where `stored` is what is there.
     pub fn to_be_written(&self, stored: &[Condition], own: &[NewCondition], now: Instant) -> bool {
         own.iter().any(|new| {
@@ -73,7 +73,7 @@ impl Claims {
             }
             match self.0.get(&new.kind) {
                 // What has become of the object is news, whoever wrote last.
-                Some(claim) if claim.statement == stated(new) => claim.contradicted(old) && claim.rest(now).is_none(),
+                Some(said) if said.statement == stated(new) => said.contradicted(old) && said.rest(now).is_none(),
                 _ => true,
             }
         })
@@ -84,22 +84,22 @@ impl Claims {
         for new in own {
             let old = conditions::get(stored, new.kind);
             let before = self.0.get(&new.kind);
-            let answered = before.filter(|claim| claim.statement == stated(new) && claim.contradicted(old));
+            let answered = before.filter(|said| said.statement == stated(new) && said.contradicted(old));
             let (answers, not_before) = match (answered, before) {
-                (Some(claim), _) => {
-                    let wait = FIRST.saturating_mul(1 << claim.answers.min(8)).min(MOST);
-                    (claim.answers + 1, Some(now + wait))
+                (Some(said), _) => {
+                    let wait = FIRST.saturating_mul(1 << said.answers.min(8)).min(MOST);
+                    (said.answers + 1, Some(now + wait))
                 }
-                (None, Some(claim)) => (claim.answers, claim.not_before),
+                (None, Some(said)) => (said.answers, said.not_before),
                 (None, None) => (0, None),
             };
-            let claim = Claim {
+            let said = Statement {
                 status: new.status.as_str(),
                 statement: stated(new),
                 answers,
                 not_before,
             };
-            self.0.insert(new.kind, claim);
+            self.0.insert(new.kind, said);
         }
     }
 
@@ -109,14 +109,14 @@ impl Claims {
             if conditions::get(stored, new.kind).is_none_or(|old| stored_as(old) != stated(new)) {
                 continue;
             }
-            let open = self.0.remove(&new.kind).filter(|claim| claim.rest(now).is_some());
-            let claim = Claim {
+            let open = self.0.remove(&new.kind).filter(|said| said.rest(now).is_some());
+            let said = Statement {
                 status: new.status.as_str(),
                 statement: stated(new),
-                answers: open.as_ref().map_or(0, |claim| claim.answers),
-                not_before: open.and_then(|claim| claim.not_before),
+                answers: open.as_ref().map_or(0, |said| said.answers),
+                not_before: open.and_then(|said| said.not_before),
             };
-            self.0.insert(new.kind, claim);
+            self.0.insert(new.kind, said);
         }
     }
 
@@ -126,7 +126,7 @@ impl Claims {
         let heeded = of_role.filter_map(|kind| {
             let old = conditions::get(stored, kind);
             match self.0.get(&kind) {
-                Some(claim) if !claim.contradicted(old) || claim.rest(now).is_some() => None,
+                Some(said) if !said.contradicted(old) || said.rest(now).is_some() => None,
                 _ => Some((kind.as_str(), old.map_or(0, stored_as))),
             }
         });
@@ -138,8 +138,8 @@ impl Claims {
         let held = self
             .0
             .iter()
-            .filter(|(kind, claim)| claim.contradicted(conditions::get(stored, **kind)));
-        held.filter_map(|(_, claim)| claim.rest(now)).min()
+            .filter(|(kind, said)| said.contradicted(conditions::get(stored, **kind)));
+        held.filter_map(|(_, said)| said.rest(now)).min()
     }
 }
 

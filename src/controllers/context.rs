@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::contention::Claims;
+use super::contention::Statements;
 use super::recorder::Recorder;
 use super::served::Served;
 use crate::api::Role;
@@ -39,21 +39,21 @@ pub struct Context {
 
 /// What this process has stated in conditions, by the UID of the object.
 #[derive(Debug, Default)]
-pub struct Stated(Mutex<HashMap<String, Claims>>);
+pub struct Stated(Mutex<HashMap<String, Statements>>);
 
 impl Stated {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Claims>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Statements>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// About one object.
-    pub fn of(&self, uid: &str) -> Claims {
+    pub fn of(&self, uid: &str) -> Statements {
         self.all().get(uid).cloned().unwrap_or_default()
     }
 
     /// Keeps what is stated about one object.
-    pub fn keep(&self, uid: &str, claims: Claims) {
-        self.all().insert(uid.to_owned(), claims);
+    pub fn keep(&self, uid: &str, statements: Statements) {
+        self.all().insert(uid.to_owned(), statements);
     }
 
     /// The object is gone.

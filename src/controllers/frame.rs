@@ -39,9 +39,9 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// Whether someone else changed the object first: nothing is wrong, the pass is run again.
+    /// Whether someone else changed or removed the object first: nothing is wrong, the pass is run again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 409)
+        matches!(self, Self::Kube(kube::Error::Api(status)) if [404, 409].contains(&status.code))
     }
 
     /// Whether the API server does not take the object as it is.
@@ -249,9 +249,9 @@ pub async fn write_status(
         let event = Event::new(What::Contested, note);
         cx.events.stands(&cr.object_ref(&()), "other writer", Some(event)).await;
     }
-    let mut claims = cx.stated.of(&uid);
+    let mut statements = cx.stated.of(&uid);
     let now = Instant::now().into_std();
-    let due = claims.to_be_written(&before, &report.conditions, now);
+    let due = statements.to_be_written(&before, &report.conditions, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -270,11 +270,11 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
-        claims.written(&before, &report.conditions, now);
+        statements.written(&before, &report.conditions, now);
     } else {
-        claims.stood(&before, &report.conditions, now);
+        statements.stood(&before, &report.conditions, now);
     }
-    cx.stated.keep(&uid, claims);
+    cx.stated.keep(&uid, statements);
     cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }

@@ -1,5 +1,6 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod claims;
 pub mod contention;
 pub mod context;
 pub mod decision;
@@ -10,6 +11,7 @@ pub mod frame;
 pub mod identity;
 pub mod intent;
 pub mod link_service;
+pub mod neighbours;
 pub mod observe;
 pub mod owner;
 pub mod pace;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::{AzurePrivateLinkService, ConditionType, Role};
 use crate::conditions::{self, NewCondition};
-use crate::controllers::contention::Claims;
+use crate::controllers::contention::Statements;
 use crate::controllers::decision::Problem;
 
 /// Conditions and plain fields as they shall be.
@@ -65,8 +65,8 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Time
 /// The parts of a custom resource whose change is worth a pass of `role`, as one text.
 ///
 /// The other role's conditions count only for the role that summarises them, one's own only where another writer
-/// contradicts `claims` and it is time to answer.
-pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, claims: &Claims, now: Instant) -> String {
+/// contradicts `statements` and it is time to answer.
+pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statements, now: Instant) -> String {
     let status = cr.status.clone().unwrap_or_default();
     let theirs = ConditionType::owned_by(Role::Ho)
         .filter(|_| role == Role::Cpo)
@@ -95,7 +95,7 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, claims: &Claims, no
         status.private_link_service_alias,
         guest,
         theirs,
-        claims.heeded(&status.conditions, role, now),
+        statements.heeded(&status.conditions, role, now),
     ])
     .to_string()
 }
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn seen(cr: &AzurePrivateLinkService, role: Role) -> String {
-        fingerprint(cr, role, &Claims::default(), Instant::now())
+        fingerprint(cr, role, &Statements::default(), Instant::now())
     }
 
     #[test]

@@ -194,8 +194,8 @@ impl<R: Reconciler> Runner<R> {
         *uid = cr.uid().unwrap_or_default();
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
         let whole = |cr: &AzurePrivateLinkService| {
-            let (claims, now) = (self.cx.stated.of(uid), Instant::now().into_std());
-            format!("{} {surroundings}", fingerprint(cr, self.cx.role, &claims, now))
+            let (statements, now) = (self.cx.stated.of(uid), Instant::now().into_std());
+            format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
         };
         *seen = whole(&cr);
         if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {

@@ -25,13 +25,13 @@ fn stored(conditions: &[NewCondition]) -> Vec<Condition> {
 /// Gives the seconds in which we wrote.
 fn beside(theirs: &[NewCondition], ours: &NewCondition) -> Vec<u64> {
     let (began, own) = (Instant::now(), [ours.clone()]);
-    let mut claims = Claims::default();
+    let mut statements = Statements::default();
     let mut writes = Vec::new();
     for second in 0..600 {
         let now = began + Duration::from_secs(second);
         let there = stored(theirs);
-        if claims.to_be_written(&there, &own, now) {
-            claims.written(&there, &own, now);
+        if statements.to_be_written(&there, &own, now) {
+            statements.written(&there, &own, now);
             writes.push(second);
         }
     }
@@ -57,23 +57,23 @@ fn same_status_in_other_words_is_left() {
 #[test]
 fn intervals_do_not_grow_beyond_ten_minutes() {
     let (began, own, there) = (Instant::now(), [bad("ours")], stored(&[good("theirs")]));
-    let mut claims = Claims::default();
+    let mut statements = Statements::default();
     for answer in 0..20 {
-        claims.written(&there, &own, began);
-        let rest = claims.next_answer(&there, began).unwrap_or_default();
+        statements.written(&there, &own, began);
+        let rest = statements.next_answer(&there, began).unwrap_or_default();
         assert!(rest <= MOST, "after {answer} answers {rest:?}");
     }
-    assert_eq!(claims.next_answer(&there, began), Some(MOST));
+    assert_eq!(statements.next_answer(&there, began), Some(MOST));
 }
 
 #[test]
 fn news_of_ours_is_written_though_a_contradiction_is_open() {
     let (now, there) = (Instant::now(), stored(&[good("theirs")]));
-    let mut claims = Claims::default();
-    claims.written(&[], &[bad("a")], now);
-    claims.written(&there, &[bad("a")], now);
-    assert!(!claims.to_be_written(&there, &[bad("a")], now));
-    assert!(claims.to_be_written(&there, &[bad("b")], now));
+    let mut statements = Statements::default();
+    statements.written(&[], &[bad("a")], now);
+    statements.written(&there, &[bad("a")], now);
+    assert!(!statements.to_be_written(&there, &[bad("a")], now));
+    assert!(statements.to_be_written(&there, &[bad("b")], now));
 }
 
 #[rstest]
@@ -81,10 +81,10 @@ fn news_of_ours_is_written_though_a_contradiction_is_open() {
 #[case::status(good("theirs"), bad("ours"), true)]
 fn only_another_status_is_worth_a_pass(#[case] theirs: NewCondition, #[case] ours: NewCondition, #[case] woken: bool) {
     let now = Instant::now();
-    let mut claims = Claims::default();
-    claims.written(&[], &[ours], now);
+    let mut statements = Statements::default();
+    statements.written(&[], &[ours], now);
     assert_eq!(
-        !claims
+        !statements
             .heeded(&stored(&[theirs]), Role::Cpo, now)
             .iter()
             .all(|(kind, _)| *kind != WHOLE.as_str()),
@@ -95,16 +95,16 @@ fn only_another_status_is_worth_a_pass(#[case] theirs: NewCondition, #[case] our
 #[test]
 fn contradiction_wakes_nobody_until_it_may_be_answered() {
     let (now, own, there) = (Instant::now(), [bad("ours")], stored(&[good("theirs")]));
-    let mut claims = Claims::default();
-    claims.written(&[], &own, now);
-    claims.written(&there, &own, now);
+    let mut statements = Statements::default();
+    statements.written(&[], &own, now);
+    statements.written(&there, &own, now);
     let heeded = |at| {
-        claims
+        statements
             .heeded(&there, Role::Cpo, at)
             .iter()
             .any(|(kind, _)| *kind == WHOLE.as_str())
     };
-    assert_eq!(claims.next_answer(&there, now), Some(FIRST));
+    assert_eq!(statements.next_answer(&there, now), Some(FIRST));
     assert!(!heeded(now + FIRST - Duration::from_millis(1)));
     assert!(heeded(now + FIRST));
 }
@@ -113,21 +113,21 @@ fn contradiction_wakes_nobody_until_it_may_be_answered() {
 fn contradiction_that_did_not_come_back_is_forgotten() {
     let (now, own) = (Instant::now(), [bad("ours")]);
     let there = stored(&[good("theirs")]);
-    let mut claims = Claims::default();
-    claims.written(&[], &own, now);
-    claims.written(&there, &own, now);
-    claims.stood(&stored(&own), &own, now + FIRST);
-    assert!(claims.to_be_written(&there, &own, now + FIRST));
-    claims.written(&there, &own, now + FIRST);
-    assert_eq!(claims.next_answer(&there, now + FIRST), Some(FIRST));
+    let mut statements = Statements::default();
+    statements.written(&[], &own, now);
+    statements.written(&there, &own, now);
+    statements.stood(&stored(&own), &own, now + FIRST);
+    assert!(statements.to_be_written(&there, &own, now + FIRST));
+    statements.written(&there, &own, now + FIRST);
+    assert_eq!(statements.next_answer(&there, now + FIRST), Some(FIRST));
 }
 
 #[test]
 fn new_process_states_its_own_once() {
     let (now, own) = (Instant::now(), [good("ours")]);
-    let claims = Claims::default();
-    assert!(claims.to_be_written(&stored(&[good("an older process's")]), &own, now));
-    assert!(!claims.to_be_written(&stored(&own), &own, now));
+    let statements = Statements::default();
+    assert!(statements.to_be_written(&stored(&[good("an older process's")]), &own, now));
+    assert!(!statements.to_be_written(&stored(&own), &own, now));
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn own_write_wakes_nobody() {
             NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None),
         ],
     );
-    let mut claims = Claims::default();
-    claims.written(&[], &own, now);
-    let heeded = claims.heeded(&stored(&own), Role::Ho, now);
+    let mut statements = Statements::default();
+    statements.written(&[], &own, now);
+    let heeded = statements.heeded(&stored(&own), Role::Ho, now);
     assert!(
         heeded.iter().all(|(kind, _)| *kind != AzurePLSCreated.as_str()),
         "{heeded:?}"
