@@ -152,3 +152,6 @@ impl Reconciler for EndpointController {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
