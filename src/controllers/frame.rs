@@ -204,18 +204,18 @@ async fn record_once(
     }
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch. The steps say what is left to others.
+/// Takes the role's finalizer and intent away, in one guarded patch, and says what has become of what was made.
 pub async fn release(
     cx: &Context,
     cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
-    steps: &[Step],
+    events: &[Event],
 ) -> Result<AzurePrivateLinkService, PassError> {
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
-    cx.events.say(&told(&released, also), &event::released(steps)).await;
+    cx.events.say(&told(&released, also), events).await;
     Ok(released)
 }
 

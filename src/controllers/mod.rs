@@ -1,5 +1,6 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod abandon;
 pub mod claims;
 pub mod contention;
 pub mod context;
