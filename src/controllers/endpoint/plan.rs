@@ -123,6 +123,8 @@ pub struct Names {
     pub internal_zone: Option<String>,
     /// The zone that hides public names from the guest.
     pub shadowing: Option<String>,
+    /// Another controller that serves the custom resource too, by the name under which it writes.
+    pub other_controller: Option<String>,
 }
 
 /// The control plane and what is wanted for it, or why the custom resource is not served.
@@ -182,6 +184,7 @@ pub fn build(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts)
         internal_zone: Some(names::internal_zone(&control_plane.identity.name)),
         shadowing: shadowing(&want.zones, &control_plane.public),
         zones: want.zones,
+        other_controller: None,
     };
     Ok((decision, names))
 }
