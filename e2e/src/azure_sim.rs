@@ -1,5 +1,5 @@
 //! The simulated Azure as a process of its own, with a small world in it: one management
-//! subscription with a VNet and an internal load balancer, one empty subscription for hosted
+//! subscription with a VNet and an internal load balancer, two empty subscriptions for hosted
 //! clusters, and one identity for each role of Hyperlink with the rights that are shipped.
 
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use crate::process::{Process, Program};
 
 const TENANT: &str = "22222222-2222-4222-8222-222222222222";
 const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+const OTHER_GUEST: &str = "55555555-5555-4555-8555-555555555555";
 const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
 const GROUP: &str = "mgmt-rg";
 const LOCATION: &str = "eastus";
@@ -155,6 +156,7 @@ impl AzureSim {
             management_group: GROUP.into(),
             management_vnet: format!("{}/virtualNetworks/mgmt-vnet", network()),
             guest_subscription: GUEST.into(),
+            other_guest_subscription: OTHER_GUEST.into(),
             ho: ho_credential(dir, HO_CLIENT)?,
             ho_twin: ho_credential(dir, HO_TWIN)?,
             cpo: cpo_credential(CPO_CLIENT, token_file.clone()),
@@ -292,10 +294,12 @@ fn world(token_keys: &Value, denied: Option<(Role, &str)>) -> Result<Value> {
     }]});
     Ok(json!({
         "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
-        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT}, {"id": GUEST, "tenant": TENANT}],
+        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT}, {"id": GUEST, "tenant": TENANT},
+            {"id": OTHER_GUEST, "tenant": TENANT}],
         "roles": [
             {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
             {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},
+            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{OTHER_GUEST}"), "actions": actions(Role::Cpo)?},
         ],
         "resources": [
             {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},
