@@ -23,6 +23,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
@@ -323,13 +324,10 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
     let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
     match cx.role {
         Role::Ho => {
-            let controller = LinkServiceController::new(settings(config)?);
-            controllers::watch::link_services(
-                Arc::new(Runner::new(controller, cx, Label::LinkService)),
-                scope,
-                on_store,
-            )
-            .await;
+            let neighbours = Arc::new(Neighbours::default());
+            let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
+            let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
+            controllers::watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
             let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
@@ -355,6 +353,7 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
         .as_ref()
         .ok_or_else(|| anyhow!("role ho has no management settings"))?;
     Ok(Settings {
+        cloud: config.azure.cloud_name,
         subscription: SubscriptionId::parse(&management.subscription)?,
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),
