@@ -33,7 +33,10 @@ fn nothing_is_tried_that_the_environment_does_not_describe() {
     let line = [("role", "cpo"), ("namespace", "clusters-one")];
     let problems = resolve(&flags(&line), &environment).unwrap_err();
     assert_eq!(problems.all().len(), 1, "{problems}");
-    assert!(problems.all()[0].starts_with("no credential: set AZURE_CREDENTIALS_FILE"), "{problems}");
+    assert!(
+        problems.all()[0].starts_with("no credential: set AZURE_CREDENTIALS_FILE"),
+        "{problems}"
+    );
 }
 
 #[test]
