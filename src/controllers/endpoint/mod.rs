@@ -148,3 +148,6 @@ impl Reconciler for EndpointController {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
