@@ -132,20 +132,7 @@ impl AzureSim {
         };
         let seed = with_twins(world(&control_plane.token_keys().await?, denied)?)?;
         control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
-        let cloud_controller = Program::new(armsim)
-            .without_our_environment()
-            .arg("cloud-controller")
-            .flag("kubeconfig", control_plane.kubeconfig_path())
-            .flag("control", &addresses.control)
-            .flag(
-                "load-balancer",
-                format!("{}/loadBalancers/kubernetes-internal", network()),
-            )
-            .flag(
-                "subnet",
-                format!("{}/virtualNetworks/mgmt-vnet/subnets/nodes", network()),
-            )
-            .spawn("cloud-controller", dir)?;
+        let cloud_controller = cloud_controller(armsim, dir, control_plane, &addresses.control)?;
         first_line(&cloud_controller).await?;
         let azure = Azure {
             arm: addresses.arm,
@@ -185,6 +172,18 @@ impl AzureSim {
     pub fn control_url(&self) -> &str {
         &self.control.base
     }
+}
+
+fn cloud_controller(armsim: &Path, dir: &Path, control_plane: &ControlPlane, control: &str) -> Result<Process> {
+    let network = network();
+    Program::new(armsim)
+        .without_our_environment()
+        .arg("cloud-controller")
+        .flag("kubeconfig", control_plane.kubeconfig_path())
+        .flag("control", control)
+        .flag("load-balancer", format!("{network}/loadBalancers/kubernetes-internal"))
+        .flag("subnet", format!("{network}/virtualNetworks/mgmt-vnet/subnets/nodes"))
+        .spawn("cloud-controller", dir)
 }
 
 /// Says once that the simulator holds nothing against the specs.
