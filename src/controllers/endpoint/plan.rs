@@ -133,9 +133,6 @@ pub fn served<'a>(
     around: &'a Surroundings,
 ) -> Result<(&'a ControlPlane, Wanted), Box<Decision>> {
     let stuck = |problem: Problem| Box::new(Decision::stuck(problem));
-    if let Some(problem) = &around.refused {
-        return Err(stuck(problem.clone()));
-    }
     let control_plane = around
         .control_plane
         .as_ref()
@@ -143,7 +140,8 @@ pub fn served<'a>(
     if let Some(problem) = &around.paused {
         return Err(Box::new(Decision::paused(problem.clone())));
     }
-    if let Some(problem) = not_vouched_for(cr) {
+    // What is wrong with the cluster as such says more than what it may use.
+    if let Some(problem) = not_vouched_for(cr).or_else(|| around.refused.clone()) {
         return Err(stuck(problem));
     }
     if let Some(field) = outside(cr, &control_plane.azure) {
