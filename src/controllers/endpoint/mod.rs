@@ -14,15 +14,18 @@ pub mod teardown;
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
+use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
@@ -71,7 +74,7 @@ impl EndpointController {
         });
         let Outcome {
             decision,
-            extra: names,
+            extra: mut names,
             done,
             cr,
         } = outcome.await?;
@@ -80,6 +83,7 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
+        names.other_controller = other_writer(&cr, cx.role, Timestamp::now()).map(str::to_owned);
         let report = status::after_build(&cr, &decision, &names, &done);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = frame::write_status(cx, cr, None, &report).await?;
@@ -101,9 +105,11 @@ impl EndpointController {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.nothing_left() {
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(Ended::released(frame::release(cx, cr, None, &decision.steps).await?));
+            let said = abandoned.map_or_else(|| event::released(&decision.steps), |event| vec![event]);
+            return Ok(Ended::released(frame::release(cx, cr, None, &said).await?));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
@@ -148,3 +154,6 @@ impl Reconciler for EndpointController {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
