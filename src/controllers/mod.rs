@@ -2,6 +2,7 @@
 
 pub mod abandon;
 pub mod claims;
+pub mod contention;
 pub mod context;
 pub mod decision;
 pub mod endpoint;
