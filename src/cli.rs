@@ -1,7 +1,8 @@
-//! The command line: commands, flags and help. The flags of `run` come from the table of settings; their values are read elsewhere.
+//! The command line: commands, flags and help. The flags of `run` and `plan` come from the table of settings; their values are read
+//! elsewhere.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use hyperlink::config::{Fallback, Given, SETTINGS, Setting};
+use hyperlink::config::{Fallback, Given, SETTINGS, Setting, settings_of_plan};
 
 /// The version and, when known at build time, the commit.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -17,10 +18,26 @@ pub(crate) const COMMIT: &str = match option_env!("HYPERLINK_COMMIT") {
 pub(crate) enum Task {
     /// Run the controllers.
     Run(Given),
+    /// Print what a pass over one object would do.
+    Plan(Given, Object, Output),
     /// Print the CustomResourceDefinition.
     Crd,
     /// Print version and commit.
     Version,
+}
+
+/// The custom resource that is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Object {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// How a plan is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    Json,
 }
 
 /// Reads the command line. The error is also how help is asked for: it knows where it goes and with which exit code.
@@ -31,7 +48,11 @@ where
 {
     let matches = command().try_get_matches_from(arguments)?;
     Ok(match matches.subcommand() {
-        Some(("run", flags)) => Task::Run(given(flags)),
+        Some(("run", flags)) => Task::Run(given(flags, SETTINGS.iter().copied())),
+        Some(("plan", flags)) => match (flags.get_one::<Object>(OBJECT), flags.get_one(OUTPUT)) {
+            (Some(object), Some(output)) => Task::Plan(given(flags, settings_of_plan()), object.clone(), *output),
+            _ => unreachable!("one is required, the other has a default"),
+        },
         Some(("crd", _)) => Task::Crd,
         _ => Task::Version,
     })
@@ -52,8 +73,57 @@ fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(run)
+        .subcommand(plan())
         .subcommand(Command::new("crd").about("Prints the CustomResourceDefinition as YAML"))
         .subcommand(Command::new("version").about("Prints version and commit"))
+}
+
+const OBJECT: &str = "object";
+const OUTPUT: &str = "output";
+
+fn plan() -> Command {
+    Command::new("plan")
+        .about("Prints what a pass over one AzurePrivateLinkService would do, and changes nothing")
+        .long_about(
+            "Reads the object, what belongs to it in Kubernetes and in Azure, and decides as `hyperlink run` with the same settings would: \
+             facts, steps with their reasons, what would be written into Kubernetes, and when it would look again. It sends nothing but \
+             reads, holds no lease, and may run beside a running Hyperlink or beside HyperShift's own controllers.",
+        )
+        .after_help(
+            "Without --role: cpo, and ho too if --resource-group is given. Without --allow-scopes the guest side is planned as by a \
+             process for that namespace alone. The identity needs the role's read actions only. A failed read is told, and the plan \
+             then is not complete.\n\n\
+             Exit codes: 0 nothing to do, or the cluster is paused; 2 something is to be done, under way, or in the way; 1 no such \
+             object, something could not be read, wrong settings or a wrong command line.\n\n\
+             Flags and environment variables are those of `hyperlink run`; the flag wins.",
+        )
+        .arg(
+            Arg::new(OBJECT)
+                .value_name("NAMESPACE/NAME")
+                .required(true)
+                .value_parser(object)
+                .help("The AzurePrivateLinkService, as in clusters-example/private-router"),
+        )
+        .arg(
+            Arg::new(OUTPUT)
+                .short('o')
+                .long(OUTPUT)
+                .value_name("FORMAT")
+                .value_parser(clap::value_parser!(Output))
+                .default_value("text")
+                .help("How it is printed"),
+        )
+        .args(settings_of_plan().map(flag))
+}
+
+fn object(text: &str) -> Result<Object, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if ![namespace, name].contains(&"") && !name.contains('/') => Ok(Object {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }),
+        _ => Err("write NAMESPACE/NAME".to_owned()),
+    }
 }
 
 /// `0.1.0 (commit)`
@@ -82,9 +152,9 @@ fn flag(setting: &'static Setting) -> Arg {
         ))
 }
 
-fn given(flags: &ArgMatches) -> Given {
+fn given(flags: &ArgMatches, settings: impl Iterator<Item = &'static Setting>) -> Given {
     let mut given = Given::default();
-    for setting in SETTINGS {
+    for setting in settings {
         if let Some(values) = flags.get_many::<String>(setting.flag) {
             given.set(setting, values.cloned());
         }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::api::{ConditionType, Reason, Status};
+use crate::azure::error::Class;
 
 /// A condition that was just decided; when it last changed is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct NewCondition {
     pub message: String,
     /// `metadata.generation` of the object that it was decided from.
     pub observed_generation: Option<i64>,
+    /// The class of the error of Azure's that it tells of; not stored.
+    pub class: Option<Class>,
 }
 
 impl NewCondition {
@@ -29,6 +32,7 @@ impl NewCondition {
             reason: Reason::AzureSuccess,
             message: message.into(),
             observed_generation: generation,
+            class: None,
         }
     }
 
@@ -40,6 +44,7 @@ impl NewCondition {
             reason,
             message: message.into(),
             observed_generation: generation,
+            class: None,
         }
     }
 }

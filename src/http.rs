@@ -62,7 +62,7 @@ impl Readiness {
     }
 
     /// Whether every item is ready, and one line per item.
-    fn report(&self) -> (bool, String) {
+    pub(crate) fn report(&self) -> (bool, String) {
         let entries = self.entries();
         let mut lines = String::new();
         for Entry { name, state } in entries.iter() {

@@ -12,4 +12,5 @@ pub mod leader;
 pub mod metrics;
 pub mod names;
 pub mod observer;
+pub mod scopes_file;
 pub mod telemetry;

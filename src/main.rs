@@ -1,7 +1,9 @@
-//! The `hyperlink` binary: parses, dispatches, and turns what happened into an exit code: 0 done, 1 failed, 2 wrong settings.
+//! The `hyperlink` binary: parses, dispatches, and turns what happened into an exit code: 0 done, 1 failed, 2 wrong settings; for `plan` as its
+//! help says.
 
 mod cli;
 mod manager;
+mod preview;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use cli::Task;
 
 const WRONG_SETTINGS: u8 = 2;
+const STEPS_PENDING: u8 = 2;
 
 /// Everything waits on the network: more threads would only cost memory.
 const WORKER_THREADS: usize = 2;
@@ -31,12 +34,18 @@ fn main() -> ExitCode {
     }
     match cli::task(std::env::args_os()) {
         Ok(Task::Run(given)) => run(&given),
+        Ok(Task::Plan(given, object, output)) => plan(&given, &object, output),
         Ok(Task::Crd) => done(crd()),
         Ok(Task::Version) => done(print(&format!("hyperlink {}\n", cli::version()))),
         Err(usage) => {
             // Help goes to standard output, all else to standard error. Nobody is left to tell if that is closed.
             let _ = usage.print();
-            u8::try_from(usage.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
+            let planning = std::env::args_os().nth(1).is_some_and(|command| command == "plan");
+            match u8::try_from(usage.exit_code()) {
+                // 2 says that steps are pending.
+                Ok(code) if code == 0 || !planning => ExitCode::from(code),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -52,14 +61,41 @@ fn run(given: &Given) -> ExitCode {
 }
 
 fn start(config: Config) -> anyhow::Result<()> {
-    let filter = telemetry::filter(&config.log.filter)?;
-    telemetry::init(config.log.format, filter)?;
-    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
-    let runtime = runtime().context("cannot start the runtime")?;
-    let ended = runtime.block_on(async {
+    logged(&config.log.clone(), async {
         let stop = stop_signal().context("cannot listen for signals")?;
         manager::run(config, stop).await
+    })
+}
+
+/// Prints what would be done. Exit codes as `terraform plan -detailed-exitcode`.
+fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
+    let config = match config::resolve_for_plan(given, &Environment::of_process()) {
+        Ok(config) => config,
+        Err(problems) => return failed(&problems.into()),
+    };
+    let planned = logged(&config.log.clone(), async {
+        let plan = preview::plan(&config, object).await?;
+        print(&match output {
+            cli::Output::Text => plan.text(),
+            cli::Output::Json => plan.json()?,
+        })?;
+        plan.complete()?;
+        Ok(plan.pending())
     });
+    match planned {
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(STEPS_PENDING),
+        Err(error) => failed(&error),
+    }
+}
+
+/// Runs `work` with a log.
+fn logged<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let filter = telemetry::filter(&log.filter)?;
+    telemetry::init(log.format, filter)?;
+    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
+    let runtime = runtime().context("cannot start the runtime")?;
+    let ended = runtime.block_on(work);
     // A name look-up that hangs must not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended

@@ -1,44 +1,49 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod store;
+mod territory;
+mod waits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
-use hyperlink::azure::auth::{TokenCache, TokenSource};
+use hyperlink::api::Role;
+use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
-use hyperlink::azure::transport::HttpsTransport;
-use hyperlink::conditions;
+use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
-use hyperlink::controllers::context::Context;
+use hyperlink::controllers;
+use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
-use hyperlink::controllers::watch::{self, Scope};
+use hyperlink::controllers::served::Served;
+use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
-use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
-use hyperlink::observer::Observer;
-use kube::Api;
-use kube::api::ListParams;
-use kube::runtime::reflector::Store;
+use hyperlink::metrics::{Controller as Label, Metrics};
+use hyperlink::scopes_file::ScopesFile;
 use tokio::net::TcpListener;
-use tokio::sync::watch::Receiver;
+use tokio::sync::watch::{self, Receiver};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use url::Url;
 
 use crate::cli;
+use store::observe_store;
+use territory::Claim;
+use waits::{wait_for_arm, wait_for_crd, wait_for_token};
 
 /// Running passes get this long to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
-/// Between two tries at something that the process waits for.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// What the roles of one process share.
 struct Shared {
@@ -46,6 +51,8 @@ struct Shared {
     kube: kube::Config,
     azure: Arc<HttpsTransport>,
     metrics: Arc<Metrics>,
+    /// Changes when all objects are to be looked at again.
+    again: watch::Sender<()>,
 }
 
 /// What probes show of one role.
@@ -53,6 +60,7 @@ struct RoleItems {
     kubernetes: ReadinessItem,
     crd: ReadinessItem,
     lease: ReadinessItem,
+    namespaces: ReadinessItem,
     controllers: ReadinessItem,
 }
 
@@ -63,6 +71,7 @@ impl RoleItems {
             kubernetes: item("kubernetes"),
             crd: item("custom resource definition"),
             lease: item("lease"),
+            namespaces: item("namespaces"),
             controllers: item("controllers"),
         }
     }
@@ -72,6 +81,7 @@ impl RoleItems {
 struct Items {
     token: ReadinessItem,
     arm: ReadinessItem,
+    scopes: Option<ReadinessItem>,
     roles: Vec<(Role, RoleItems)>,
 }
 
@@ -81,6 +91,7 @@ impl Items {
         Self {
             token: readiness.item("azure token"),
             arm: readiness.item("azure resource manager"),
+            scopes: config.allow_scopes.as_ref().map(|_| readiness.item("allowed scopes")),
             roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
         }
     }
@@ -114,28 +125,47 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
 async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
     let kube = kube_config(&config).await?;
     let http = config.azure.http.client()?;
-    let cloud = &config.azure.cloud;
-    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let (azure, tokens) = azure(&config, http.clone());
     metrics.look_at_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let azure = Arc::new(HttpsTransport::new(http.clone(), cloud, Arc::new(tokens.clone())));
     let token = wait_for_token(tokens, items.token);
-    let arm = wait_for_arm(http, cloud.endpoint().clone(), items.arm);
+    let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
+    let again = watch::Sender::new(());
+    if let (Some(file), Some(item)) = (config.allow_scopes.clone(), items.scopes) {
+        tokio::spawn(bump(file.allowed(), again.clone()));
+        tokio::spawn(file.follow(item, Arc::clone(&metrics)));
+    }
     let shared = Arc::new(Shared {
         config,
         kube,
         azure,
         metrics,
+        again,
     });
     let ended = run_roles(&shared, items.roles, stop).await;
     waiting.abort();
     ended
 }
 
-async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
+/// Passes on that something has changed.
+async fn bump<T>(mut changing: Receiver<T>, again: watch::Sender<()>) {
+    while changing.changed().await.is_ok() {
+        again.send_replace(());
+    }
+}
+
+/// The way to ARM, and the tokens for it.
+pub(crate) fn azure(config: &Config, http: reqwest::Client) -> (Arc<HttpsTransport>, TokenCache) {
+    let cloud = &config.azure.cloud;
+    let tokens = TokenCache::new(config.azure.credential.clone(), cloud, http.clone());
+    let transport = HttpsTransport::new(http, cloud, Arc::new(tokens.clone()));
+    (Arc::new(transport), tokens)
+}
+
+pub(crate) async fn kube_config(config: &Config) -> anyhow::Result<kube::Config> {
     let mut kube = match &config.kubeconfig {
         None => kube::Config::infer()
             .await
@@ -155,7 +185,7 @@ async fn run_roles(
     items: Vec<(Role, RoleItems)>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut roles = tokio::task::JoinSet::new();
+    let mut roles = JoinSet::new();
     for (role, items) in items {
         roles.spawn(run_role(Arc::clone(shared), role, items, stop.clone()));
     }
@@ -172,7 +202,8 @@ async fn run_roles(
 
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
-    let elector = Elector::new(shared.kube.clone(), lease(&shared.config, role))?;
+    let lease = lease(&shared.config, role).context("no lease is configured")?;
+    let elector = Elector::new(shared.kube.clone(), lease.clone())?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -182,15 +213,34 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
         Arc::clone(&shared.metrics),
     ));
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
+    items.namespaces.ready_as("not leading");
     items.controllers.ready_as("not leading");
     tokio::select! {
-        () = wait_for_crd(&kube, &shared, &items.kubernetes, &items.crd) => {}
+        () = wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd) => {}
         () = stop.cancelled() => return Ok(()),
     }
     let Some(leadership) = elector.lead(stop.clone()).await else {
         return Ok(());
     };
-    let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
+    let succeeds = leadership.succeeds();
+    let working = |finish: CancellationToken| async {
+        // Whoever looks at the leases of others ends with the work.
+        let mut looking = JoinSet::new();
+        let claim = Claim {
+            role,
+            lease,
+            succeeds,
+            kube: kube.clone(),
+            item: items.namespaces,
+        };
+        let served = tokio::select! {
+            served = claim.begin(&shared, &mut looking) => served,
+            () = finish.cancelled() => return Ok(()),
+        };
+        let metrics = Arc::clone(&shared.metrics);
+        let cx = context(&shared.config, role, kube, shared.azure.clone(), gate, metrics);
+        work(&shared, Context { served, ..cx }, items.controllers, finish).await
+    };
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
     outcome.unwrap_or(Ok(()))?;
@@ -200,18 +250,18 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     released.with_context(|| format!("cannot release the lease of role {role}"))
 }
 
-fn lease(config: &Config, role: Role) -> LeaseSettings {
-    let lease = &config.lease;
+fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
+    let lease = config.lease.as_ref()?;
     let name = match &config.namespace {
         Some(scope) if *scope != lease.namespace => format!("hyperlink-{role}-{scope}"),
         _ => format!("hyperlink-{role}"),
     };
-    LeaseSettings {
+    Some(LeaseSettings {
         duration: lease.duration,
         renew_deadline: lease.renew_deadline,
         retry: lease.retry,
         ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
-    }
+    })
 }
 
 /// Shows the lease's standing to probes and metrics.
@@ -232,114 +282,79 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
-/// Waits until the API server answers and knows the custom resource.
-async fn wait_for_crd(kube: &kube::Client, shared: &Shared, server: &ReadinessItem, crd: &ReadinessItem) {
-    let api: Api<AzurePrivateLinkService> = match &shared.config.namespace {
-        Some(namespace) => Api::namespaced(kube.clone(), namespace),
-        None => Api::all(kube.clone()),
-    };
-    loop {
-        let answer = tokio::time::timeout(RETRY * 2, api.list(&ListParams::default().limit(1))).await;
-        match answer {
-            Ok(Ok(_)) => {
-                server.ready();
-                return crd.ready();
-            }
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
-                server.ready();
-                crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
-            }
-            Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
-            Ok(Err(_)) | Err(_) => server.waiting("no answer"),
-        }
-        tokio::time::sleep(RETRY).await;
+/// What the passes of a role work with.
+pub(crate) fn context(
+    config: &Config,
+    role: Role,
+    kube: kube::Client,
+    azure: Arc<dyn Transport>,
+    gate: Arc<dyn Gate>,
+    metrics: Arc<Metrics>,
+) -> Context {
+    let endpoint = config.azure.cloud.endpoint().clone();
+    let instance = config
+        .lease
+        .as_ref()
+        .map_or("hyperlink", |lease| lease.candidate.as_str());
+    let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
+    Context {
+        role,
+        kube,
+        events,
+        stated: Stated::default(),
+        arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
+        memory: Memory::new(config.resync, config.record_resync),
+        inventory: Inventory::default(),
+        metrics,
+        served: Served::everything(),
+        resync: config.resync,
     }
-}
-
-async fn wait_for_token(tokens: TokenCache, item: ReadinessItem) {
-    while let Err(error) = tokens.token().await {
-        item.waiting(&error.to_string());
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
-}
-
-/// Waits until ARM answers at all.
-async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: ReadinessItem) {
-    url.set_path("/metadata/endpoints");
-    url.set_query(Some("api-version=2020-09-01"));
-    while http.get(url.clone()).send().await.is_err() {
-        item.waiting("no answer");
-        tokio::time::sleep(RETRY).await;
-    }
-    item.ready();
 }
 
 /// Runs the role's controllers until `stop`.
-async fn work(
-    shared: &Shared,
-    role: Role,
-    kube: kube::Client,
-    gate: Arc<dyn Gate>,
-    synced: ReadinessItem,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let config = &shared.config;
-    let counters = Arc::clone(&shared.metrics);
-    let arm = ArmClient::new(
-        shared.azure.clone(),
-        config.azure.cloud.endpoint().clone(),
-        gate,
-        counters,
-    );
-    let cx = Arc::new(Context {
-        role,
-        kube,
-        arm,
-        memory: Memory::new(config.resync, config.record_resync),
-        inventory: Inventory::default(),
-        metrics: Arc::clone(&shared.metrics),
-        resync: config.resync,
-    });
+async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: CancellationToken) -> anyhow::Result<()> {
+    let (config, cx) = (&shared.config, Arc::new(cx));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
         stop,
+        again: shared.again.subscribe(),
     };
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
     let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
-    match role {
+    match cx.role {
         Role::Ho => {
-            let controller = LinkServiceController::new(settings(config)?);
-            watch::link_services(
-                Arc::new(Runner::new(controller, cx, Label::LinkService)),
-                scope,
-                on_store,
-            )
-            .await;
+            let neighbours = Arc::new(Neighbours::default());
+            let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
+            let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
+            controllers::watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
-            let observer = Arc::new(Observer {
-                cx: Arc::clone(&cx),
-                cloud: config.azure.cloud_name,
-            });
-            let runner = Arc::new(Runner::new(EndpointController, cx, Label::Endpoint));
+            let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
-                watch::control_planes(observer, scope.clone()),
-                watch::endpoints(runner, scope, on_store)
+                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
+                controllers::watch::endpoints(runner, scope, on_store)
             );
         }
     }
     Ok(())
 }
 
-fn settings(config: &Config) -> anyhow::Result<Settings> {
+/// The guest side's controller.
+pub(crate) fn endpoint(config: &Config) -> EndpointController {
+    EndpointController {
+        allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
+}
+
+pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()
         .ok_or_else(|| anyhow!("role ho has no management settings"))?;
     Ok(Settings {
+        cloud: config.azure.cloud_name,
         subscription: SubscriptionId::parse(&management.subscription)?,
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),
@@ -349,40 +364,4 @@ fn settings(config: &Config) -> anyhow::Result<Settings> {
         },
         frontend_match: frontend::FrontendMatch::clone(&management.frontend_match),
     })
-}
-
-/// Counts conditions from the store, and tells readiness when the store is filled.
-fn observe_store(
-    store: Store<AzurePrivateLinkService>,
-    filled: CancellationToken,
-    metrics: Arc<Metrics>,
-    synced: ReadinessItem,
-) {
-    metrics.count_conditions_with(move || count_conditions(&store));
-    tokio::spawn(async move {
-        filled.cancelled().await;
-        synced.ready_as("running");
-    });
-}
-
-fn count_conditions(store: &Store<AzurePrivateLinkService>) -> Vec<ConditionCount> {
-    let objects = store.state();
-    let status_of = |cr: &AzurePrivateLinkService, kind| {
-        let found = cr
-            .status
-            .as_ref()
-            .and_then(|status| conditions::get(&status.conditions, kind));
-        [Status::True, Status::False]
-            .into_iter()
-            .find(|s| found.is_some_and(|c| c.status == s.as_str()))
-    };
-    let kinds = ConditionType::ALL.into_iter();
-    kinds
-        .flat_map(|condition| [Some(Status::True), Some(Status::False), None].map(|status| (condition, status)))
-        .map(|(condition, status)| ConditionCount {
-            condition,
-            status,
-            objects: objects.iter().filter(|cr| status_of(cr, condition) == status).count(),
-        })
-        .collect()
 }

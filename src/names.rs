@@ -35,6 +35,22 @@ pub fn nat_subnet(infra_id: &str) -> String {
     format!("{infra_id}-pls-nat")
 }
 
+/// The cluster id in the name of the Private Link Service of a custom resource.
+pub fn cluster_id_of_link_service<'a>(cr: &str, name: &'a str) -> Option<&'a str> {
+    let empty = link_service(cr, "");
+    let (start, rest) = name.split_at_checked(empty.len())?;
+    start.eq_ignore_ascii_case(&empty).then_some(rest)
+}
+
+/// The infra id in the name of a NAT subnet that was made.
+pub fn infra_id_of_nat_subnet(name: &str) -> Option<&str> {
+    let end = nat_subnet("");
+    let (infra_id, rest) = name.split_at_checked(name.len().checked_sub(end.len())?)?;
+    rest.eq_ignore_ascii_case(&end)
+        .then_some(infra_id)
+        .filter(|id| !id.is_empty())
+}
+
 /// The name of the Private Endpoint of a custom resource, and of its connection.
 pub fn endpoint(cr: &str) -> String {
     format!("{cr}-pe")
@@ -58,9 +74,25 @@ pub fn base_domain_link(cr: &str) -> String {
 /// The records of the internal zone.
 pub const INTERNAL_RECORDS: [&str; 2] = ["api", "*.apps"];
 
-/// The records of the base domain's zone, for the custom resource `private-router` when no other serves OAuth.
-pub fn base_domain_records(cluster: &str) -> [String; 2] {
-    [format!("api-{cluster}"), format!("oauth-{cluster}")]
+/// The cluster whose internal zone has this name.
+pub fn cluster_of_internal_zone(zone: &str) -> Option<&str> {
+    zone.strip_suffix(".hypershift.local")
+}
+
+/// Whether a cluster of this name can have its control plane in this namespace.
+pub fn fits_namespace(cluster: &str, namespace: &str) -> bool {
+    let before = namespace.strip_suffix(&cluster.replace('.', "-"));
+    !cluster.is_empty() && before.is_some_and(|before| before.len() > 1 && before.ends_with('-'))
+}
+
+/// The record of the API server in the base domain's zone.
+pub fn api_record(cluster: &str) -> String {
+    format!("api-{cluster}")
+}
+
+/// The record of OAuth in the base domain's zone.
+pub fn oauth_record(cluster: &str) -> String {
+    format!("oauth-{cluster}")
 }
 
 /// The name that Azure's cloud provider gives the load balancer of a Service, from the Service's UID.
@@ -110,6 +142,16 @@ mod tests {
             name: "a.b".into(),
         };
         assert_eq!(control_plane_namespace(&cluster), "clusters-a-b");
+    }
+
+    #[test]
+    fn cluster_fits_only_the_namespace_of_its_control_plane() {
+        assert!(fits_namespace("example", "clusters-example") && fits_namespace("a.b", "clusters-a-b"));
+        for namespace in ["example", "-example", "clusters-other", "clustersexample"] {
+            assert!(!fits_namespace("example", namespace), "{namespace}");
+        }
+        assert!(!fits_namespace("", "clusters-"));
+        assert_eq!(cluster_of_internal_zone(&internal_zone("a.b")), Some("a.b"));
     }
 
     #[test]

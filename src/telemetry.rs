@@ -230,7 +230,7 @@ fn quoted(value: &Value) -> String {
 }
 
 /// Escapes what moves the cursor, starts a line or turns the direction of writing.
-fn escape_control(text: &str) -> String {
+pub fn escape_control(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -76,6 +76,37 @@ fn version_and_crd_are_printed_without_any_setting() {
     assert!(text(&crd.stdout).contains("name: azureprivatelinkservices.hypershift.openshift.io"));
 }
 
+#[test]
+fn plan_that_cannot_be_made_is_never_mistaken_for_steps_pending() {
+    for line in [
+        &["plan"][..],
+        &["plan", "no-slash"],
+        &["plan", "a/b/c"],
+        &["plan", "a/b", "--frobnicate"],
+        &["plan", "a/b", "--lease-namespace", "x"],
+        &["plan", "a/b", "--resync", "soon", "--credential", "azure-cli"],
+        &["plan", "a/b", "--credential", "azure-cli", "--namespace", "other"],
+    ] {
+        let output = output(line);
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        assert_eq!(text(&output.stdout), "", "{line:?}");
+        assert_ne!(text(&output.stderr), "", "{line:?}");
+    }
+    let help = output(&["plan", "--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(text(&help.stdout).contains("Exit codes: 0 nothing to do"));
+}
+
+#[test]
+fn plan_without_an_api_server_fails() {
+    let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    write!(kubeconfig, "{NOWHERE}").unwrap();
+    let mut command = hyperlink(&["plan", "a/b", "--credential", "azure-cli"]);
+    let output = command.env("KUBECONFIG", kubeconfig.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("Kubernetes"), "{}", text(&output.stderr));
+}
+
 /// Ends with the test, also when that panics.
 struct Running(Child);
 

@@ -1,6 +1,8 @@
 //! HyperShift's part in the life of one private hosted cluster: what its operators put into the
 //! management cluster, and in which order they take it away again. Hyperlink's part is not here.
 
+mod objects;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -16,7 +18,12 @@ use crate::wait::eventually;
 
 /// Where the HostedClusters are.
 pub const NAMESPACE: &str = "clusters";
-const SERVICE: &str = "private-router";
+/// May connect to every Private Link Service that has a NAT subnet of its own.
+pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
+/// The Service of the router, and its custom resource.
+pub const ROUTER: &str = "private-router";
+/// The Service of OAuth when it has a load balancer of its own, and its custom resource.
+pub const OAUTH: &str = "oauth-openshift";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
 /// A private hosted cluster. Everything is named after it, so that many fit onto one ground.
@@ -25,8 +32,10 @@ pub struct HostedCluster {
     name: String,
     base_domain: Option<String>,
     nat_subnet: Option<String>,
+    oauth_load_balancer: bool,
     hosted_cluster_patch: Option<Value>,
     control_plane_patch: Value,
+    service_patch: Value,
     location: String,
     tenant: String,
     subscription: String,
@@ -40,8 +49,10 @@ impl HostedCluster {
             name: name.to_owned(),
             base_domain: None,
             nat_subnet: None,
+            oauth_load_balancer: false,
             hosted_cluster_patch: Some(json!({})),
             control_plane_patch: json!({}),
+            service_patch: json!({}),
             location: azure.location.clone(),
             tenant: azure.tenant.clone(),
             subscription: azure.guest_subscription.clone(),
@@ -59,6 +70,20 @@ impl HostedCluster {
     #[must_use]
     pub fn with_nat_subnet(mut self, id: &str) -> Self {
         self.nat_subnet = Some(id.to_owned());
+        self
+    }
+
+    /// Puts the guest into another subscription.
+    #[must_use]
+    pub fn in_subscription(mut self, id: &str) -> Self {
+        self.subscription = id.to_owned();
+        self
+    }
+
+    /// Publishes OAuth with a load balancer of its own.
+    #[must_use]
+    pub fn with_oauth_load_balancer(mut self) -> Self {
+        self.oauth_load_balancer = true;
         self
     }
 
@@ -80,6 +105,13 @@ impl HostedCluster {
     #[must_use]
     pub fn with_control_plane(mut self, patch: Value) -> Self {
         self.control_plane_patch = patch;
+        self
+    }
+
+    /// Lays this over each Service before it is made (RFC 7396).
+    #[must_use]
+    pub fn with_services(mut self, patch: Value) -> Self {
+        self.service_patch = patch;
         self
     }
 
@@ -127,11 +159,30 @@ impl HostedCluster {
         format!("{}/subnets/default", self.vnet())
     }
 
-    /// ARM id of the Private Link Service that has to come.
+    /// The Services that get an internal load balancer, and so the custom resources that have to come.
+    pub fn services(&self) -> &'static [&'static str] {
+        if self.oauth_load_balancer {
+            &[ROUTER, OAUTH]
+        } else {
+            &[ROUTER]
+        }
+    }
+
+    /// ARM id of the router's Private Link Service that has to come.
     pub fn link_service(&self, ground: &Ground) -> String {
+        self.link_service_of(ground, ROUTER)
+    }
+
+    /// ARM id of the Private Link Service of a custom resource.
+    pub fn link_service_of(&self, ground: &Ground, service: &str) -> String {
         let azure = ground.azure();
+        let infix = if service == ROUTER {
+            String::new()
+        } else {
+            format!("{service}-")
+        };
         format!(
-            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/privateLinkServices/pls-{}",
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/privateLinkServices/pls-{infix}{}",
             azure.management_subscription,
             azure.management_group,
             self.cluster_id()
@@ -143,10 +194,15 @@ impl HostedCluster {
         format!("{}/subnets/{}-pls-nat", ground.azure().management_vnet, self.infra_id())
     }
 
-    /// ARM id of the endpoint that has to come.
+    /// ARM id of the router's endpoint that has to come.
     pub fn endpoint(&self) -> String {
+        self.endpoint_of(ROUTER)
+    }
+
+    /// ARM id of the endpoint of a custom resource.
+    pub fn endpoint_of(&self, service: &str) -> String {
         format!(
-            "{}/providers/Microsoft.Network/privateEndpoints/{SERVICE}-pe",
+            "{}/providers/Microsoft.Network/privateEndpoints/{service}-pe",
             self.resource_group()
         )
     }
@@ -178,36 +234,69 @@ impl HostedCluster {
         names
     }
 
+    /// The Service that a worker has to reach under one of [`HostedCluster::host_names`]; `<namespace>/<name>`.
+    pub fn service_behind(&self, host_name: &str) -> String {
+        let oauth = host_name.starts_with(&format!("oauth-{}.", self.name));
+        let service = if oauth && self.oauth_load_balancer {
+            OAUTH
+        } else {
+            ROUTER
+        };
+        format!("{}/{service}", self.control_plane_namespace())
+    }
+
     /// Does what an administrator and HyperShift do until Hyperlink's turn comes: the workers'
     /// network in Azure, the HostedCluster, the control plane's namespace, the HostedControlPlane
-    /// and the Service.
+    /// and the Services.
     ///
     /// # Errors
     ///
     /// Azure or the API server refuses.
     pub async fn create(&self, ground: &Ground) -> Result<()> {
         self.create_guest_network(ground).await?;
-        let control_plane = ground.control_plane();
-        let namespace = self.control_plane_namespace();
-        control_plane
-            .apply_yaml(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}).to_string())
-            .await?;
+        self.create_namespaces(ground).await?;
         if self.hosted_cluster_patch.is_some() {
             self.create_hosted_cluster(ground).await?;
         }
-        let documents = [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
-            self.hosted_control_plane(),
-        ];
-        let applied = control_plane
-            .apply_yaml(&documents.map(|one| one.to_string()).join("\n---\n"))
-            .await?;
-        let owner = applied
+        let owner = self.create_control_plane(ground).await?;
+        self.create_services(ground, Some(&owner)).await
+    }
+
+    /// Makes the namespaces of the HostedCluster and of the control plane.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_namespaces(&self, ground: &Ground) -> Result<()> {
+        let names = [NAMESPACE, &self.control_plane_namespace()];
+        let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
+        let text = names.map(namespace).join("\n---\n");
+        ground.control_plane().apply_yaml(&text).await.map(drop)
+    }
+
+    /// Makes the HostedControlPlane; its uid.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_control_plane(&self, ground: &Ground) -> Result<String> {
+        let text = self.hosted_control_plane().to_string();
+        let applied = ground.control_plane().apply_yaml(&text).await?;
+        let uid = applied
             .last()
-            .and_then(|hcp| hcp.metadata.uid.clone())
-            .context("no uid")?;
-        control_plane.apply_yaml(&self.service(&owner).to_string()).await?;
-        Ok(())
+            .and_then(|control_plane| control_plane.metadata.uid.clone());
+        uid.context("no uid")
+    }
+
+    /// Makes the Services that the HostedControlPlane of this uid owns, or nobody yet; gives those that are there their owner.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_services(&self, ground: &Ground, owner: Option<&str>) -> Result<()> {
+        let services = self.services().iter();
+        let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
+        ground.control_plane().apply_yaml(&text.join("\n---\n")).await.map(drop)
     }
 
     /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
@@ -223,7 +312,12 @@ impl HostedCluster {
         ground.control_plane().apply_yaml(&object.to_string()).await.map(drop)
     }
 
-    async fn create_guest_network(&self, ground: &Ground) -> Result<()> {
+    /// Makes the workers' network in Azure.
+    ///
+    /// # Errors
+    ///
+    /// Azure refuses.
+    pub async fn create_guest_network(&self, ground: &Ground) -> Result<()> {
         let oracle = ground.oracle();
         oracle
             .drift_put(&self.resource_group(), &json!({"location": self.location}))
@@ -235,174 +329,79 @@ impl HostedCluster {
         oracle.drift_put(&self.vnet(), &vnet).await
     }
 
-    /// The fields that HostedCluster and HostedControlPlane share.
-    fn common_spec(&self) -> Value {
-        let route = |service: &str, prefix: &str| {
-            let host = self
-                .base_domain
-                .as_ref()
-                .map(|domain| format!("{prefix}-{}.{domain}", self.name));
-            let route = host.map_or_else(|| json!({}), |host| json!({"hostname": host}));
-            json!({"service": service, "servicePublishingStrategy": {"type": "Route", "route": route}})
+    /// Publishes one of the control plane's services by a route of this name, or of none, as only its own operators can.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn publish(&self, client: &kube::Client, service: &str, host: Option<&str>) -> Result<()> {
+        let api = self.api(client, "HostedControlPlane", &self.control_plane_namespace());
+        let mut found = api.get(&self.name).await?;
+        let services = found.data["spec"]["services"].as_array_mut().context("no services")?;
+        let one = services.iter_mut().find(|one| one["service"] == service);
+        one.context("no such service")?["servicePublishingStrategy"] = match host {
+            Some(host) => json!({"type": "Route", "route": {"hostname": host}}),
+            None => json!({"type": "Route"}),
         };
-        let plain = |service: &str| json!({"service": service, "servicePublishingStrategy": {"type": "Route"}});
-        json!({
-            "clusterID": self.cluster_id(),
-            "infraID": self.infra_id(),
-            "dns": {"baseDomain": self.base_domain.clone().unwrap_or_default()},
-            "etcd": {"managementType": "Managed", "managed": {"storage": {
-                "type": "PersistentVolume", "persistentVolume": {"size": "8Gi"}}}},
-            "networking": {
-                "clusterNetwork": [{"cidr": "10.132.0.0/14"}],
-                "machineNetwork": [{"cidr": "10.0.0.0/16"}],
-                "serviceNetwork": [{"cidr": "172.31.0.0/16"}],
-            },
-            "platform": {"type": "Azure", "azure": self.platform()},
-            "pullSecret": {"name": "pull-secret"},
-            "sshKey": {"name": "ssh-key"},
-            "services": [
-                route("APIServer", "api"), route("OAuthServer", "oauth"), plain("Konnectivity"), plain("Ignition"),
-            ],
-        })
+        let patch = json!({"spec": {"services": found.data["spec"]["services"]}});
+        api.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
     }
 
-    fn platform(&self) -> Value {
-        // The field may not be empty.
-        let link = match &self.nat_subnet {
-            Some(id) => json!({"natSubnetID": id}),
-            None => json!({"additionalAllowedSubscriptions": ["44444444-4444-4444-8444-444444444444"]}),
-        };
-        let identities = [
-            "cloudProvider",
-            "controlPlaneOperator",
-            "disk",
-            "file",
-            "imageRegistry",
-            "ingress",
-            "network",
-            "nodePoolManagement",
-        ];
-        let identities: serde_json::Map<_, _> = identities
-            .into_iter()
-            .map(|name| {
-                (
-                    name.to_owned(),
-                    json!({"clientID": "aaaaaaaa-0002-4000-8000-000000000002"}),
-                )
-            })
-            .collect();
-        json!({
-            "cloud": "AzurePublicCloud",
-            "location": self.location,
-            "resourceGroup": self.infra_id(),
-            "subscriptionID": self.subscription,
-            "tenantID": self.tenant,
-            "vnetID": self.vnet(),
-            "subnetID": self.subnet(),
-            "securityGroupID": format!(
-                "{}/providers/Microsoft.Network/networkSecurityGroups/{}", self.resource_group(), self.name),
-            "topology": "Private",
-            "private": {"type": "PrivateLink", "privateLink": link},
-            "azureAuthenticationConfig": {
-                "azureAuthenticationConfigType": "WorkloadIdentities", "workloadIdentities": identities},
-        })
-    }
-
-    fn hosted_cluster(&self) -> Value {
-        let mut spec = self.common_spec();
-        spec["release"] = json!({"image": "example.com/release:4.22.0"});
-        json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "HostedCluster",
-            "metadata": {"name": self.name, "namespace": NAMESPACE, "finalizers": [HYPERSHIFT_FINALIZER]},
-            "spec": spec,
-        })
-    }
-
-    fn hosted_control_plane(&self) -> Value {
-        let mut spec = self.common_spec();
-        spec["issuerURL"] = "https://issuer.example.com".into();
-        spec["releaseImage"] = "example.com/release:4.22.0".into();
-        let mut object = json!({
-            "apiVersion": "hypershift.openshift.io/v1beta1",
-            "kind": "HostedControlPlane",
-            "metadata": {
-                "name": self.name,
-                "namespace": self.control_plane_namespace(),
-                "annotations": {"hypershift.openshift.io/cluster": format!("{NAMESPACE}/{}", self.name)},
-                "finalizers": [HYPERSHIFT_FINALIZER],
-            },
-            "spec": spec,
-        });
-        merge(&mut object, &self.control_plane_patch);
-        object
-    }
-
-    fn service(&self, owner: &str) -> Value {
-        json!({
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {
-                "name": SERVICE,
-                "namespace": self.control_plane_namespace(),
-                "labels": {"app": SERVICE},
-                "annotations": {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"},
-                "ownerReferences": [{
-                    "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
-                    "name": self.name, "uid": owner, "controller": true, "blockOwnerDeletion": true}],
-            },
-            "spec": {
-                "type": "LoadBalancer",
-                "selector": {"app": SERVICE},
-                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}],
-            },
-        })
-    }
-
-    /// The custom resource that Hyperlink keeps for the cluster, if it is there.
+    /// The custom resource that Hyperlink keeps for the cluster's router, if it is there.
     ///
     /// # Errors
     ///
     /// The API server does not answer.
     pub async fn get_link_service(&self, client: &kube::Client) -> Result<Option<DynamicObject>> {
-        let api = self.api(client, "AzurePrivateLinkService", &self.control_plane_namespace());
-        Ok(api.get_opt(SERVICE).await?)
+        self.get_custom_resource(client, ROUTER).await
     }
 
-    /// The Service that workers are to reach, if it is there.
+    /// The custom resource of one of the cluster's Services, if it is there.
     ///
     /// # Errors
     ///
     /// The API server does not answer.
-    pub async fn get_service(&self, client: &kube::Client) -> Result<Option<Service>> {
+    pub async fn get_custom_resource(&self, client: &kube::Client, service: &str) -> Result<Option<DynamicObject>> {
+        let api = self.api(client, "AzurePrivateLinkService", &self.control_plane_namespace());
+        Ok(api.get_opt(service).await?)
+    }
+
+    /// A Service of the control plane, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// The API server does not answer.
+    pub async fn get_service(&self, client: &kube::Client, name: &str) -> Result<Option<Service>> {
         Ok(Api::namespaced(client.clone(), &self.control_plane_namespace())
-            .get_opt(SERVICE)
+            .get_opt(name)
             .await?)
     }
 
-    /// Waits until Hyperlink reports all parts as available.
+    /// Waits until Hyperlink reports all parts of all paths as available.
     ///
     /// # Errors
     ///
     /// It does not within `timeout`; the error has the conditions.
     pub async fn becomes_available(&self, ground: &Ground, timeout: Duration) -> Result<()> {
         let client = ground.client()?;
-        eventually("AzurePrivateLinkServiceAvailable is True", timeout, || async {
-            let found = self
-                .get_link_service(&client)
-                .await?
-                .context("no AzurePrivateLinkService")?;
-            let conditions = conditions(&found);
-            let summary = conditions
-                .iter()
-                .find(|one| one.kind == "AzurePrivateLinkServiceAvailable");
-            ensure!(summary.is_some_and(|one| one.status == "True"), "{conditions:?}");
-            Ok(())
-        })
-        .await
+        for service in self.services() {
+            eventually(&format!("{service} is available"), timeout, || async {
+                let found = self.get_custom_resource(&client, service).await?;
+                let conditions = conditions(&found.context("no AzurePrivateLinkService")?);
+                let summary = conditions
+                    .iter()
+                    .find(|one| one.kind == "AzurePrivateLinkServiceAvailable");
+                ensure!(summary.is_some_and(|one| one.status == "True"), "{conditions:?}");
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
     }
 
-    /// Waits until a worker reaches the control plane under all its names.
+    /// Waits until a worker reaches the right Service under each of its names.
     ///
     /// # Errors
     ///
@@ -412,6 +411,8 @@ impl HostedCluster {
             eventually(&format!("{name} is reachable"), timeout, || async {
                 let found = ground.oracle().reachable(&self.vnet(), &name).await?;
                 ensure!(found.ok, "{}", found.why.unwrap_or_default());
+                let (reached, wanted) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
+                ensure!(reached == Some(&wanted), "it leads to {reached:?}");
                 Ok(())
             })
             .await?;

@@ -11,6 +11,7 @@ pub mod binaries;
 pub mod control_plane;
 pub mod crds;
 pub mod demo;
+pub mod go_controllers;
 pub mod ground;
 pub mod hosted_cluster;
 pub mod hyperlink;

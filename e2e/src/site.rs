@@ -80,14 +80,7 @@ impl Site {
 
     /// The calls whose path names the cluster.
     pub async fn calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
-        let names = [
-            cluster.infra_id(),
-            cluster.cluster_id(),
-            format!("/{}.", cluster.name()),
-        ];
-        let mut calls = self.ground.oracle().journal(0).await?;
-        calls.retain(|call| names.iter().any(|name| call.path.contains(name.as_str())));
-        Ok(calls)
+        calls_about(&self.ground, cluster, 0).await
     }
 
     /// Fails if anybody has asked Azure about the cluster.
@@ -99,17 +92,7 @@ impl Site {
 
     /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
     pub async fn nothing_is_left_of(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
-        let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
-        let mine = [cluster.infra_id(), cluster.cluster_id()];
-        let ids = self.ground.resource_ids().await?;
-        let left: Vec<_> = ids
-            .iter()
-            .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
-            .filter(|id| !own.iter().any(|own| own.to_lowercase() == **id))
-            .filter(|id| !kept.iter().any(|kept| id.starts_with(&kept.to_lowercase())))
-            .collect();
-        ensure!(left.is_empty(), "left behind: {left:?}");
-        Ok(())
+        nothing_is_left_of(&self.ground, cluster, kept).await
     }
 
     /// What the simulator holds under an id, everything below it included.
@@ -118,6 +101,33 @@ impl Site {
         ensure!(!found.is_empty(), "{id} is not there");
         Ok(serde_json::to_string(&found)?)
     }
+}
+
+/// The calls after number `since` whose path names the cluster.
+pub async fn calls_about(ground: &Ground, cluster: &HostedCluster, since: u64) -> Result<Vec<Call>> {
+    let names = [
+        cluster.infra_id(),
+        cluster.cluster_id(),
+        format!("/{}.", cluster.name()),
+    ];
+    let mut calls = ground.oracle().journal(since).await?;
+    calls.retain(|call| names.iter().any(|name| call.path.contains(name.as_str())));
+    Ok(calls)
+}
+
+/// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
+pub async fn nothing_is_left_of(ground: &Ground, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+    let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
+    let mine = [cluster.infra_id(), cluster.cluster_id()];
+    let ids = ground.resource_ids().await?;
+    let left: Vec<_> = ids
+        .iter()
+        .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
+        .filter(|id| !own.iter().any(|own| own.to_lowercase() == **id))
+        .filter(|id| !kept.iter().any(|kept| id.starts_with(&kept.to_lowercase())))
+        .collect();
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
 }
 
 /// Whether these conditions are False for this reason.

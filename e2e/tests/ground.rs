@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use e2e::azure_sim::Preset;
-use e2e::hosted_cluster::HostedCluster;
+use e2e::hosted_cluster::{HostedCluster, ROUTER};
 use e2e::{Ground, eventually, scenario};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ fn private_cluster_gets_its_load_balancer_and_goes_again() {
         cluster.create(&ground).await?;
 
         let address = eventually("the Service has an address", SOON, || async {
-            let service = cluster.get_service(&client).await?.context("no Service")?;
+            let service = cluster.get_service(&client, ROUTER).await?.context("no Service")?;
             let ingress = service
                 .status
                 .and_then(|status| status.load_balancer)

@@ -93,6 +93,9 @@ pub struct Dns {
     /// The cluster's base domain.
     #[serde(deserialize_with = "or_default")]
     pub base_domain: Option<String>,
+    /// What stands before it in the cluster's own domain; absent: the cluster's name. May be empty.
+    #[serde(deserialize_with = "or_default")]
+    pub base_domain_prefix: Option<String>,
 }
 
 /// `spec.services[]`
@@ -196,6 +199,19 @@ pub struct AzurePlatform {
     /// Set when the topology is not public.
     #[serde(deserialize_with = "or_default")]
     pub private: Option<PrivateAccess>,
+}
+
+/// The cloud of a cluster that names none.
+pub const PUBLIC_CLOUD: &str = "AzurePublicCloud";
+
+impl AzurePlatform {
+    /// The name of the cluster's cloud.
+    pub fn cloud_name(&self) -> &str {
+        self.cloud
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .unwrap_or(PUBLIC_CLOUD)
+    }
 }
 
 /// `spec.platform.azure.topology`

@@ -23,5 +23,19 @@ pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 /// Lets HO replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
+/// The annotations of the custom resource that are read: a change of another one is nobody's concern.
+pub const READ_ANNOTATIONS: [&str; 5] = [CLUSTER_ANNOTATION, HO_INTENT, CPO_INTENT, ABANDON, ALLOW_REPLACE];
+
+/// On a Service that publishes a host name of a private cluster: exactly [`EXTERNAL_VALUE`].
+pub const EXTERNAL_LABEL: &str = "hypershift.openshift.io/azure-pls-external-private-svc";
+/// The value of [`EXTERNAL_LABEL`].
+pub const EXTERNAL_VALUE: &str = "true";
+/// On a Service: the public host name that external-dns makes for it.
+pub const EXTERNAL_HOST_ANNOTATION: &str = "external-dns.alpha.kubernetes.io/hostname";
+
 /// The Service, and so the custom resource, that carries the cluster's internal names.
 pub const PRIVATE_ROUTER: &str = "private-router";
+/// The Service, and so the custom resource, of OAuth when a load balancer of its own publishes it.
+pub const OAUTH: &str = "oauth-openshift";
+/// The Services that get a custom resource of the same name.
+pub const SERVICES: [&str; 2] = [PRIVATE_ROUTER, OAUTH];

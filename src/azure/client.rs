@@ -60,7 +60,7 @@ pub struct Answer {
     pub body: Value,
     /// How long Azure asks to wait.
     pub retry_after: Option<Duration>,
-    /// Where the operation can be asked about, on the configured host.
+    /// Where the operation can be asked about; none where Azure names no place, or one on another host.
     pub operation: Option<Url>,
 }
 
@@ -333,7 +333,11 @@ impl Client {
         let link = ["azure-asyncoperation", "location"]
             .into_iter()
             .find_map(|name| headers.get(name)?.to_str().ok());
-        let operation = link.map(|text| self.own_url(text)).transpose()?;
+        // The write was taken all the same; the resource itself tells how it goes on.
+        let operation = link.and_then(|text| self.own_url(text).ok());
+        if operation.is_none() && link.is_some() {
+            tracing::warn!("Azure names another host to ask about an operation: it is not asked");
+        }
         Ok(Answer {
             status: status.as_u16(),
             body,

@@ -24,6 +24,10 @@ pub struct Endpoint {
     pub subnet: ResourceId,
     /// The alias of the link service; none while that is not known or no longer wanted.
     pub alias: Option<String>,
+    /// The alias that it led to when it was last seen as ours.
+    pub former_alias: Option<String>,
+    /// The address that is on record for exactly this id.
+    pub recorded_address: Option<IpAddr>,
     /// What the owner of the link service reads with the request.
     pub request_message: &'static str,
 }
@@ -90,13 +94,24 @@ fn target(body: &Value) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
+fn leads_to(body: &Value, alias: Option<&String>) -> bool {
+    matches!((target(body), alias), (Some(found), Some(alias)) if same(found, alias))
+}
+
 impl Endpoint {
     fn in_our_subnet(&self, current: &Value) -> bool {
         id_at(current, "/properties/subnet/id").as_ref() == Some(&self.subnet)
     }
 
     fn leads_to_ours(&self, current: &Value) -> bool {
-        matches!((target(current), &self.alias), (Some(found), Some(alias)) if same(found, alias))
+        leads_to(current, self.alias.as_ref())
+    }
+
+    /// Without our mark: it takes its address from our subnet, and leads where ours lead, or has the address of ours.
+    fn is_like_ours(&self, current: &Value) -> bool {
+        let on_record = self.recorded_address.is_some() && address(current) == self.recorded_address;
+        let known = self.leads_to_ours(current) || leads_to(current, self.former_alias.as_ref()) || on_record;
+        self.in_our_subnet(current) && known
     }
 }
 
@@ -110,7 +125,7 @@ impl Resource for Endpoint {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || (self.in_our_subnet(current) && self.leads_to_ours(current))
+        self.marks.prove(current) || (self.is_like_ours(current) && !self.marks.deny(current))
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
@@ -168,6 +183,8 @@ mod tests {
             },
             subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/guest")).unwrap(),
             alias: Some(ALIAS.into()),
+            former_alias: None,
+            recorded_address: None,
             request_message: "hello",
         }
     }
@@ -215,6 +232,30 @@ mod tests {
             ..wanted()
         };
         assert!(!other.ours(&body));
+    }
+
+    #[test]
+    fn untagged_endpoint_to_an_old_alias_is_ours_by_what_is_on_record() {
+        let mut body = found("Disconnected");
+        body.as_object_mut().unwrap().remove("tags");
+        let nic = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}}]);
+        body["properties"]["networkInterfaces"] = nic;
+        let new = Endpoint {
+            alias: Some("pls.new.eastus.azure.privatelinkservice".into()),
+            ..wanted()
+        };
+        assert!(!new.ours(&body));
+        let by_alias = Endpoint {
+            former_alias: Some(ALIAS.to_uppercase()),
+            ..new.clone()
+        };
+        let by_address = Endpoint {
+            recorded_address: "10.0.0.5".parse().ok(),
+            ..new
+        };
+        assert!(by_alias.ours(&body) && by_address.ours(&body));
+        body["tags"] = json!({"cluster": "another"});
+        assert!(!by_alias.ours(&body) && !by_address.ours(&body) && !wanted().ours(&body));
     }
 
     #[test]

@@ -145,6 +145,8 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
 pub enum NoAnswer {
     /// It was not sent: the address is not on the ARM host.
     ForeignHost,
+    /// It was not sent: this process only reads.
+    ReadOnly,
     /// The answer is too long to be read.
     TooLarge,
     /// None came in time.
@@ -196,6 +198,7 @@ impl ArmError {
     pub fn unanswered(why: NoAnswer, text: &str) -> Self {
         let (class, code) = match why {
             NoAnswer::ForeignHost => (Class::Invalid, "ForeignHost"),
+            NoAnswer::ReadOnly => (Class::Invalid, "ReadOnly"),
             NoAnswer::TooLarge => (Class::Down, "AnswerTooLarge"),
             NoAnswer::Timeout => (Class::Down, "Timeout"),
             NoAnswer::Connection => (Class::Down, "ConnectionFailed"),

@@ -10,7 +10,7 @@ use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
 use super::error::ArmError;
 use super::id::ResourceId;
 use super::memory::{Memory, Operation};
-use super::plan::{Done, Plan, Step, Verb};
+use super::plan::{Change, Done, Plan, Step, Verb};
 use super::resource::{Kind, Progress, Seen, progress};
 
 /// Sends what the plan writes and remembers what came of it. Gives one outcome a step.
@@ -19,7 +19,12 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
     for step in &plan.steps {
         let began = Instant::now();
         let done = match send(step, client, memory, pass).await {
-            Ok(done) => done,
+            Ok(done) => {
+                if step.writes() && done != Done::Nothing {
+                    memory.changing(&step.id, Change::of(&step.why));
+                }
+                done
+            }
             Err(error) if error.code == GATE_SHUT => Done::GateShut,
             Err(error) => {
                 let failed = match step.verb {
@@ -40,38 +45,61 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
 }
 
 async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
+    if step.writes()
+        && memory
+            .wait_for_turn(step.kind, &step.id, usual(step), Instant::now())
+            .is_some()
+    {
+        return Ok(Done::Nothing);
+    }
     match &step.verb {
         Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
         Verb::Keep => {
-            memory.kept(&step.id);
-            Ok(Done::Nothing)
+            let change = memory.kept(&step.id).filter(|_| step.found.is_some());
+            Ok(change.map_or(Done::Nothing, Done::Reached))
         }
         Verb::Put(body) => {
             let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
             Ok(put_done(step, memory, answer))
         }
-        // An accepted delete is not repeated while it is under way.
-        Verb::Delete if memory.recall(&step.id, Instant::now()) == Some(Seen::Pending) => Ok(Done::Accepted),
-        Verb::Delete => Ok(delete_done(
-            step,
-            memory,
-            &client.delete(pass, step.kind, &step.id).await?,
-        )),
+        Verb::Delete => match delete_waits(step, memory) {
+            Some(waits) => Ok(waits),
+            None => Ok(delete_done(
+                step,
+                memory,
+                &client.delete(pass, step.kind, &step.id).await?,
+            )),
+        },
     }
 }
 
-/// Private DNS documents etags; there, a write holds only for what was seen.
-/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>)
-fn condition(step: &Step) -> Condition {
-    if !matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) {
-        return Condition::Any;
+/// What stands in for a delete that is not to be repeated yet: it is under way, or was refused just now. Other kinds than
+/// connections show that when they are looked at.
+fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
+    match memory.recall(&step.id, Instant::now())? {
+        Seen::Pending => Some(Done::Accepted),
+        Seen::DeleteFailed(error) if step.kind == Kind::Connection => Some(Done::Failed(error)),
+        _ => None,
     }
+}
+
+/// What a write usually takes where writes go one after the other.
+fn usual(step: &Step) -> Duration {
+    match step.verb {
+        Verb::Delete => Duration::from_secs(10),
+        _ => Duration::from_secs(3),
+    }
+}
+
+/// A write over something holds only for what was seen; of Microsoft.Network that is observed, of private DNS documented
+/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). Only private DNS is known to heed
+/// that something shall be new.
+fn condition(step: &Step) -> Condition {
+    let etag = |found: &Value| found.get("etag").and_then(Value::as_str).map(str::to_owned);
     match &step.found {
-        None => Condition::New,
-        Some(found) => match found.get("etag").and_then(Value::as_str) {
-            Some(etag) => Condition::Unchanged(etag.to_owned()),
-            None => Condition::Any,
-        },
+        Some(found) => etag(found).map_or(Condition::Any, Condition::Unchanged),
+        None if matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) => Condition::New,
+        None => Condition::Any,
     }
 }
 
@@ -104,6 +132,10 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
         deletes: false,
     };
     memory.began(step.kind, &step.id, operation, step.found.is_none());
+    if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
+        // The next prefix is chosen beside this one.
+        memory.doubt(&network, now);
+    }
     let seen = if readable {
         Seen::Found(answer.body)
     } else {
@@ -163,22 +195,21 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
         Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
-        Done::Nothing => info!(verb, kind, %id, reason = %step.why, "left alone"),
+        Done::Nothing | Done::Reached(_) => info!(verb, kind, %id, reason = %step.why, "left alone"),
         Done::Settled | Done::Accepted => {
             info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
 
-/// Drops what is remembered of resources that a plan would write, or leave to others, on the strength of memory alone.
+/// Drops what is remembered of resources that these steps would write, or leave to others, on the strength of memory alone.
 /// Gives their ids: before such a decision the resource itself is read.
-pub fn doubt_remembered(plan: &Plan, memory: &Memory, since: Instant) -> Vec<ResourceId> {
-    let weighty = plan
-        .steps
+pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let weighty = steps
         .iter()
         .filter(|step| step.writes() || step.left())
         .map(Step::seen_at);
-    let remembered = weighty.filter(|id| memory.looked(id).is_some_and(|looked| looked < since));
+    let remembered = weighty.filter(|id| memory.only_remembered(id, since));
     let remembered: Vec<ResourceId> = remembered.collect();
     for id in &remembered {
         memory.doubt(id, since);
@@ -191,26 +222,50 @@ mod tests {
     use super::*;
     use crate::azure::plan::Why;
 
+    #[test]
+    fn write_over_something_holds_only_for_what_was_seen() {
+        let step = |kind, found: Option<Value>| Step {
+            kind,
+            id: ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y").unwrap(),
+            verb: Verb::Put(Value::Null),
+            why: Why::Absent,
+            found,
+        };
+        let seen = || Some(serde_json::json!({"etag": "W/\"1\""}));
+        for kind in [
+            Kind::LinkService,
+            Kind::Endpoint,
+            Kind::Subnet,
+            Kind::Zone,
+            Kind::Record,
+        ] {
+            assert_eq!(
+                condition(&step(kind, seen())),
+                Condition::Unchanged("W/\"1\"".to_owned())
+            );
+        }
+        assert_eq!(condition(&step(Kind::LinkService, None)), Condition::Any);
+        assert_eq!(condition(&step(Kind::Zone, None)), Condition::New);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn connection_is_not_deleted_on_the_strength_of_an_old_look_at_its_service() {
         let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
         let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
         let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
         let service = ResourceId::parse(base).unwrap();
-        let plan = Plan {
-            steps: vec![Step {
-                kind: Kind::Connection,
-                id,
-                verb: Verb::Delete,
-                why: Why::Unwanted,
-                found: None,
-            }],
-        };
+        let steps = [Step {
+            kind: Kind::Connection,
+            id,
+            verb: Verb::Delete,
+            why: Why::Unwanted,
+            found: None,
+        }];
         let looked = Instant::now();
         memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
-        assert_eq!(doubt_remembered(&plan, &memory, looked), []);
+        assert_eq!(doubt_remembered(&steps, &memory, looked), []);
         let later = looked + Duration::from_secs(1);
-        assert_eq!(doubt_remembered(&plan, &memory, later), std::slice::from_ref(&service));
+        assert_eq!(doubt_remembered(&steps, &memory, later), std::slice::from_ref(&service));
         assert_eq!(memory.recall(&service, later), None);
     }
 }

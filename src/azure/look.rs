@@ -8,6 +8,7 @@ use tracing::warn;
 use super::client::{Client, OperationState, Pass};
 use super::error::{ArmError, Class};
 use super::id::ResourceId;
+use super::inventory::{Inventory, Listed};
 use super::memory::{Memory, Operation};
 use super::resource::{Kind, Progress, Seen, progress};
 use super::zone_link;
@@ -19,6 +20,8 @@ pub struct Looker<'a> {
     pub client: &'a Client,
     /// Remembers.
     pub memory: &'a Memory,
+    /// Lists for many.
+    pub inventory: &'a Inventory,
     /// The pass that looks.
     pub pass: Pass,
 }
@@ -35,13 +38,29 @@ impl Looker<'_> {
         if !self.memory.knows(id) && id.parent().is_some_and(|parent| self.memory.made_here(&parent)) {
             return Seen::Absent;
         }
+        let listed = self.listed(kind, id).await;
+        if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {
+            return seen;
+        }
         let seen = match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
             Err(error) if error.class == Class::Gone => self.not_found(kind, id).await,
             Err(error) => self.look_failed(kind, id, error),
         };
+        if let Some(listed) = listed {
+            self.memory.listed(id, listed);
+        }
         self.memory.count_operations(self.client.counters(), Instant::now());
         seen
+    }
+
+    /// How a list shows a resource that was at rest.
+    async fn listed(&self, kind: Kind, id: &ResourceId) -> Option<Listed> {
+        let since = self.memory.list_since(id, Instant::now())?;
+        let serves = || self.memory.share_a_list(kind, id);
+        self.inventory
+            .listed(self.client, self.pass, (kind, id), since, serves)
+            .await
     }
 
     async fn found(&self, kind: Kind, id: &ResourceId, body: serde_json::Value) -> Seen {

@@ -31,14 +31,22 @@ impl Marks {
         self.value_at(body.pointer("/properties/metadata"))
     }
 
+    /// Whether the tags of `body`, or its metadata, name another owner: then no structure makes it ours.
+    pub fn deny(&self, body: &Value) -> bool {
+        let all = [body.get("tags"), body.pointer("/properties/metadata")];
+        all.into_iter()
+            .any(|tags| self.owner_in(tags).is_some_and(|found| found != self.owner.1))
+    }
+
     fn value_at(&self, tags: Option<&Value>) -> bool {
-        let (key, value) = &self.owner;
-        let tags = tags.and_then(Value::as_object);
-        !value.is_empty()
-            && tags
-                .into_iter()
-                .flatten()
-                .any(|(k, v)| k.eq_ignore_ascii_case(key) && v.as_str() == Some(value))
+        let (_, value) = &self.owner;
+        !value.is_empty() && self.owner_in(tags) == Some(value)
+    }
+
+    fn owner_in<'a>(&self, tags: Option<&'a Value>) -> Option<&'a str> {
+        let tags = tags.and_then(Value::as_object)?;
+        let mark = tags.iter().find(|(k, _)| k.eq_ignore_ascii_case(&self.owner.0));
+        mark.and_then(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
     }
 }
 
@@ -64,5 +72,17 @@ mod tests {
     #[test]
     fn an_empty_owner_proves_nothing() {
         assert!(!Marks::default().prove(&json!({"tags": {"": ""}})));
+    }
+
+    #[test]
+    fn mark_of_another_cluster_denies_and_a_missing_one_does_not() {
+        let marks = |id: &str| Marks {
+            owner: ("cluster".into(), id.into()),
+            ..Marks::default()
+        };
+        let (theirs, none) = (json!({"tags": {"Cluster": "b"}}), json!({"tags": {"type": "x"}}));
+        assert!(marks("a").deny(&theirs) && !marks("b").deny(&theirs) && !marks("a").deny(&none));
+        assert!(marks("").deny(&theirs), "whose id is not known has marked nothing");
+        assert!(marks("a").deny(&json!({"properties": {"metadata": {"cluster": "b"}}})));
     }
 }

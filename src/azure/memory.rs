@@ -7,13 +7,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
 use super::error::ArmError;
 use super::id::ResourceId;
+use super::inventory::{Listed, PAGE, Scope};
+use super::plan::Change;
 use super::ports::Counters;
-use super::resource::{Kind, Seen};
+use super::resource::{Kind, Progress, Seen, progress};
+use super::turns::Turns;
+
+/// An operation that takes longer than this holds no other: Azure decides.
+const STUCK: Duration = Duration::from_secs(30);
 
 /// A long-running operation that this process has started.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,15 +41,27 @@ struct Entry {
     due: Instant,
     /// Good enough until then, for a pass that runs anyway.
     good_until: Instant,
+    /// Nothing is under way and nothing doubted: if it is still the same, it needs no look of its own.
+    at_rest: bool,
+    /// How a list showed it when it was last read.
+    listed: Option<u64>,
+    /// Whether the last look was only at a list.
+    only_listed: bool,
     operation: Option<Operation>,
     look_failures: u32,
     write_failures: u32,
     made_here: bool,
+    change: Option<Change>,
 }
 
 impl Entry {
     fn due_at(&mut self, when: Instant) {
         (self.due, self.good_until) = (when, when);
+        self.at_rest = false;
+    }
+
+    fn hold_from(&mut self, seen: Instant, hold: Duration, slack: Duration) {
+        (self.due, self.good_until) = (seen + hold, seen + hold.saturating_sub(slack));
     }
 }
 
@@ -50,6 +69,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Memory {
     entries: Mutex<HashMap<ResourceId, Entry>>,
+    turns: Turns,
     resync: Duration,
     record_resync: Duration,
 }
@@ -59,6 +79,7 @@ impl Memory {
     pub fn new(resync: Duration, record_resync: Duration) -> Self {
         Self {
             entries: Mutex::default(),
+            turns: Turns::default(),
             resync,
             record_resync,
         }
@@ -95,9 +116,64 @@ impl Memory {
             .min()
     }
 
-    /// When the resource was last looked at.
-    pub fn looked(&self, id: &ResourceId) -> Option<Instant> {
-        self.entries().get(id).map(|entry| entry.looked)
+    /// Whether the resource itself was last read before `since`.
+    pub fn only_remembered(&self, id: &ResourceId, since: Instant) -> bool {
+        let entries = self.entries();
+        entries
+            .get(id)
+            .is_some_and(|entry| entry.only_listed || entry.looked < since)
+    }
+
+    /// How old a list may be to show that a resource at rest is still the same: none if the resource is not at rest.
+    pub fn list_since(&self, id: &ResourceId, now: Instant) -> Option<Instant> {
+        let entries = self.entries();
+        let entry = entries.get(id).filter(|entry| entry.at_rest)?;
+        Some(
+            now.checked_sub(self.resync / 2)
+                .map_or(entry.looked, |then| then.max(entry.looked)),
+        )
+    }
+
+    /// How many resources at rest one list with this one would show.
+    pub fn share_a_list(&self, kind: Kind, id: &ResourceId) -> usize {
+        let entries = self.entries();
+        // A zone of somebody else may be very large.
+        let rows = |zone: &Value| {
+            let count = |name: &str| zone["properties"][name].as_u64().unwrap_or(u64::MAX);
+            count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
+        };
+        let short = |zone: &ResourceId| {
+            let seen = entries.get(zone).and_then(|entry| entry.seen.as_ref()?.found());
+            seen.is_some_and(|zone| rows(zone) <= PAGE as u64)
+        };
+        if matches!(kind, Kind::ZoneLink | Kind::Record) && !id.parent().is_some_and(|zone| short(&zone)) {
+            return 0;
+        }
+        let Some(scope) = Scope::of(kind, id) else {
+            return 0;
+        };
+        let at_rest = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.at_rest);
+        at_rest.filter(|(other, _)| scope.shows(other)).count()
+    }
+
+    /// A list shows the resource as it did when it was last read: then it is still the same. Gives what that was.
+    pub fn unchanged(&self, id: &ResourceId, listed: Listed) -> Option<Seen> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        if !entry.at_rest || entry.listed != Some(listed.fingerprint) {
+            return None;
+        }
+        (entry.looked, entry.only_listed) = (listed.seen, true);
+        let hold = self.hold(entry.kind, id);
+        entry.hold_from(listed.seen, hold, self.slack());
+        entry.seen.clone()
+    }
+
+    /// A list that was made before the resource was read shows it like this.
+    pub fn listed(&self, id: &ResourceId, listed: Listed) {
+        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.at_rest) {
+            entry.listed = Some(listed.fingerprint);
+        }
     }
 
     /// The operation under way on the resource.
@@ -107,7 +183,7 @@ impl Memory {
 
     /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
     pub fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
-        let hold = self.hold(kind, id);
+        let (hold, slack) = (self.hold(kind, id), self.slack());
         if seen == Seen::Absent {
             self.entries().retain(|known, _| !known.is_in(id));
         }
@@ -115,8 +191,10 @@ impl Memory {
             if seen == Seen::Absent {
                 entry.made_here = false;
             }
+            entry.at_rest = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
             (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
-            (entry.due, entry.good_until) = (now + hold, now + hold * 4 / 5);
+            (entry.listed, entry.only_listed) = (None, false);
+            entry.hold_from(now, hold, slack);
         });
     }
 
@@ -131,16 +209,39 @@ impl Memory {
     /// Azure took a write and works on it.
     pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
         self.update(kind, id, operation.began, |entry| {
+            entry.at_rest = false;
             entry.made_here |= made_here;
             entry.operation = Some(operation);
         });
     }
 
-    /// The resource is as wanted: failures of earlier writes no longer count.
-    pub fn kept(&self, id: &ResourceId) {
+    /// Azure took a write that changes the resource so; none if it takes it away. What was begun first is what is told.
+    pub fn changing(&self, id: &ResourceId, change: Option<Change>) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.write_failures = 0;
+            entry.change = change.map(|change| entry.change.take().unwrap_or(change));
         }
+    }
+
+    /// How long a write has to wait for those of this process into the same network; it is looked at again then.
+    pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
+        let network = id.parent().filter(|_| kind == Kind::Subnet)?;
+        let entries = self.entries();
+        let busy = entries.iter().any(|(other, entry)| {
+            let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
+            other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
+        });
+        drop(entries);
+        let wait = self.turns.wait(&network, id, lasts, busy, now)?;
+        self.hasten(id, wait, now);
+        Some(wait)
+    }
+
+    /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
+    pub fn kept(&self, id: &ResourceId) -> Option<Change> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        entry.write_failures = 0;
+        entry.change.take()
     }
 
     /// A look failed; waits longer each time. Gives the wait.
@@ -217,16 +318,26 @@ impl Memory {
             looked: now,
             due: now,
             good_until: now,
+            at_rest: false,
+            listed: None,
+            only_listed: false,
             operation: None,
             look_failures: 0,
             write_failures: 0,
             made_here: false,
+            change: None,
         });
         entry.looked = now;
         change(entry);
     }
 
-    /// How long a settled resource is left alone. Spread by its id, so that many do not come due together.
+    /// A pass that runs anyway looks at what would be due so soon.
+    fn slack(&self) -> Duration {
+        self.resync.min(self.record_resync) / 5
+    }
+
+    /// How long a settled resource is left alone. Spread by its id, so that many do not come due together; what is in one
+    /// zone does, as one list shows it.
     fn hold(&self, kind: Kind, id: &ResourceId) -> Duration {
         let base = if matches!(kind, Kind::ZoneLink | Kind::Record) {
             self.record_resync
@@ -234,90 +345,12 @@ impl Memory {
             self.resync
         };
         let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
+        let zone = id.parent().filter(|_| matches!(kind, Kind::ZoneLink | Kind::Record));
+        zone.as_ref().unwrap_or(id).hash(&mut hasher);
         let permille = u32::try_from(hasher.finish() % 200).unwrap_or(0);
         base * (900 + permille) / 1_000
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::azure::error::Class;
-
-    fn id() -> ResourceId {
-        ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
-    }
-
-    fn memory() -> Memory {
-        Memory::new(Duration::from_secs(100), Duration::from_secs(1_000))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_settled_is_recalled_until_its_next_look() {
-        let (memory, now) = (memory(), Instant::now());
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(71)), Some(Seen::Absent));
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
-        let (memory, now) = (memory(), Instant::now());
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
-        assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_was_in_a_resource_that_went_is_forgotten() {
-        let (memory, now) = (memory(), Instant::now());
-        let inside = id().child(Kind::Record, "api").unwrap();
-        let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
-        for known in [&inside, &beside] {
-            memory.settled(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
-        }
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        assert!(!memory.knows(&inside) && memory.knows(&beside));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
-        let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Busy, "X"));
-        let fail = || {
-            memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-            memory.write_failed(Kind::Zone, &id(), &error, now).as_secs()
-        };
-        assert_eq!([fail(), fail(), fail()], [3, 6, 12]);
-        memory.kept(&id());
-        assert_eq!(fail(), 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failed_looks_wait_longer_until_one_succeeds() {
-        let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Down, "X"));
-        let fail = || memory.look_failed(Kind::Zone, &id(), &error, now).as_secs();
-        assert_eq!([fail(), fail()], [5, 10]);
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        assert_eq!(fail(), 5);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_resource_that_went_is_no_longer_made_here() {
-        let (memory, now) = (memory(), Instant::now());
-        memory.began(
-            Kind::Zone,
-            &id(),
-            Operation {
-                url: None,
-                began: now,
-                deletes: false,
-            },
-            true,
-        );
-        assert!(memory.made_here(&id()));
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-        assert!(!memory.made_here(&id()));
-    }
-}
+mod tests;

@@ -205,11 +205,37 @@ pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
     }
 }
 
+/// What was changed about a resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there.
+    Created,
+    /// These fields differed.
+    Repaired(Vec<&'static str>),
+    /// The same, and Azure could not change them in place.
+    Replaced(Vec<&'static str>),
+}
+
+impl Change {
+    /// What a write for this reason changes; none if it takes the resource away for good.
+    pub fn of(why: &Why) -> Option<Self> {
+        match why {
+            Why::Absent => Some(Self::Created),
+            Why::Differs(fields) => Some(Self::Repaired(fields.clone())),
+            Why::Failed => Some(Self::Repaired(vec!["provisioningState"])),
+            Why::Replace(fields) => Some(Self::Replaced(fields.clone())),
+            _ => None,
+        }
+    }
+}
+
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Done {
     /// Nothing was sent.
     Nothing,
+    /// Nothing was sent: the resource is now as wanted, after this process changed it.
+    Reached(Change),
     /// Azure took it, and it is in force.
     Settled,
     /// Azure took it, and works on it.

@@ -51,7 +51,7 @@ impl Resource for Record {
             .pointer("/properties/isAutoRegistered")
             .and_then(Value::as_bool)
             .unwrap_or(false);
-        !registered && (self.zone_is_ours || self.marks.prove_record(current))
+        !registered && !self.marks.deny(current) && (self.zone_is_ours || self.marks.prove_record(current))
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {

@@ -34,6 +34,9 @@ pub enum TransportError {
     /// The address is not on the configured ARM host; nothing was sent.
     #[error("refused to send a token to {0}")]
     ForeignHost(String),
+    /// This process only reads; nothing was sent.
+    #[error("this process changes nothing")]
+    ReadOnly,
     /// The answer is larger than ARM's own limit.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(usize),
@@ -52,6 +55,7 @@ impl From<TransportError> for ArmError {
     fn from(error: TransportError) -> Self {
         let why = match error {
             TransportError::ForeignHost(_) => NoAnswer::ForeignHost,
+            TransportError::ReadOnly => NoAnswer::ReadOnly,
             TransportError::TooLarge(_) => NoAnswer::TooLarge,
             TransportError::Timeout => NoAnswer::Timeout,
             TransportError::Connection(_) => NoAnswer::Connection,

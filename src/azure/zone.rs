@@ -16,8 +16,13 @@ pub struct Zone {
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub marks: Marks,
-    /// Whether it is on record that this zone was seen and ours.
-    pub recorded: bool,
+    /// Whether its structure proves that it is ours: the status named it, or our link and records are in it.
+    pub proven: bool,
+}
+
+/// How many networks are linked to the zone, if the body says so.
+pub fn links(body: &Value) -> Option<u64> {
+    body.pointer("/properties/numberOfVirtualNetworkLinks")?.as_u64()
 }
 
 impl Resource for Zone {
@@ -30,7 +35,7 @@ impl Resource for Zone {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || self.recorded
+        self.marks.prove(current) || (self.proven && !self.marks.deny(current))
     }
 
     fn differs(&self, _: &Value) -> Vec<Difference> {

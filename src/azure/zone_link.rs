@@ -16,8 +16,8 @@ pub struct ZoneLink {
     pub marks: Marks,
     /// The virtual network whose machines shall resolve names in the zone.
     pub virtual_network: ResourceId,
-    /// Whether the zone that it is in is ours.
-    pub zone_is_ours: bool,
+    /// Whether what is around it proves it ours, if it leads to that network: the zone's mark, or our records in the zone.
+    pub proven: bool,
 }
 
 /// The virtual network that a link leads to.
@@ -32,6 +32,13 @@ pub fn completed(body: &Value) -> bool {
         .is_none_or(|state| state == "Completed")
 }
 
+impl ZoneLink {
+    /// Whether it leads to the wanted virtual network.
+    pub fn leads_to_ours(&self, current: &Value) -> bool {
+        virtual_network(current).as_ref() == Some(&self.virtual_network)
+    }
+}
+
 impl Resource for ZoneLink {
     fn kind(&self) -> Kind {
         Kind::ZoneLink
@@ -42,18 +49,16 @@ impl Resource for ZoneLink {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        let to_ours = virtual_network(current).as_ref() == Some(&self.virtual_network);
-        self.marks.prove(current) || (self.zone_is_ours && to_ours)
+        self.marks.prove(current) || (self.proven && self.leads_to_ours(current) && !self.marks.deny(current))
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
-        let elsewhere = virtual_network(current).as_ref() != Some(&self.virtual_network);
         let registers = current
             .pointer("/properties/registrationEnabled")
             .and_then(Value::as_bool)
             .unwrap_or(false);
         let rules = [
-            (elsewhere, Difference::immutable("virtualNetwork")),
+            (!self.leads_to_ours(current), Difference::immutable("virtualNetwork")),
             (registers, Difference::of("registrationEnabled")),
         ];
         rules
@@ -83,7 +88,7 @@ impl Resource for ZoneLink {
 mod tests {
     use super::*;
 
-    fn wanted(zone_is_ours: bool) -> ZoneLink {
+    fn wanted(proven: bool) -> ZoneLink {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
         ZoneLink {
             id: ResourceId::parse(&format!(
@@ -95,16 +100,19 @@ mod tests {
                 ..Marks::default()
             },
             virtual_network: ResourceId::parse(&format!("{net}/virtualNetworks/guest")).unwrap(),
-            zone_is_ours,
+            proven,
         }
     }
 
     #[test]
-    fn unmarked_link_is_ours_only_in_our_zone_and_to_our_network() {
+    fn unmarked_link_is_ours_only_where_its_surroundings_prove_it_and_to_our_network() {
         let body = json!({"properties": {"virtualNetwork": {"id": wanted(true).virtual_network.to_string().to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")}}});
         assert!(wanted(true).ours(&body));
         assert!(!wanted(false).ours(&body));
         assert!(!wanted(true).ours(&json!({"properties": {"virtualNetwork": {"id": "/other"}}})));
+        let mut theirs = body;
+        theirs["tags"] = json!({"cluster": "y"});
+        assert!(!wanted(true).ours(&theirs), "the mark of another cluster");
     }
 
     #[test]

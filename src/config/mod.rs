@@ -1,6 +1,7 @@
 //! Flags and environment become one checked configuration, or one list of all that is wrong. The only reader of the environment.
 //!
-//! Starts nothing and calls nobody; of files it reads the CA bundle and, for the subscription alone, the credentials file.
+//! Starts nothing and calls nobody; of files it reads the CA bundle, the allowed scopes and, for the subscription alone, the
+//! credentials file.
 
 mod azure;
 mod parse;
@@ -18,21 +19,24 @@ use ipnet::Ipv4Net;
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
+use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
 pub use crate::controllers::link_service::frontend::FrontendMatch;
 pub use reader::{Environment, Given, Problems};
-pub use setting::{Fallback, SETTINGS, Setting};
+pub use setting::{Fallback, SETTINGS, Setting, settings_of_plan};
 
 use reader::Reader;
 
-/// What `hyperlink run` does, checked. Holds no secret.
+/// What `hyperlink run` does, or would do, checked. Holds no secret.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// At least one.
     pub roles: BTreeSet<Role>,
     /// The only namespace to serve; none: all.
     pub namespace: Option<String>,
+    /// What the cpo role may serve; none: whatever is in its only namespace.
+    pub allow_scopes: Option<ScopesFile>,
     /// Passes at once, per controller.
     pub concurrency: NonZeroU16,
     /// Interval of comparing everything but records and links.
@@ -43,8 +47,8 @@ pub struct Config {
     pub metrics_bind: SocketAddr,
     /// A kubeconfig file; none: as kubectl finds it, else the pod's cluster.
     pub kubeconfig: Option<PathBuf>,
-    /// Leader election.
-    pub lease: Lease,
+    /// Leader election; none for a process that never leads.
+    pub lease: Option<Lease>,
     /// Where Azure is and who we are there.
     pub azure: Azure,
     /// What only the ho role needs; there if and only if that role is chosen.
@@ -110,18 +114,39 @@ pub struct Log {
 /// Checks all settings. On failure says everything that is wrong, not only the first thing.
 pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Problems> {
     let mut reader = Reader::new(given, environment);
-    let settled = settle(&mut reader);
+    let roles = BTreeSet::from_iter(reader.list(&setting::ROLE, str::parse::<Role>));
+    if !reader.is_given(&setting::ROLE) {
+        reader.missing(&setting::ROLE, "; give ho, cpo or both");
+    }
+    let for_many = !reader.is_given(&setting::NAMESPACE);
+    if for_many && roles.contains(&Role::Cpo) && !reader.is_given(&setting::ALLOW_SCOPES) {
+        reader.missing(&setting::ALLOW_SCOPES, "; role cpo needs it, or --namespace");
+    }
+    let settled = settle(&mut reader, roles, lease);
+    reader.finish(settled)
+}
+
+/// The same for `hyperlink plan`, which leads nobody. Without a role it is cpo, and ho too where its resource group is given.
+pub fn resolve_for_plan(given: &Given, environment: &Environment) -> Result<Config, Problems> {
+    let mut reader = Reader::new(given, environment);
+    let mut roles = BTreeSet::from_iter(reader.list(&setting::ROLE, str::parse::<Role>));
+    if !reader.is_given(&setting::ROLE) {
+        roles.insert(Role::Cpo);
+        roles.extend(reader.is_given(&setting::RESOURCE_GROUP).then_some(Role::Ho));
+    }
+    let settled = settle(&mut reader, roles, |_, _| Some(None));
     reader.finish(settled)
 }
 
 /// None when something is missing or wrong; the reader then knows what.
-fn settle(reader: &mut Reader<'_>) -> Option<Config> {
+fn settle<'a>(
+    reader: &mut Reader<'a>,
+    roles: BTreeSet<Role>,
+    lease: impl FnOnce(&mut Reader<'a>, Option<&str>) -> Option<Option<Lease>>,
+) -> Option<Config> {
     use setting::*;
-    let roles = BTreeSet::from_iter(reader.list(&ROLE, str::parse::<Role>));
-    if !reader.is_given(&ROLE) {
-        reader.missing(&ROLE, "; give ho, cpo or both");
-    }
     let namespace = reader.one(&NAMESPACE, parse::namespace);
+    let allow_scopes = reader.one(&ALLOW_SCOPES, parse::scopes_file);
     let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
     let resync = reader.one(&RESYNC, parse::duration);
     let record_resync = reader.one(&RECORD_RESYNC, parse::duration);
@@ -140,6 +165,7 @@ fn settle(reader: &mut Reader<'_>) -> Option<Config> {
     Some(Config {
         roles,
         namespace,
+        allow_scopes,
         concurrency: concurrency?,
         resync: resync?,
         record_resync: record_resync?,
@@ -155,7 +181,7 @@ fn settle(reader: &mut Reader<'_>) -> Option<Config> {
     })
 }
 
-fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
+fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Option<Lease>> {
     use setting::*;
     let duration = reader.one(&LEASE_DURATION, parse::whole_seconds);
     let renew_deadline = reader.one(&LEASE_RENEW_DEADLINE, parse::duration);
@@ -183,13 +209,13 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Lease> {
         told
     };
     let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
-    Some(Lease {
+    Some(Some(Lease {
         namespace: namespace?,
         duration: duration?,
         renew_deadline: renew_deadline?,
         retry: retry?,
         candidate: candidate.unwrap_or_else(|| "hyperlink".to_owned()),
-    })
+    }))
 }
 
 fn shorter(reader: &mut Reader<'_>, (short, a): (&Setting, Option<Duration>), (long, b): (&Setting, Option<Duration>)) {

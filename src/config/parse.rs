@@ -12,6 +12,7 @@ use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::FrontendMatch;
+use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
 /// No interval of ours makes sense beyond this.
@@ -73,6 +74,10 @@ pub(super) fn readable_file(text: &str) -> Result<PathBuf, String> {
         Ok(_) => Err(format!("{text} is not a file")),
         Err(error) => Err(format!("{text} cannot be read: {}", error.kind())),
     }
+}
+
+pub(super) fn scopes_file(text: &str) -> Result<ScopesFile, String> {
+    ScopesFile::read(text.as_ref()).map_err(|error| format!("{text}: {error}"))
 }
 
 pub(super) fn subscription(text: &str) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! Every setting of `hyperlink run`: its flag, its environment variable, its unit, its default and its help. One table for
+//! Every setting of `hyperlink run` and `hyperlink plan`: its flag, its environment variable, its unit, its default and its help. One table for
 //! the command line, the reader and the messages.
 
 /// One setting.
@@ -49,6 +49,8 @@ settings! {
         "What this process does: ho is the management side (load balancer look-up, NAT subnet, Private Link Service), cpo the guest side (Private Endpoint, private DNS).";
     NAMESPACE = "namespace", "HYPERLINK_NAMESPACE", "NAME" ["Kubernetes namespace"], Words("all namespaces"), false,
         "Serve this namespace only.";
+    ALLOW_SCOPES = "allow-scopes", "HYPERLINK_ALLOW_SCOPES", "FILE" ["path of a YAML or JSON file"], Words("none; required for role cpo without --namespace"), false,
+        "Which parts of Azure the control planes may use, by HostedCluster; all others are refused. Read again when it changes.";
     CONCURRENCY = "concurrency", "HYPERLINK_CONCURRENCY", "NUMBER" ["passes at once, per controller"], Value("64"), false,
         "How many objects are worked on at once.";
     RESYNC = "resync", "HYPERLINK_RESYNC", "DURATION" [DURATION], Value("5m"), false,
@@ -67,7 +69,7 @@ settings! {
         "Where the lease is kept.";
     KUBECONFIG = "kubeconfig", "KUBECONFIG", "FILE" ["path"], Words("~/.kube/config if there is one, else the cluster that the pod runs in"), false,
         "How to reach the Kubernetes API server.";
-    CLOUD = "cloud", "AZURE_CLOUD_NAME", "NAME" ["AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud"], Value("AzurePublicCloud"), false,
+    CLOUD = "cloud", "AZURE_CLOUD_NAME", "NAME" ["AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud; or, with its addresses, AzureGermanCloud, AzureBleuCloud or AzureStackCloud"], Value("AzurePublicCloud"), false,
         "The Azure cloud.";
     ARM_ENDPOINT = "arm-endpoint", "HYPERLINK_ARM_ENDPOINT", "URL" ["https://host[:port]; http on loopback only"], Words("that of --cloud"), false,
         "Azure Resource Manager. The only host that ever gets a token for it.";
@@ -95,4 +97,22 @@ settings! {
         "Form of the log on standard error.";
     LOG_LEVEL = "log-level", "HYPERLINK_LOG_LEVEL", "FILTER" ["level, or directives such as info,hyperlink::azure=debug"], Value("info"), false,
         "What is logged.";
+}
+
+/// What only a process needs that leads and serves.
+const OF_RUN_ALONE: [&str; 6] = [
+    CONCURRENCY.flag,
+    METRICS_BIND.flag,
+    LEASE_DURATION.flag,
+    LEASE_RENEW_DEADLINE.flag,
+    LEASE_RETRY.flag,
+    LEASE_NAMESPACE.flag,
+];
+
+/// The settings of `hyperlink plan`.
+pub fn settings_of_plan() -> impl Iterator<Item = &'static Setting> {
+    SETTINGS
+        .iter()
+        .copied()
+        .filter(|setting| !OF_RUN_ALONE.contains(&setting.flag))
 }

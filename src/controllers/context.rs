@@ -1,8 +1,12 @@
 //! What all controllers of one role share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::contention::Statements;
+use super::recorder::Recorder;
+use super::served::Served;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
@@ -17,12 +21,92 @@ pub struct Context {
     pub kube: kube::Client,
     /// ARM; writes pass the gate.
     pub arm: ArmClient,
+    /// Where Events are said.
+    pub events: Recorder,
+    /// What was stated in conditions.
+    pub stated: Stated,
     /// What was seen in Azure.
     pub memory: Memory,
     /// Lists that clusters share.
     pub inventory: Inventory,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
+    /// Which namespaces are ours.
+    pub served: Served,
     /// How often settled resources are looked at.
     pub resync: Duration,
+}
+
+/// What this process has stated in conditions, by the UID of the object.
+#[derive(Debug, Default)]
+pub struct Stated(Mutex<HashMap<String, Statements>>);
+
+impl Stated {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Statements>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// About one object.
+    pub fn of(&self, uid: &str) -> Statements {
+        self.all().get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what is stated about one object.
+    pub fn keep(&self, uid: &str, statements: Statements) {
+        self.all().insert(uid.to_owned(), statements);
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.all().remove(uid);
+    }
+}
+
+/// A context for tests of what is done in Kubernetes: its Azure never answers.
+#[cfg(test)]
+pub(crate) mod sample {
+    use async_trait::async_trait;
+    use bytes::Bytes;
+    use http::{Request, Response};
+
+    use super::*;
+    use crate::azure::ports::Gate;
+    use crate::azure::transport::{Transport, TransportError};
+
+    struct NoAzure;
+
+    impl Gate for NoAzure {
+        fn open(&self) -> bool {
+            false
+        }
+    }
+
+    #[async_trait]
+    impl Transport for NoAzure {
+        async fn ready(&self) -> Result<(), TransportError> {
+            Err(TransportError::Timeout)
+        }
+
+        async fn send(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+            Err(TransportError::Timeout)
+        }
+    }
+
+    pub(crate) fn context(kube: kube::Client) -> Context {
+        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+        let endpoint = "https://management.azure.com".parse().unwrap();
+        let minute = Duration::from_secs(60);
+        Context {
+            role: Role::Cpo,
+            events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
+            kube,
+            stated: Stated::default(),
+            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
+            memory: Memory::new(minute, minute),
+            inventory: Inventory::default(),
+            metrics,
+            served: Served::everything(),
+            resync: minute,
+        }
+    }
 }

@@ -2,10 +2,34 @@
 
 use std::time::Duration;
 
-use crate::api::Reason;
+use kube::ResourceExt;
+
+use crate::api::{AzurePrivateLinkService, Reason, Role};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
+
+/// Which way a pass goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// What is wanted is brought about.
+    Build,
+    /// What is ours is taken away.
+    Teardown,
+    /// The role holds nothing of an object that goes.
+    Nothing,
+}
+
+impl Course {
+    /// The way of `role` with an object; `going` is whether the object goes, or what it belongs to.
+    pub fn of(role: Role, cr: &AzurePrivateLinkService, going: bool) -> Self {
+        match (going, cr.finalizers().iter().any(|f| f == role.finalizer())) {
+            (false, _) => Self::Build,
+            (true, true) => Self::Teardown,
+            (true, false) => Self::Nothing,
+        }
+    }
+}
 
 /// Why nothing can be done for an object, in the words of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +40,8 @@ pub struct Problem {
     pub message: String,
     /// When to look again though nothing has changed; none where only a change can help.
     pub again: Option<Duration>,
+    /// The class of the error that it is, if it is one of Azure's.
+    pub class: Option<Class>,
 }
 
 impl Problem {
@@ -25,6 +51,15 @@ impl Problem {
             reason,
             message: message.into(),
             again: None,
+            class: None,
+        }
+    }
+
+    /// An error of Azure's about `subject`.
+    pub fn error(reason: Reason, subject: &str, error: &ArmError) -> Self {
+        Self {
+            class: Some(error.class),
+            ..Self::new(reason, format!("{subject}: {error}"))
         }
     }
 
@@ -84,9 +119,11 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
-            problem(reason_of(error, failure), format!("{kind} {name}: {error}"))
-        }
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(Problem::error(
+            reason_of(error, failure),
+            &format!("{kind} {name}"),
+            error,
+        )),
         (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
         (Done::Nothing, Why::NotOurs) => problem(
             Reason::NotOurs,
@@ -94,7 +131,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         ),
         (Done::Nothing, Why::InUse(_)) => None,
         (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
-        (Done::Nothing, Why::AsWanted) => None,
+        (Done::Nothing | Done::Reached(_), Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
         (_, Why::Moving) if failure == Reason::DeletionFailed => {

@@ -16,6 +16,8 @@ use crate::azure::resource::{Kind, Seen};
 pub enum Need {
     /// One resource.
     Look(Kind, ResourceId),
+    /// One resource, read just now: what else was done may have changed it since the last look.
+    NewLook(Kind, ResourceId),
     /// The internal frontends of a group's load balancers, or of the whole subscription's.
     Frontends(SubscriptionId, Option<String>),
     /// The same, read just now: what is searched for may have appeared since the last list.
@@ -32,6 +34,8 @@ pub type Needs = Vec<Need>;
 pub struct Facts {
     /// Single resources.
     pub looks: HashMap<ResourceId, Seen>,
+    /// The single resources that were read just now.
+    pub new_looks: HashSet<ResourceId>,
     /// Frontends by scope.
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
     /// The scopes whose frontends were read just now.
@@ -44,6 +48,14 @@ impl Facts {
     /// What was seen of a resource.
     pub fn look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
         self.looks.get(id).ok_or_else(|| vec![Need::Look(kind, id.clone())])
+    }
+
+    /// What was seen of a resource, read just now.
+    pub fn new_look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
+        if self.new_looks.contains(id) {
+            return self.look(kind, id);
+        }
+        Err(vec![Need::NewLook(kind, id.clone())])
     }
 
     /// Says at once what of several resources has not been seen yet.

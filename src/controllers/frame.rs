@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, ResourceExt};
-use serde_json::json;
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
+use super::event::{self, Event, What};
 use super::facts::{Facts, Needs};
+use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::AzurePrivateLinkService;
+use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
@@ -37,9 +39,14 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// Whether someone else changed the object first: nothing is wrong, the pass is run again.
+    /// Whether someone else changed or removed the object first: nothing is wrong, the pass is run again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 409)
+        matches!(self, Self::Kube(kube::Error::Api(status)) if [404, 409].contains(&status.code))
+    }
+
+    /// Whether the API server does not take the object as it is.
+    pub fn invalid(&self) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 422)
     }
 }
 
@@ -63,35 +70,55 @@ pub struct Outcome<X> {
     pub cr: AzurePrivateLinkService,
 }
 
+/// Decides; what would be written on the strength of memory is read before.
+pub async fn decided<X>(
+    cx: &Context,
+    pass: Pass,
+    facts: &mut Facts,
+    began: Instant,
+    decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
+) -> (Decision, X) {
+    loop {
+        let (decision, extra) = until_decided(cx, pass, facts, decide).await;
+        let doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        if doubted.is_empty() {
+            return (decision, extra);
+        }
+        doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
+    }
+}
+
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
-/// Before the first write the intent is recorded; what would be written on the strength of memory is read first.
+/// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     mut facts: Facts,
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
     let began = Instant::now();
     let mut rounds = 0;
     loop {
-        let (decision, extra) = until_decided(cx, pass, &mut facts, &mut |facts| decide(&cr, facts)).await;
+        let (decision, extra) = decided(cx, pass, &mut facts, began, &mut |facts| decide(&cr, facts)).await;
         let plan = Plan {
             steps: decision.steps.clone(),
         };
         let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
-        let doubted = execute::doubt_remembered(&plan, &cx.memory, began);
-        if !doubted.is_empty() {
-            doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
-            continue;
-        }
-        if !written.is_empty()
-            && let Some(intent) = &decision.intent
+        if let Some(intent) = decision
+            .intent
+            .as_deref()
+            .filter(|_| intent::due(&cr, cx.role, &plan.steps))
         {
+            let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
+            let adopted = event::adopted(&plan.steps).filter(|_| !known);
+            cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
         let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
+        cx.events.say(&told(&cr, also), &changes(&plan, &done)).await;
         rounds += 1;
         let came_to_rest = plan
             .steps
@@ -99,7 +126,9 @@ pub async fn carry_out<X>(
             .zip(&done)
             // A service shows the end of its connections later.
             .any(|(step, done)| step.writes() && *done == Done::Settled && step.kind != Kind::Connection);
-        if !came_to_rest || rounds == ROUNDS {
+        // Somebody else wrote since the look; who does so again has to be waited out.
+        let outdated = rounds == 1 && outdated(cx, &plan, &done);
+        if !(came_to_rest || outdated) || rounds == ROUNDS {
             return Ok(Outcome {
                 decision,
                 extra,
@@ -112,8 +141,33 @@ pub async fn carry_out<X>(
     }
 }
 
+/// Doubts what was changed by others between the look and the write; whether there is such a thing.
+fn outdated(cx: &Context, plan: &Plan, done: &[Done]) -> bool {
+    let steps = plan.steps.iter().zip(done);
+    let outdated = steps.filter(|(_, done)| matches!(done, Done::Failed(error) if error.status == 412));
+    outdated
+        .map(|(step, _)| cx.memory.doubt(&step.id, Instant::now()))
+        .count()
+        > 0
+}
+
 fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
+}
+
+/// Whom Events about a custom resource are said to.
+fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+    std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
+}
+
+/// What has come to be as wanted.
+fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
+    let steps = plan.steps.iter().zip(done);
+    let changed = steps.filter_map(|(step, done)| match done {
+        Done::Reached(change) => Some(event::changed(step.kind, &step.id, change)),
+        _ => None,
+    });
+    changed.collect()
 }
 
 /// Tries to record an intent, when others write the object at the same time.
@@ -144,34 +198,25 @@ async fn record_once(
     cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == finalizer);
-    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
-        return Ok(cr);
+    match intent::patch(&cr, cx.role, intent) {
+        Some(patch) => patch_object(cx, &cr, &patch).await,
+        None => Ok(cr),
     }
-    let mut finalizers = cr.finalizers().to_vec();
-    if !held && cr.metadata.deletion_timestamp.is_none() {
-        finalizers.push(finalizer.to_owned());
-    }
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: intent}}});
-    patch_object(cx, &cr, &patch).await
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch.
-pub async fn release(cx: &Context, cr: AzurePrivateLinkService) -> Result<AzurePrivateLinkService, PassError> {
-    let (finalizer, annotation) = (cx.role.finalizer(), cx.role.intent_annotation());
-    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != finalizer).collect();
-    let patch = json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
-        "annotations": {annotation: null}}});
+/// Takes the role's finalizer and intent away, in one guarded patch, and says what has become of what was made.
+pub async fn release(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
+    events: &[Event],
+) -> Result<AzurePrivateLinkService, PassError> {
+    let finalizer = cx.role.finalizer();
+    let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
+    cx.events.say(&told(&released, also), events).await;
     Ok(released)
-}
-
-/// Whether the role's finalizer stands.
-pub fn holds(cx: &Context, cr: &AzurePrivateLinkService) -> bool {
-    cr.finalizers().iter().any(|f| f == cx.role.finalizer())
 }
 
 async fn patch_object(
@@ -188,12 +233,25 @@ async fn patch_object(
     Ok(patched)
 }
 
-/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
+/// unless another writer has to be left alone.
+/// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
+    let before = cr.status.clone().unwrap_or_default().conditions;
+    let uid = cr.uid().unwrap_or_default();
+    if let Some(other) = other_writer(&cr, cx.role, Timestamp::now()) {
+        let note = format!("{other} writes this status too: let only one controller serve the cluster");
+        let event = Event::new(What::Contested, note);
+        cx.events.stands(&cr.object_ref(&()), "other writer", Some(event)).await;
+    }
+    let mut statements = cx.stated.of(&uid);
+    let now = Instant::now().into_std();
+    let due = statements.to_be_written(&before, &report.conditions, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -203,7 +261,7 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
-    if let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
+    if due && let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
         let params = PatchParams {
             field_manager: manager,
             force: true,
@@ -212,7 +270,12 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
+        statements.written(&before, &report.conditions, now);
+    } else {
+        statements.stood(&before, &report.conditions, now);
     }
+    cx.stated.keep(&uid, statements);
+    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }
 

@@ -1,11 +1,18 @@
-//! What a role is about to make, recorded on the custom resource before the first write. Pure.
+//! What a role makes or has taken over, recorded on the custom resource before the first write. Pure.
 //!
 //! Deletion needs nothing else: objects that it once came from may be gone.
 
+use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::{AzurePrivateLinkService, Role};
+use crate::azure::plan::{Step, Why};
+
+use super::identity::Identity;
 
 /// What the HO role records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HoIntent {
     /// The cluster's name.
@@ -16,15 +23,42 @@ pub struct HoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
-    /// The Private Link Service.
-    #[serde(rename = "privateLinkServiceID")]
-    pub link_service: String,
+    /// The Private Link Service, unless it was found to be somebody else's.
+    #[serde(rename = "privateLinkServiceID", default, skip_serializing_if = "Option::is_none")]
+    pub link_service: Option<String>,
+    /// The service's `resourceGuid`, where nothing on the service itself tells for good that it is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_guid: Option<String>,
     /// The frontend that the service forwards to.
     #[serde(rename = "frontendID")]
     pub frontend: String,
-    /// The NAT subnet, if this role makes it.
+    /// The NAT subnet of our name, if it is used or was.
     #[serde(rename = "natSubnetID", default, skip_serializing_if = "Option::is_none")]
     pub nat_subnet: Option<String>,
+    /// Whether this role made the NAT subnet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nat_subnet_made: bool,
+}
+
+impl HoIntent {
+    /// The cluster that it was recorded for.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            name: self.cluster.clone(),
+            cluster_id: self.cluster_id.clone(),
+            infra_id: self.infra_id.clone(),
+        }
+    }
+
+    /// Nothing but the cluster.
+    pub fn of(identity: &Identity) -> Self {
+        Self {
+            cluster: identity.name.clone(),
+            cluster_id: identity.cluster_id.clone(),
+            infra_id: identity.infra_id.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What the CPO role records.
@@ -39,6 +73,9 @@ pub struct CpoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
+    /// The alias that the endpoint led to when it was last seen as ours, or that it is about to lead to.
+    #[serde(rename = "privateLinkServiceAlias", default, skip_serializing_if = "Option::is_none")]
+    pub alias: Option<String>,
 }
 
 /// Reads an intent from its annotation; a damaged one counts as none.
@@ -49,4 +86,95 @@ pub fn read<T: for<'a> Deserialize<'a>>(annotation: Option<&String>) -> Option<T
 /// Writes an intent for its annotation.
 pub fn write<T: Serialize>(intent: &T) -> String {
     serde_json::to_string(intent).unwrap_or_default()
+}
+
+/// Whether an intent is to be recorded now: before a write, and once something that is ours is there, whoever made it,
+/// because deletion and the other role rely on it. A refusal takes back what was recorded of the resource.
+pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
+    let recorded = cr.annotations().contains_key(role.intent_annotation());
+    let held = cr.finalizers().iter().any(|f| f == role.finalizer());
+    let any = |fits: fn(&Step) -> bool| steps.iter().any(fits);
+    any(Step::writes)
+        || (!(recorded && held) && any(|step| step.settled().is_some()))
+        || (recorded && any(|step| step.why == Why::NotOurs))
+}
+
+/// The guarded merge patch that records an intent together with the role's finalizer, unless both stand.
+pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
+    let (finalizer, annotation) = (role.finalizer(), role.intent_annotation());
+    let held = cr.finalizers().iter().any(|f| f == finalizer);
+    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
+        return None;
+    }
+    let mut finalizers = cr.finalizers().to_vec();
+    if !held && cr.metadata.deletion_timestamp.is_none() {
+        finalizers.push(finalizer.to_owned());
+    }
+    Some(
+        json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {annotation: intent}}}),
+    )
+}
+
+/// The guarded merge patch that takes the role's finalizer and intent away.
+pub fn release_patch(cr: &AzurePrivateLinkService, role: Role) -> Value {
+    let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
+    json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
+        "annotations": {role.intent_annotation(): null}}})
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::azure::plan::Verb;
+    use crate::azure::resource::Kind;
+    use crate::controllers::samples;
+
+    fn step(verb: Verb, why: Why) -> Step {
+        Step {
+            kind: Kind::Endpoint,
+            id: samples::id(&samples::guest("privateEndpoints/pe")),
+            found: (verb == Verb::Keep).then(|| json!({})),
+            verb,
+            why,
+        }
+    }
+
+    fn made() -> Step {
+        step(Verb::Put(json!({})), Why::Absent)
+    }
+
+    fn there() -> Step {
+        step(Verb::Keep, Why::AsWanted)
+    }
+
+    fn foreign() -> Step {
+        step(Verb::Refuse, Why::NotOurs)
+    }
+
+    #[rstest]
+    #[case::before_a_write(made(), false, false, true)]
+    #[case::what_somebody_else_made_is_there(there(), false, false, true)]
+    #[case::finalizer_was_taken_away(there(), true, false, true)]
+    #[case::at_rest(there(), true, true, false)]
+    #[case::nothing_is_ours(foreign(), false, false, false)]
+    #[case::what_was_recorded_is_foreign(foreign(), true, true, true)]
+    #[case::waiting(Step::needs(Kind::Endpoint, samples::id(&samples::guest("privateEndpoints/pe")), "x"), false, false, false)]
+    fn intent_is_recorded_when_something_is_or_will_be_ours(
+        #[case] step: Step,
+        #[case] recorded: bool,
+        #[case] held: bool,
+        #[case] expected: bool,
+    ) {
+        let annotations = if recorded {
+            json!({Role::Cpo.intent_annotation(): "x"})
+        } else {
+            json!({})
+        };
+        let mut cr = samples::cr(Value::Null, annotations);
+        cr.metadata.finalizers = held.then(|| vec![Role::Cpo.finalizer().to_owned()]);
+        assert_eq!(due(&cr, Role::Cpo, &[step]), expected);
+    }
 }

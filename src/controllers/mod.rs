@@ -1,18 +1,27 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod abandon;
+pub mod claims;
+pub mod contention;
 pub mod context;
 pub mod decision;
 pub mod endpoint;
+pub mod event;
 pub mod facts;
 pub mod frame;
 pub mod identity;
 pub mod intent;
 pub mod link_service;
+pub mod neighbours;
 pub mod observe;
 pub mod owner;
 pub mod pace;
+pub mod preview;
+pub mod recorder;
 pub mod report;
 pub mod run;
+pub mod scopes;
+pub mod served;
 pub mod turns;
 pub mod watch;
 

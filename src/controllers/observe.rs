@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
@@ -35,17 +36,24 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
     let looker = Looker {
         client: &cx.arm,
         memory: &cx.memory,
+        inventory: &cx.inventory,
         pass,
     };
     let looks = needs.iter().filter_map(|need| match need {
-        Need::Look(kind, id) => Some((*kind, id.clone())),
+        Need::Look(kind, id) | Need::NewLook(kind, id) => Some((*kind, id.clone())),
         _ => None,
     });
+    for need in &needs {
+        if let Need::NewLook(_, id) = need {
+            cx.memory.doubt(id, Instant::now());
+            facts.new_looks.insert(id.clone());
+        }
+    }
     let seen = join_all(looks.map(|(kind, id)| async move { (id.clone(), looker.look(kind, &id).await) })).await;
     facts.looks.extend(seen);
     for need in needs {
         match need {
-            Need::Look(..) => {}
+            Need::Look(..) | Need::NewLook(..) => {}
             Need::Frontends(subscription, group) => {
                 let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5).await;
                 facts.frontends.insert((subscription, group), found);

@@ -15,6 +15,7 @@ use super::context::Context;
 use super::decision::Decision;
 use super::frame::{PassError, within};
 use super::pace::Pacer;
+use super::preview::Foreseen;
 use super::report::fingerprint;
 use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
@@ -106,6 +107,18 @@ pub trait Reconciler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Ended, PassError>> + Send;
 }
 
+/// A reconciler that can tell what a pass would do.
+pub trait Foresees: Reconciler {
+    /// Goes as far as a pass goes before its first write.
+    fn foresee(
+        &self,
+        cx: &Context,
+        pass: Pass,
+        cr: &AzurePrivateLinkService,
+        around: &Self::Around,
+    ) -> impl Future<Output = Foreseen> + Send;
+}
+
 /// A reconciler with what it works with.
 pub struct Runner<R> {
     /// The role's way.
@@ -180,10 +193,15 @@ impl<R: Reconciler> Runner<R> {
         };
         *uid = cr.uid().unwrap_or_default();
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
-        let whole = |cr: &AzurePrivateLinkService| format!("{} {surroundings}", fingerprint(cr, self.cx.role));
+        let whole = |cr: &AzurePrivateLinkService| {
+            let (statements, now) = (self.cx.stated.of(uid), Instant::now().into_std());
+            format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
+        };
         *seen = whole(&cr);
         if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
-            return Ok(Action::requeue(rest));
+            let stored = cr.status.unwrap_or_default().conditions;
+            let answer = self.cx.stated.of(uid).next_answer(&stored, Instant::now().into_std());
+            return Ok(Action::requeue(answer.map_or(rest, |answer| answer.min(rest))));
         }
         let counted = self.cx.metrics.pass(self.label);
         let ended = self.reconciler.pass(&self.cx, pass, cr, around).await;
@@ -191,6 +209,8 @@ impl<R: Reconciler> Runner<R> {
         let ended = ended?;
         if ended.released {
             self.pacer.forget(uid);
+            self.cx.events.forget(uid);
+            self.cx.stated.forget(uid);
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
@@ -213,8 +233,9 @@ pub async fn run<R: Reconciler>(
             move |cr, runner: Arc<Runner<R>>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || Arc::clone(&runner).reconcile(cr);
-                    let ended = turns.take(&runner.cx.metrics, work).await;
+                    let namespace = cr.namespace().unwrap_or_default();
+                    let work = || runner.cx.served.during(&namespace, Arc::clone(&runner).reconcile(cr));
+                    let ended = turns.take(&runner.cx.metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -237,8 +258,6 @@ pub async fn run<R: Reconciler>(
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use async_trait::async_trait;
-    use bytes::Bytes;
     use futures::stream;
     use http::{Request, Response};
     use kube::client::Body;
@@ -248,14 +267,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api::Role;
-    use crate::azure::client::Client as ArmClient;
-    use crate::azure::inventory::Inventory;
-    use crate::azure::memory::Memory;
-    use crate::azure::ports::Gate;
-    use crate::azure::transport::{Transport, TransportError};
+    use crate::controllers::context::sample;
     use crate::controllers::samples;
-    use crate::metrics::Metrics;
 
     /// Panics in the first pass and settles in the second.
     struct Fragile {
@@ -277,43 +290,13 @@ mod tests {
         }
     }
 
-    struct NoAzure;
-
-    impl Gate for NoAzure {
-        fn open(&self) -> bool {
-            false
-        }
-    }
-
-    #[async_trait]
-    impl Transport for NoAzure {
-        async fn ready(&self) -> Result<(), TransportError> {
-            Err(TransportError::Timeout)
-        }
-
-        async fn send(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-            Err(TransportError::Timeout)
-        }
-    }
-
     /// Its API server knows one object.
     fn context() -> Context {
         let answers = tower::service_fn(|_: Request<Body>| async {
             let cr = samples::cr(json!({}), json!({}));
             Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&cr)?)))
         });
-        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
-        let endpoint = "https://management.azure.com".parse().unwrap();
-        let minute = Duration::from_secs(60);
-        Context {
-            role: Role::Cpo,
-            kube: kube::Client::new(answers, "default"),
-            arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Memory::new(minute, minute),
-            inventory: Inventory::default(),
-            metrics,
-            resync: minute,
-        }
+        sample::context(kube::Client::new(answers, "default"))
     }
 
     #[tokio::test(start_paused = true)]

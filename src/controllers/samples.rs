@@ -64,6 +64,15 @@ pub(super) fn decided<T>(
 
 fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
     match need {
+        Need::NewLook(_, wanted) => {
+            let found = world.iter().find(|(text, _)| id(text) == wanted);
+            asked.push(format!("new {}", wanted.name()));
+            facts.new_looks.insert(wanted.clone());
+            facts.looks.insert(
+                wanted,
+                found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone())),
+            );
+        }
         Need::Look(_, wanted) => {
             let found = world.iter().find(|(text, _)| id(text) == wanted);
             asked.push(wanted.name().to_owned());

@@ -1,10 +1,11 @@
 //! What each controller watches, and which object an event is for.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
@@ -12,13 +13,18 @@ use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use super::claims::{Claim, Holder};
+use super::context::Context;
+use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
-use crate::api::markers::{CLUSTER_ANNOTATION, PRIVATE_ROUTER};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
+use crate::names;
 use crate::observer::{self, Observer};
 
 /// How the controllers of a role run.
@@ -30,9 +36,19 @@ pub struct Scope {
     pub concurrency: u16,
     /// Running passes end, nothing new begins.
     pub stop: CancellationToken,
+    /// All objects are to be looked at again when this changes.
+    pub again: Receiver<()>,
 }
 
 impl Scope {
+    /// An item each time that all objects are to be looked at again.
+    fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
+        stream::unfold(self.again.clone(), async |mut again| {
+            again.changed().await.ok()?;
+            Some(((), again))
+        })
+    }
+
     fn api<K>(&self, client: kube::Client) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope>,
@@ -50,20 +66,30 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(50)
 }
 
-/// A store of the objects in scope, without what nobody reads, and the events that fill it; `filled` is cancelled when it is.
+/// What is told of objects, without what nobody reads.
+fn events<K>(
+    api: Api<K>,
+    which: watcher::Config,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    watcher(api, which)
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear())
+}
+
+/// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.
 ///
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
-fn watched<K>(
-    api: Api<K>,
+fn stored<K>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
     filled: CancellationToken,
 ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (reader, writer) = store();
-    let events = watcher(api, pages())
-        .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear());
     let applied = reflector(writer, events).inspect_ok(move |event| {
         if matches!(event, watcher::Event::InitDone) {
             filled.cancel();
@@ -72,29 +98,76 @@ where
     (reader, applied.touched_objects())
 }
 
+/// The same for what nobody else listens to.
+fn watched<K>(
+    api: Api<K>,
+    which: watcher::Config,
+    filled: CancellationToken,
+) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    stored(events(api, which), filled)
+}
+
 /// The custom resources and the HostedClusters that they name, for the HO role.
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
+    neighbours: Arc<Neighbours>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
+    let heard = {
+        let neighbours = Arc::clone(&neighbours);
+        move |event: &watcher::Event<_>| neighbours.resource(event)
+    };
+    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
+    let (reader, events) = stored(resources.inspect_ok(heard), filled.clone());
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        Api::<HostedCluster>::all(client),
-        pages(),
-        move |cluster| {
-            let name = format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
-            references(&known, move |cr| {
-                cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name)
-            })
-        },
-    );
+    let clusters = self::events(Api::<HostedCluster>::all(client), pages())
+        .inspect_ok({
+            let neighbours = Arc::clone(&neighbours);
+            move |event| neighbours.cluster(event)
+        })
+        .touched_objects();
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
     synced(reader, filled);
+    let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+}
+
+/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
+/// that were refused for what another one had.
+fn concerned(
+    known: &Store<AzurePrivateLinkService>,
+    neighbours: &Neighbours,
+    cluster: &HostedCluster,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let mut named = BTreeSet::from([Holder::of(cluster).object]);
+    {
+        let clusters = neighbours.clusters();
+        let claims = Claim::of_cluster(cluster);
+        let rivals = claims.iter().flat_map(|claim| clusters.holders(claim));
+        named.extend(rivals.map(|holder| holder.object.clone()));
+    }
+    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
+    let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
+    references(known, move |cr| {
+        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
+        annotation.is_some_and(|name| names.contains(name))
+            || cr.namespace().is_some_and(|namespace| namespaces.contains(&namespace))
+            || is_contested(cr)
+    })
+}
+
+fn is_contested(cr: &AzurePrivateLinkService) -> bool {
+    let conditions = cr.status.iter().flat_map(|status| &status.conditions);
+    let mut reasons = conditions.map(|condition| condition.reason.as_str());
+    reasons.any(|reason| reason == Reason::DuplicateIdentity.as_str())
 }
 
 /// The custom resources and the control planes that own them, for the CPO role.
@@ -105,56 +178,107 @@ pub async fn endpoints<R: Reconciler>(
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(scope.api::<AzurePrivateLinkService>(client.clone()), filled.clone());
-    let known = reader.clone();
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        scope.api::<HostedControlPlane>(client),
+    let (reader, events) = watched(
+        scope.api::<AzurePrivateLinkService>(client.clone()),
         pages(),
-        move |control_plane| {
-            let namespace = control_plane.namespace();
-            references(&known, move |cr| cr.namespace() == namespace)
-        },
+        filled.clone(),
     );
+    let (known, relatives) = (reader.clone(), reader.clone());
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches(
+            scope.api::<HostedControlPlane>(client.clone()),
+            pages(),
+            move |control_plane| {
+                let namespace = control_plane.namespace();
+                references(&known, move |cr| cr.namespace() == namespace)
+            },
+        )
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
+            siblings(&relatives, &cr)
+        });
     synced(reader, filled);
+    let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The control planes with their router Services and custom resources, for the CPO role.
-pub async fn control_planes(observer: Arc<Observer>, scope: Scope) {
-    let client = observer.cx.kube.clone();
+/// The control planes with the Services that publish them and their custom resources, for the CPO role. `cloud` is the Azure
+/// cloud that this process serves.
+pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
+    let client = cx.kube.clone();
+    let services = || scope.api::<Service>(client.clone());
     let (reader, events) = watched(
         scope.api::<HostedControlPlane>(client.clone()),
+        pages(),
         CancellationToken::new(),
     );
-    let routers = pages().fields(&format!("metadata.name={PRIVATE_ROUTER}"));
+    let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
+    let (external, external_events) = watched(services(), label, CancellationToken::new());
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);
+    let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
+    let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
+    let of_service = {
+        let known = reader.clone();
+        move |service| control_planes_of(&known, &service)
+    };
+    let of_custom_resource = {
+        let known = reader.clone();
+        move |cr| control_planes_of(&known, &cr)
+    };
     let passes = Controller::for_stream(events, reader)
-        .watches(scope.api::<Service>(client.clone()), routers, |service| owner(&service))
-        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| owner(&cr))
+        .watches(router.0, router.1, of_service.clone())
+        .watches(oauth.0, oauth.1, of_service.clone())
+        .watches_stream(external_events, of_service)
+        .watches(
+            scope.api::<AzurePrivateLinkService>(client.clone()),
+            pages(),
+            of_custom_resource,
+        )
+        .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
             move |control_plane, observer: Arc<Observer>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.cx.metrics, work).await;
+                    let namespace = control_plane.namespace().unwrap_or_default();
+                    let work = || {
+                        let served = &observer.context().served;
+                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
+                    };
+                    let ended = turns.take(&observer.context().metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
-            observer,
+            Arc::new(Observer::new(cx, cloud, external)),
         );
     passes.for_each(async |_| {}).await;
 }
 
-/// The control plane that owns an object.
-fn owner<K: ResourceExt>(object: &K) -> Option<ObjectRef<HostedControlPlane>> {
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "HostedControlPlane")?;
-    Some(ObjectRef::new(&owner.name).within(&object.namespace()?))
+/// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
+fn control_planes_of<K: ResourceExt>(
+    known: &Store<HostedControlPlane>,
+    object: &K,
+) -> Vec<ObjectRef<HostedControlPlane>> {
+    let namespace = object.namespace();
+    let mut owners = object.owner_references().iter();
+    match (owners.find(|owner| owner.kind == "HostedControlPlane"), &namespace) {
+        (Some(owner), Some(namespace)) => vec![ObjectRef::new(&owner.name).within(namespace)],
+        _ => references(known, |control_plane| control_plane.namespace() == namespace),
+    }
+}
+
+/// The custom resources that share with this one what serves both.
+fn siblings(
+    known: &Store<AzurePrivateLinkService>,
+    cr: &AzurePrivateLinkService,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    others
+        .map(|name| ObjectRef::new(name).within(&namespace))
+        .filter(|other| known.get(other).is_some())
+        .collect()
 }
 
 fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>

@@ -1,50 +1,108 @@
-//! CPO: watches control planes and their router Services, keeps the custom resource, and lets a control plane go that is done.
+//! CPO: watches control planes and the Services that publish them, keeps a custom resource for each Service and a Service for
+//! each host name that external-dns shall publish, and lets a control plane go that is done.
 
 pub mod decide;
+pub mod external_services;
+mod keep;
+pub mod spec;
 
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::controller::Action;
-use kube::{Api, ResourceExt};
+use kube::runtime::reflector::Store;
+use kube::{Api, Resource, ResourceExt};
 
-use crate::api::markers::PRIVATE_ROUTER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane};
+use crate::api::HostedControlPlane;
+use crate::api::markers::SERVICES;
 use crate::controllers::context::Context;
 use crate::controllers::endpoint::control_plane;
+use crate::controllers::event::{Event, What};
 use crate::controllers::frame::{PassError, within};
-use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
+use crate::controllers::identity;
+use crate::metrics::{Controller, PassResult};
 use decide::Verdict;
+
+/// After a failure.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// The observer, for the control planes of one Azure cloud.
 pub struct Observer {
-    /// What it works with.
-    pub cx: Arc<Context>,
+    cx: Arc<Context>,
     /// The cloud's name as HostedControlPlanes spell it.
-    pub cloud: &'static str,
+    cloud: &'static str,
+    /// The external Services that carry our label, as last seen.
+    external: Store<Service>,
+    /// What stands in the way of each control plane (namespace and name), so that it is said once.
+    standing: Mutex<HashMap<(String, String), Notes>>,
+}
+
+/// What a person should know, by what it is about.
+type Notes = BTreeMap<&'static str, Note>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Note {
+    /// Something is waited for.
+    Waits(&'static str),
+    /// Something cannot be as it is meant.
+    Refused(String),
+}
+
+/// How a pass over one thing has ended.
+struct Ended {
+    result: PassResult,
+    again: Option<Duration>,
+    note: Option<Note>,
+}
+
+impl Ended {
+    fn settled() -> Self {
+        Self {
+            result: PassResult::Settled,
+            again: None,
+            note: None,
+        }
+    }
+
+    fn waiting(why: &'static str, again: Option<Duration>) -> Self {
+        Self {
+            result: PassResult::Waiting,
+            again,
+            note: Some(Note::Waits(why)),
+        }
+    }
+
+    fn refused(wrong: String, again: Option<Duration>) -> Self {
+        Self {
+            result: PassResult::Refused,
+            again,
+            note: Some(Note::Refused(wrong)),
+        }
+    }
 }
 
 /// One pass over a control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
-    let counted = observer.cx.metrics.pass(Controller::Observer);
+    let metrics = &observer.cx.metrics;
+    let counted = metrics.pass(Controller::Observer);
     // A panic that got through would end the whole controller.
     let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
     let (outcome, action) = match guarded.await {
         Err(_) => {
-            observer.cx.metrics.panicked(Controller::Observer);
-            (PassResult::Panicked, Action::requeue(Duration::from_secs(10)))
+            metrics.panicked(Controller::Observer);
+            (PassResult::Panicked, Action::requeue(RETRY))
         }
         Ok(Ok(done)) => done,
         Ok(Err(error)) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
         Ok(Err(error)) => {
             let (namespace, name) = (cached.namespace(), cached.name_any());
-            tracing::warn!(namespace, name, %error, "the custom resource could not be kept");
-            (PassResult::Failed, Action::requeue(Duration::from_secs(10)))
+            tracing::warn!(namespace, name, %error, "what the control plane means could not be kept");
+            (PassResult::Failed, Action::requeue(RETRY))
         }
     };
     counted.end(outcome);
@@ -52,6 +110,21 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
 }
 
 impl Observer {
+    /// An observer that has said nothing yet.
+    pub fn new(cx: Arc<Context>, cloud: &'static str, external: Store<Service>) -> Self {
+        Self {
+            cx,
+            cloud,
+            external,
+            standing: Mutex::default(),
+        }
+    }
+
+    /// What it works with.
+    pub fn context(&self) -> &Context {
+        &self.cx
+    }
+
     async fn pass(&self, cached: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let api: Api<HostedControlPlane> = Api::namespaced(self.cx.kube.clone(), &namespace);
@@ -59,60 +132,117 @@ impl Observer {
             return Ok((PassResult::Settled, Action::await_change()));
         };
         if found.metadata.deletion_timestamp.is_some() {
+            self.say(&found, Notes::new()).await;
             return control_plane::let_go(&self.cx, &found).await;
         }
-        let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
-        let service = within(services.get_opt(PRIVATE_ROUTER)).await?;
-        let verdict = decide::decide(service.as_ref(), &found, self.cloud, Timestamp::now());
-        Ok(match verdict {
-            Verdict::Ignore(why) => {
-                tracing::debug!(namespace, name, reason = why, "ignored");
-                (PassResult::Settled, Action::await_change())
+        let now = Timestamp::now();
+        let (mut ended, mut failed) = (Vec::new(), None);
+        for service in SERVICES {
+            match self.serve(service, &found, now).await {
+                Ok(one) => ended.push((service, one)),
+                Err(error) => failed = Some(error),
             }
-            Verdict::Wait(why, again) => {
-                tracing::debug!(namespace, name, reason = why, "waiting");
-                (
-                    PassResult::Waiting,
-                    again.map_or_else(Action::await_change, Action::requeue),
-                )
-            }
-            Verdict::Unfit(wrong) => {
-                tracing::warn!(namespace, name, reason = wrong, "the control plane cannot be served");
-                (PassResult::Refused, Action::await_change())
-            }
-            Verdict::Want(wanted) => {
-                self.keep(&namespace, &wanted).await?;
-                (PassResult::Settled, Action::await_change())
-            }
-        })
+        }
+        match self.expose(&found, now).await {
+            Ok(one) => ended.push(("host names", one)),
+            Err(error) => failed = Some(error),
+        }
+        let notes = ended
+            .iter()
+            .filter_map(|(about, one)| Some((*about, one.note.clone()?)));
+        self.say(&found, notes.collect()).await;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let result = ended
+            .iter()
+            .map(|(_, one)| one.result)
+            .max_by_key(|result| urgency(*result));
+        let again = ended.iter().filter_map(|(_, one)| one.again).min();
+        let action = again.map_or_else(Action::await_change, Action::requeue);
+        Ok((result.unwrap_or(PassResult::Settled), action))
     }
 
-    async fn keep(&self, namespace: &str, wanted: &AzurePrivateLinkService) -> Result<(), PassError> {
-        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
-        let (name, manager) = (wanted.name_any(), Some(self.cx.role.field_manager().to_owned()));
-        let Some(current) = within(api.get_opt(&name)).await? else {
-            let params = PostParams {
-                field_manager: manager,
-                ..PostParams::default()
-            };
-            within(api.create(&params, wanted)).await?;
-            self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Create);
-            tracing::info!(namespace, name, "custom resource created");
-            return Ok(());
+    /// One Service of the control plane, with its custom resource.
+    async fn serve(&self, service: &str, found: &HostedControlPlane, now: Timestamp) -> Result<Ended, PassError> {
+        if !decide::published(service, &found.spec) {
+            return Ok(Ended::settled());
+        }
+        let namespace = found.namespace().unwrap_or_default();
+        let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let read = within(services.get_opt(service)).await?;
+        match decide::decide(read.as_ref(), found, self.cloud, now) {
+            Verdict::Ignore(_) => Ok(Ended::settled()),
+            Verdict::Wait(why, again) => Ok(Ended::waiting(why, again)),
+            Verdict::Unfit(wrong) => Ok(Ended::refused(wrong, None)),
+            Verdict::Want(wanted) => self.told(self.keep(&namespace, &wanted).await),
+        }
+    }
+
+    /// The host names of the control plane.
+    async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<Ended, PassError> {
+        if identity::paused(&found.spec, now).is_some() {
+            return Ok(Ended::settled());
+        }
+        self.told(self.publish(found).await)
+    }
+
+    /// What the API server does not take will not be taken the next second either: a person has to see it.
+    fn told(&self, kept: Result<Vec<String>, PassError>) -> Result<Ended, PassError> {
+        let wrong = match kept {
+            Ok(wrong) => wrong,
+            Err(error) if error.invalid() => {
+                tracing::debug!(%error, "refused by the API server");
+                vec!["the API server does not take what the control plane means".to_owned()]
+            }
+            Err(error) => return Err(error),
         };
-        if current.metadata.deletion_timestamp.is_some() {
-            // It is made again when it is gone, which is an event.
-            return Ok(());
+        if wrong.is_empty() {
+            return Ok(Ended::settled());
         }
-        if let Some(patch) = decide::patch(&current, wanted) {
-            let params = PatchParams {
-                field_manager: manager,
-                ..PatchParams::default()
-            };
-            within(api.patch(&name, &params, &Patch::Merge(&patch))).await?;
-            self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
-            tracing::info!(namespace, name, "custom resource changed");
+        // What is in the way may go without an event.
+        Ok(Ended::refused(wrong.join("; "), Some(self.cx.resync)))
+    }
+
+    /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
+    async fn say(&self, of: &HostedControlPlane, notes: Notes) {
+        let key = (of.namespace().unwrap_or_default(), of.name_any());
+        let before = self.replace(key.clone(), notes.clone());
+        let (namespace, name) = key;
+        let mut events = Vec::new();
+        for (about, note) in notes.iter().filter(|(about, note)| before.get(*about) != Some(note)) {
+            match note {
+                Note::Waits(reason) => tracing::info!(namespace, name, reason, "{about}: waits"),
+                Note::Refused(reason) => {
+                    tracing::warn!(namespace, name, reason, "{about}: refused");
+                    events.push(Event::new(What::Refused, format!("{about}: {reason}")));
+                }
+            }
         }
-        Ok(())
+        self.cx.events.say(&[of.object_ref(&())], &events).await;
+    }
+
+    /// What stood before.
+    fn replace(&self, key: (String, String), notes: Notes) -> Notes {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = if notes.is_empty() {
+            standing.remove(&key)
+        } else {
+            standing.insert(key, notes)
+        };
+        before.unwrap_or_default()
     }
 }
+
+/// Which of several results is told.
+fn urgency(result: PassResult) -> u8 {
+    match result {
+        PassResult::Settled => 0,
+        PassResult::Waiting => 1,
+        PassResult::Refused => 2,
+        PassResult::Failed | PassResult::Panicked | PassResult::Aborted => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -124,10 +124,7 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[case::other_object(json!({"message": "please sign in"}))]
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
-    let recorded = hyperlink::azure::zone::Zone {
-        recorded: true,
-        ..zone()
-    };
+    let recorded = hyperlink::azure::zone::Zone { proven: true, ..zone() };
     let wants: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
     for want in wants {
         for rule in [toward, away] {

@@ -222,7 +222,7 @@ async fn foreign_link_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
     let want = hyperlink::azure::zone_link::ZoneLink {
-        zone_is_ours: false,
+        proven: false,
         ..zone_link()
     };
     let mut foreign = want.body(None);

@@ -126,7 +126,7 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
         // A connection is seen at its service only.
-        if !hyperlink::azure::execute::doubt_remembered(&plan, &sim.memory, began).is_empty() {
+        if !hyperlink::azure::execute::doubt_remembered(&plan.steps, &sim.memory, began).is_empty() {
             sim.look(&link_service()).await;
         }
         let looker = sim.looker();
@@ -138,4 +138,37 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     sim.rest(&link_service()).await;
     sim.take_away(&link_service()).await;
     assert_eq!(sim.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_delete_of_a_connection_waits_longer_each_time() {
+    let mut sim = Sim::new();
+    let alias = sim.alias().await;
+    sim.bring(&endpoint(&alias)).await;
+    sleep(Duration::from_secs(3_600)).await;
+    let Seen::Found(service) = sim.look(&link_service()).await else {
+        panic!("no service");
+    };
+    let [connection]: [Connection; 1] = connections(&service).try_into().unwrap();
+    let refusal = json!({"status": 409, "code": "AnotherOperationInProgress", "message": "x"});
+    sim.faults(&[(json!({"method": "DELETE", "times": 4}), refusal)]);
+    let plan = hyperlink::azure::plan::Plan {
+        steps: vec![away(&connection, &Seen::Found(json!({})))],
+    };
+    let mut at = Vec::new();
+    let began = tokio::time::Instant::now();
+    sim.forget_calls();
+    // Passes come every second.
+    while sim.calls().split(' ').filter(|verb| *verb == "DELETE").count() < 5 {
+        let before = sim.writes();
+        let looker = sim.looker();
+        let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, looker.pass).await;
+        if sim.writes() > before {
+            at.push(began.elapsed().as_secs());
+        } else {
+            assert!(matches!(done[0], Done::Failed(_)), "{done:?}");
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(at, [0, 3, 9, 21, 45]);
 }

@@ -125,6 +125,8 @@ async fn two_subnets_at_once_in_one_network() {
         second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
         second.prefix = "10.0.1.16/28".parse().ok();
         sim.pass(toward, &subnet()).await;
+        // Another process, which knows nothing of it.
+        sim.restart();
         refused(&mut sim, toward, &second, Class::Busy, code, 3).await;
         waits_and_goes_on(&mut sim, toward, &second).await;
         sim.bring(&subnet()).await;
@@ -321,6 +323,8 @@ async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
     let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
     let mut sim = Sim::seeded(&seed_with("throttle", writes));
     sim.pass(toward, &subnet()).await;
+    sleep(Duration::from_secs(4)).await;
+    sim.bring(&subnet()).await;
     let error = refused(
         &mut sim,
         toward,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hyperlink::azure::client::{Client, Pass};
 use hyperlink::azure::execute::{doubt_remembered, run};
 use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::link_service::alias;
 use hyperlink::azure::look::Looker;
 use hyperlink::azure::memory::Memory;
@@ -67,6 +68,7 @@ pub(crate) struct Sim {
     pub(crate) counted: Arc<Counted>,
     pub(crate) client: Client,
     pub(crate) memory: Memory,
+    pub(crate) inventory: Inventory,
     /// Whether the process dies after each write.
     pub(crate) dies: bool,
 }
@@ -86,6 +88,7 @@ impl Sim {
         Self {
             client: client(&azure, &valve, &counted),
             memory: memory(),
+            inventory: Inventory::default(),
             dies: false,
             azure,
             valve,
@@ -96,13 +99,14 @@ impl Sim {
     /// The process ends and another one begins.
     pub(crate) fn restart(&mut self) {
         self.client = client(&self.azure, &self.valve, &self.counted);
-        self.memory = memory();
+        (self.memory, self.inventory) = (memory(), Inventory::default());
     }
 
     pub(crate) fn looker(&self) -> Looker<'_> {
         Looker {
             client: &self.client,
             memory: &self.memory,
+            inventory: &self.inventory,
             pass: Pass::begin(),
         }
     }
@@ -118,7 +122,7 @@ impl Sim {
         for _ in 0..3 {
             let step = rule(want, &looker.look(want.kind(), want.id()).await);
             let plan = Plan { steps: vec![step] };
-            if !doubt_remembered(&plan, &self.memory, began).is_empty() {
+            if !doubt_remembered(&plan.steps, &self.memory, began).is_empty() {
                 continue;
             }
             let done = run(&plan, &self.client, &self.memory, looker.pass).await.remove(0);

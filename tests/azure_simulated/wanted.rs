@@ -92,6 +92,7 @@ pub(crate) fn link_service() -> LinkService {
         frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
         nat_subnet: id(&format!("{NET}/virtualNetworks/hub/subnets/given")),
         subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
+        known_as: Vec::new(),
     }
 }
 
@@ -102,6 +103,8 @@ pub(crate) fn endpoint(alias: &str) -> Endpoint {
         marks: marks(),
         subnet: id(&format!("{GUEST}/virtualNetworks/workers/subnets/guest")),
         alias: Some(alias.to_owned()),
+        former_alias: None,
+        recorded_address: None,
         request_message: "for x",
     }
 }
@@ -110,7 +113,7 @@ pub(crate) fn zone() -> Zone {
     Zone {
         id: id(&format!("{GUEST}/privateDnsZones/x.hypershift.local")),
         marks: marks(),
-        recorded: false,
+        proven: false,
     }
 }
 
@@ -119,7 +122,7 @@ pub(crate) fn zone_link() -> ZoneLink {
         id: zone().id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
         marks: marks(),
         virtual_network: id(&format!("{GUEST}/virtualNetworks/workers")),
-        zone_is_ours: true,
+        proven: true,
     }
 }
 

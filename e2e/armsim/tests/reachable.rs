@@ -211,9 +211,6 @@ fn alias(sim: &mut Sim, record: Value) {
 #[case::linked_elsewhere("link: mine.hypershift.local is not linked", |sim: &mut Sim| {
     sim.drift(&format!("{}/virtualNetworkLinks/l", zone(ZONE)), link_to(&vnet("vnet2")));
 })]
-#[case::link_in_progress("link: ", |sim: &mut Sim| {
-    sim.put(&format!("{}/virtualNetworkLinks/l", zone(ZONE)), link_to(&vnet("vnet1")));
-})]
 #[case::no_record("record: mine.hypershift.local has no record", |sim: &mut Sim| {
     sim.drop(&format!("{}/A/api", zone(ZONE)));
 })]
@@ -444,4 +441,29 @@ fn an_unknown_vnet_sees_nothing() {
     let now = sim.now;
     let walk = sim.world.reachable(now, &vnet("other"), NAME);
     assert!(!walk.ok && walk.why.unwrap().contains("does not exist"));
+}
+
+#[test]
+fn a_link_that_is_written_again_goes_on_resolving() {
+    let mut sim = in_place();
+    let id = format!("{}/virtualNetworkLinks/l", zone(ZONE));
+    let again = sim.put(&id, link_to(&vnet("vnet1")));
+    assert_eq!(again.status, 202);
+    assert_eq!(sim.get(&id).body["properties"]["virtualNetworkLinkState"], "InProgress");
+    assert!(sim.walk(NAME).ok);
+    sim.end(&again);
+    assert!(sim.walk(NAME).ok);
+}
+
+#[test]
+fn a_new_link_resolves_only_when_it_is_completed() {
+    let mut seed = seed();
+    seed["switches"] = json!({"link_complete_lag_s": 20});
+    let mut sim = Sim::with(seed);
+    sim.make_zone(ZONE);
+    sim.link(ZONE, "l", "vnet1");
+    let mut why = || sim.walk(NAME).why.unwrap();
+    assert!(why().ends_with("is not completed yet"), "{}", why());
+    sim.wait(20);
+    assert!(!sim.walk(NAME).why.unwrap().contains("completed"));
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::azure_sim::Preset;
 use crate::ground::{Call, Ground};
-use crate::hosted_cluster::HostedCluster;
+use crate::hosted_cluster::{HostedCluster, ROUTER};
 use crate::hyperlink::{Hyperlink, Role};
 use crate::wait::eventually;
 use audit::Audit;
@@ -130,7 +130,10 @@ impl Bench {
         let cluster = self.cluster.clone();
         cluster.create(&self.ground).await?;
         eventually("the Service has an address", SOON, || async {
-            let status = cluster.get_service(&client).await?.and_then(|found| found.status);
+            let status = cluster
+                .get_service(&client, ROUTER)
+                .await?
+                .and_then(|found| found.status);
             let balancer = status.and_then(|status| status.load_balancer);
             ensure!(balancer.is_some_and(|found| found.ingress.is_some()), "it has none");
             Ok(())

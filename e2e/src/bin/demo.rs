@@ -1,9 +1,11 @@
-//! `make demo`: PRESET=fast|recorded chooses how long Azure takes, KEEP=1 leaves all of it running.
+//! `make demo`: PRESET=fast|recorded chooses how long Azure takes, VARIANT=router|oauth how the cluster is published,
+//! KEEP=1 leaves all of it running.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use e2e::demo::Demo;
+use e2e::azure_sim::Preset;
+use e2e::demo::{Demo, Variant};
 use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main]
@@ -20,18 +22,19 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<()> {
     let preset = std::env::var("PRESET").unwrap_or_else(|_| "fast".into()).parse()?;
+    let variant = std::env::var("VARIANT").unwrap_or_else(|_| "router".into()).parse()?;
     let keep = std::env::var_os("KEEP").is_some_and(|value| value == "1");
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // Dropping the demo at any point ends everything that it started.
     tokio::select! {
-        ended = play(preset, keep) => ended,
+        ended = play(preset, variant, keep) => ended,
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
 }
 
-async fn play(preset: e2e::azure_sim::Preset, keep: bool) -> Result<()> {
-    let mut demo = Demo::start(preset).await?;
+async fn play(preset: Preset, variant: Variant, keep: bool) -> Result<()> {
+    let mut demo = Demo::start(preset, variant).await?;
     let mut played = demo.play().await;
     if played.is_ok() && keep {
         played = demo.stay().await;

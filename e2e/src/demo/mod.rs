@@ -5,6 +5,7 @@ pub mod seen;
 pub mod table;
 pub mod view;
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,7 +13,7 @@ use serde_json::json;
 
 use crate::azure_sim::Preset;
 use crate::ground::Ground;
-use crate::hosted_cluster::HostedCluster;
+use crate::hosted_cluster::{HostedCluster, OAUTH};
 use crate::hyperlink::{Hyperlink, Role};
 use seen::Seen;
 use table::{Row, Table};
@@ -26,6 +27,28 @@ const REST: Duration = Duration::from_secs(5);
 
 /// Drift is to be found while people watch, not after the default's minutes.
 const RESYNC: &[(&str, &str)] = &[("resync", "2s"), ("record-resync", "2s")];
+
+/// How the cluster of the demo is published.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// All by the router.
+    #[default]
+    Router,
+    /// OAuth by a load balancer, and so a path, of its own.
+    OAuth,
+}
+
+impl FromStr for Variant {
+    type Err = anyhow::Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        match word {
+            "router" => Ok(Self::Router),
+            "oauth" => Ok(Self::OAuth),
+            _ => bail!("VARIANT is router or oauth"),
+        }
+    }
+}
 
 /// A running demo.
 pub struct Demo {
@@ -46,7 +69,7 @@ impl Demo {
     /// # Errors
     ///
     /// A build fails, or something does not come up.
-    pub async fn start(preset: Preset) -> Result<Self> {
+    pub async fn start(preset: Preset, variant: Variant) -> Result<Self> {
         let mut view = View::new();
         view.progress("builds what is missing");
         crate::binaries::executable("hyperlink")?;
@@ -74,7 +97,10 @@ impl Demo {
                 process.url()
             ));
         }
-        let cluster = HostedCluster::new(&ground, "first-light").with_base_domain("apps.example.com");
+        let mut cluster = HostedCluster::new(&ground, "first-light").with_base_domain("apps.example.com");
+        if variant == Variant::OAuth {
+            cluster = cluster.with_oauth_load_balancer();
+        }
         let client = ground.client()?;
         let (seen, table) = (Seen::default(), Table::default());
         Ok(Self {
@@ -107,6 +133,13 @@ impl Demo {
             self.cluster.link_service(&self.ground),
         )
         .await?;
+        if self.cluster.services().contains(&OAUTH) {
+            self.heal_removed(
+                "heal: the endpoint of OAuth is deleted",
+                self.cluster.endpoint_of(OAUTH),
+            )
+            .await?;
+        }
         self.go(&before).await?;
         let rss = |process: &Hyperlink| process.process().peak_rss().unwrap_or_default();
         self.view.progress("");

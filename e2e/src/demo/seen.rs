@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use kube::api::DynamicObject;
 use serde_json::Value;
 
 use crate::ground::Ground;
@@ -40,11 +41,12 @@ impl Seen {
         }
         for name in cluster.host_names() {
             let found = ground.oracle().reachable(&cluster.vnet(), &name).await?;
+            let service = found.path.last().map(|hop| hop.id.clone()).unwrap_or_default();
             let state = match (found.ok, found.address) {
-                (true, address) => format!("leads to the Service by {}", address.unwrap_or_default()),
+                (true, address) => format!("leads to {service} by {}", address.unwrap_or_default()),
                 (false, _) => format!("leads nowhere: {}", found.why.unwrap_or_default()),
             };
-            if !found.ok {
+            if !found.ok || service != cluster.service_behind(&name) {
                 seen.unreachable.push(name.clone());
             }
             seen.things.insert(format!("name {name}"), state);
@@ -53,44 +55,54 @@ impl Seen {
     }
 
     async fn look_at_kubernetes(&mut self, client: &kube::Client, cluster: &HostedCluster) -> Result<()> {
-        if let Some(service) = cluster.get_service(client).await? {
-            let ingress = service
-                .status
-                .and_then(|status| status.load_balancer)
-                .and_then(|status| status.ingress);
-            if let Some(address) = ingress.unwrap_or_default().into_iter().find_map(|one| one.ip) {
-                self.things
-                    .insert("load balancer".into(), format!("gives the Service {address}"));
+        self.available = true;
+        for name in cluster.services() {
+            if let Some(service) = cluster.get_service(client, name).await? {
+                let ingress = service
+                    .status
+                    .and_then(|status| status.load_balancer)
+                    .and_then(|status| status.ingress);
+                if let Some(address) = ingress.unwrap_or_default().into_iter().find_map(|one| one.ip) {
+                    self.things
+                        .insert(format!("load balancer of {name}"), format!("gives it {address}"));
+                }
             }
+            let found = cluster.get_custom_resource(client, name).await?;
+            self.available &= found.is_some_and(|found| self.add_custom_resource(name, &found));
         }
-        let Some(found) = cluster.get_link_service(client).await? else {
-            return Ok(());
-        };
+        Ok(())
+    }
+
+    /// Gives whether it says that all is available.
+    fn add_custom_resource(&mut self, name: &str, found: &DynamicObject) -> bool {
         let state = if found.metadata.deletion_timestamp.is_some() {
             "deleting"
         } else {
             "there"
         };
-        self.things.insert("custom resource".into(), state.into());
+        self.things.insert(format!("custom resource {name}"), state.into());
         if let Some(alias) = found
             .data
             .pointer("/status/privateLinkServiceAlias")
             .and_then(Value::as_str)
         {
-            self.things.insert("custom resource alias".into(), alias.to_owned());
+            self.things.insert(format!("alias in {name}"), alias.to_owned());
         }
+        let mut available = false;
         for Condition {
             kind,
             status,
             reason,
             message,
-        } in conditions(&found)
+        } in conditions(found)
         {
-            self.available |= kind == "AzurePrivateLinkServiceAvailable" && status == "True";
-            self.things
-                .insert(format!("condition {kind}"), format!("{status} {reason}: {message}"));
+            available |= kind == "AzurePrivateLinkServiceAvailable" && status == "True";
+            self.things.insert(
+                format!("condition of {name} {kind}"),
+                format!("{status} {reason}: {message}"),
+            );
         }
-        Ok(())
+        available
     }
 
     fn add_resource(&mut self, resource: &Value, cluster: &HostedCluster) {

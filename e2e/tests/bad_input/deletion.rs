@@ -5,7 +5,7 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
 use kube::api::DeleteParams;
 
-use e2e::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, patch, situation};
 
 async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
     let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
@@ -62,6 +62,29 @@ fn control_plane_deleted_while_its_namespace_stays() {
 }
 
 #[test]
+fn control_plane_torn_away_by_hand() {
+    situation(async |site| {
+        let cluster = lives(site, "torn").await?;
+        let client = site.ground.client()?;
+        let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.
+        let stripped = serde_json::json!({"metadata": {"finalizers": null}});
+        patch(&control_planes, cluster.name(), stripped).await?;
+        control_planes
+            .delete(cluster.name(), &DeleteParams::background())
+            .await?;
+        ensure!(control_planes.get_opt(cluster.name()).await?.is_none(), "it is there");
+        eventually("the custom resource is gone", SOON, || async {
+            ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        site.nothing_is_left_of(&cluster, &[]).await?;
+        cluster.delete_namespace(&client, SOON).await
+    });
+}
+
+#[test]
 fn namespace_deleted_first() {
     situation(async |site| {
         let cluster = lives(site, "evicted").await?;
@@ -107,12 +130,33 @@ fn everything_deleted_while_it_is_being_made() {
     situation(async |site| {
         let cluster = HostedCluster::new(&site.ground, "aborted").with_base_domain("aborted.example.com");
         cluster.create(&site.ground).await?;
-        eventually("the first write is out", SOON, || async {
+        eventually("the guest's side has written", SOON, || async {
             let calls = site.calls_about(&cluster).await?;
-            ensure!(calls.iter().any(|call| call.is_write()), "none");
+            let guests = calls.iter().filter(|call| call.path.contains("/privateDnsZones/"));
+            ensure!(guests.into_iter().any(e2e::ground::Call::is_write), "none");
             Ok(())
         })
         .await?;
+        let client = site.ground.client()?;
+        for (kind, name, finalizer) in [
+            (
+                "HostedControlPlane",
+                cluster.name(),
+                "hypershift.openshift.io/azure-pls-endpoint-cleanup",
+            ),
+            (
+                "AzurePrivateLinkService",
+                "private-router",
+                "hypershift.openshift.io/azure-private-link-service",
+            ),
+        ] {
+            let found = cluster
+                .api(&client, kind, &cluster.control_plane_namespace())
+                .get(name)
+                .await?;
+            let held = found.metadata.finalizers.unwrap_or_default();
+            ensure!(held.iter().any(|one| one == finalizer), "{kind} is not held: {held:?}");
+        }
         cluster.delete(&site.ground, SOON).await?;
         site.nothing_is_left_of(&cluster, &[]).await
     });

@@ -1,18 +1,19 @@
-//! Zones, links and records of a custom resource: what is wanted, how it comes about and how it goes. Pure.
+//! Zones, links and records of a custom resource: what is wanted, what of it is ours, and how it comes about. Pure.
 
 use std::net::IpAddr;
 
 use serde_json::Value;
 
+use super::siblings::Family;
 use crate::api::markers::PRIVATE_ROUTER;
+use crate::azure::error::{ArmError, Class};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
-use crate::azure::mark::Marks;
-use crate::azure::plan::{Step, Verb, Why, away, toward};
-use crate::azure::record::Record;
-use crate::azure::resource::{Kind, Resource};
-use crate::azure::zone::Zone;
+use crate::azure::plan::{Step, Verb, Why, toward};
+use crate::azure::record::{Record, addresses};
+use crate::azure::resource::{Kind, Progress, Resource, Seen, progress};
+use crate::azure::zone::{Zone, links};
 use crate::azure::zone_link::ZoneLink;
-use crate::controllers::facts::{Facts, Needs, together};
+use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
 use crate::names;
 
@@ -34,8 +35,18 @@ pub struct WantedZone {
     pub zone: Zone,
     /// Its link to the guest's network.
     pub link: ZoneLink,
-    /// Its records, without an address.
+    /// The same under the names of siblings: one of all is enough, and Azure takes no second.
+    pub shared_links: Vec<ZoneLink>,
+    /// Whether a sibling is to make the link.
+    pub defers: bool,
+    /// The records that this custom resource writes, without an address.
     pub records: Vec<Record>,
+    /// All records of the cluster that can be in the zone.
+    pub all_records: Vec<Record>,
+    /// The records that go with this custom resource though a sibling goes on using the zone; none if none does.
+    pub kept_but: Option<Vec<Record>>,
+    /// The addresses of the cluster's endpoints: a record that holds one is ours.
+    pub known: Vec<IpAddr>,
 }
 
 /// Where the zones are and for whom.
@@ -51,90 +62,114 @@ pub struct Place<'a> {
     pub network: &'a ResourceId,
     /// The base domain, if there is one.
     pub base_domain: Option<&'a str>,
-    /// Zones that the status names: they were seen, and ours.
+    /// Who else could have what is in its zone.
+    pub family: Family<'a>,
+    /// Zones that a status names.
     pub recorded: &'a [String],
+    /// The addresses of the cluster's endpoints.
+    pub known: &'a [IpAddr],
 }
 
 /// The zones of a custom resource.
 pub fn wanted(place: Place<'_>, identity: &Identity) -> Result<Vec<WantedZone>, IdError> {
     let mut zones = Vec::new();
     if place.cr == PRIVATE_ROUTER {
-        let records = names::INTERNAL_RECORDS.map(str::to_owned);
-        let link = names::internal_link(place.cr);
-        zones.push(zone(
+        let domain = names::internal_zone(&identity.name);
+        let mut internal = zone(
             Part::Internal,
             place,
             identity,
-            &names::internal_zone(&identity.name),
-            &link,
-            &records,
-        )?);
+            &domain,
+            &names::internal_link(place.cr),
+        )?;
+        internal.records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
+        internal.all_records.clone_from(&internal.records);
+        zones.push(internal);
     }
     if let Some(domain) = place.base_domain {
-        let records = names::base_domain_records(&identity.name);
-        let link = names::base_domain_link(place.cr);
-        zones.push(zone(Part::BaseDomain, place, identity, domain, &link, &records)?);
+        let (family, cluster) = (place.family, &identity.name);
+        let mut base = zone(
+            Part::BaseDomain,
+            place,
+            identity,
+            domain,
+            &names::base_domain_link(place.cr),
+        )?;
+        let id = base.zone.id.clone();
+        let shared = |name: &str| {
+            Ok(ZoneLink {
+                id: id.child(Kind::ZoneLink, &names::base_domain_link(name))?,
+                ..base.link.clone()
+            })
+        };
+        base.shared_links = family
+            .other_linkers()
+            .into_iter()
+            .map(shared)
+            .collect::<Result<_, IdError>>()?;
+        base.defers = family.defers();
+        base.records = records(&id, identity, &family.records(cluster))?;
+        base.all_records = records(&id, identity, &Family::all_records(cluster))?;
+        let that_go = || records(&id, identity, &family.records_that_go(cluster));
+        base.kept_but = family.keeps().then(that_go).transpose()?;
+        zones.push(base);
     }
     Ok(zones)
 }
 
-fn zone(
-    part: Part,
-    place: Place<'_>,
-    identity: &Identity,
-    domain: &str,
-    link: &str,
-    records: &[String],
-) -> Result<WantedZone, IdError> {
+fn zone(part: Part, place: Place<'_>, identity: &Identity, domain: &str, link: &str) -> Result<WantedZone, IdError> {
     let id = names::in_group(Kind::Zone, place.subscription, place.group, domain)?;
     let is_recorded = |text: &String| ResourceId::parse_as(Kind::Zone, text).is_ok_and(|found| found == id);
     let marks = |resource_type| names::marks(&identity.cluster_id, resource_type);
-    let record = |name: &String| {
-        let marks: Marks = names::record_marks(&identity.cluster_id);
-        Ok(Record {
-            id: id.child(Kind::Record, name)?,
-            marks,
-            address: None,
-            zone_is_ours: true,
-        })
-    };
     Ok(WantedZone {
         part,
         link: ZoneLink {
             id: id.child(Kind::ZoneLink, link)?,
             marks: marks("vnet-link"),
             virtual_network: place.network.clone(),
-            zone_is_ours: true,
+            proven: false,
         },
-        records: records.iter().map(record).collect::<Result<_, IdError>>()?,
         zone: Zone {
             marks: marks("private-dns-zone"),
-            recorded: place.recorded.iter().any(is_recorded),
+            proven: place.recorded.iter().any(is_recorded),
             id,
         },
+        shared_links: Vec::new(),
+        defers: false,
+        records: Vec::new(),
+        all_records: Vec::new(),
+        kept_but: None,
+        known: place.known.to_vec(),
     })
+}
+
+fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) -> Result<Vec<Record>, IdError> {
+    let record = |name: &str| {
+        Ok(Record {
+            id: zone.child(Kind::Record, name)?,
+            marks: names::record_marks(&identity.cluster_id),
+            address: None,
+            zone_is_ours: true,
+        })
+    };
+    names.iter().map(|name| record(name.as_ref())).collect()
 }
 
 /// Steps towards a zone. Link and zone need no address, so they start before there is one.
 pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let zone = toward(&want.zone, facts.look(Kind::Zone, &want.zone.id)?);
-    let ready = zone.settled().is_some();
-    let mut steps = vec![zone];
-    if !ready {
-        steps.push(Step::needs(Kind::ZoneLink, want.link.id.clone(), "its zone"));
-        steps.extend(
-            want.records
-                .iter()
-                .map(|r| Step::needs(Kind::Record, r.id.clone(), "its zone")),
-        );
-        return Ok(steps);
-    }
+    let zone = toward(&proven(want, facts)?, facts.look(Kind::Zone, &want.zone.id)?);
+    let Some(body) = zone.settled().cloned() else {
+        let inside = std::iter::once((Kind::ZoneLink, &want.link.id));
+        let inside = inside.chain(want.records.iter().map(|record| (Kind::Record, &record.id)));
+        let waits = inside.map(|(kind, id)| Step::needs(kind, id.clone(), "its zone"));
+        return Ok(std::iter::once(zone).chain(waits).collect());
+    };
     let mut looks = vec![(Kind::ZoneLink, &want.link.id)];
     if address.is_some() {
         looks.extend(want.records.iter().map(|r| (Kind::Record, &r.id)));
     }
     facts.looks(&looks)?;
-    steps.push(toward(&want.link, facts.look(Kind::ZoneLink, &want.link.id)?));
+    let mut steps = vec![zone, bring_link(want, &body, facts)?];
     for record in &want.records {
         steps.push(match address {
             None => Step::needs(Kind::Record, record.id.clone(), "the endpoint's address"),
@@ -150,71 +185,117 @@ pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Resul
     Ok(steps)
 }
 
-/// Steps that take a zone away: first our link, then the zone with our records in it.
-///
-/// A zone in which others have links or records stays, without what is ours.
-pub fn teardown(want: &WantedZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let link = away(&want.link, facts.look(Kind::ZoneLink, &want.link.id)?);
-    if !link.gone() && !link.left() {
-        return Ok(vec![
-            link,
-            Step::needs(Kind::Zone, want.zone.id.clone(), "its link to go"),
-        ]);
+/// The zone, as far as its structure proves it ours: a status named it, or a link of ours and a record of ours are in it.
+/// What is in a zone is read only where neither mark nor status tells.
+pub(super) fn proven(want: &WantedZone, facts: &Facts) -> Result<Zone, Needs> {
+    let mut zone = want.zone.clone();
+    let seen = facts.look(Kind::Zone, &zone.id)?.found();
+    if let Some(body) = seen.filter(|body| !zone.ours(body) && !zone.marks.deny(body)) {
+        zone.proven = links(body) != Some(0) && has_our_link(want, facts)? && has_our_address(want, facts)?;
     }
-    let mut zone = away(&want.zone, facts.look(Kind::Zone, &want.zone.id)?);
-    if zone.verb != Verb::Delete {
-        return Ok(vec![zone]);
-    }
-    match others_inside(want, &zone, facts)? {
-        Err(error) => {
-            (zone.verb, zone.why) = (Verb::Wait, Why::Error(error));
-            Ok(vec![zone])
-        }
-        Ok(None) => Ok(vec![zone]),
-        Ok(Some(what)) => {
-            let records = together(
-                want.records
-                    .iter()
-                    .map(|r| Ok(away(r, facts.look(Kind::Record, &r.id)?))),
-            )?;
-            Ok(std::iter::once(zone.leave(what)).chain(records).collect())
-        }
-    }
+    Ok(zone)
 }
 
-type Read<T> = Result<T, crate::azure::error::ArmError>;
+fn has_our_link(want: &WantedZone, facts: &Facts) -> Result<bool, Needs> {
+    for link in std::iter::once(&want.link).chain(&want.shared_links) {
+        let found = facts.look(Kind::ZoneLink, &link.id)?.found();
+        if found.is_some_and(|body| link.leads_to_ours(body) && !link.marks.deny(body)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
-/// What others have in a zone whose link of ours is gone.
-fn others_inside(want: &WantedZone, zone: &Step, facts: &Facts) -> Result<Read<Option<&'static str>>, Needs> {
-    let count = zone
-        .found
-        .as_ref()
-        .and_then(|z| z.pointer("/properties/numberOfVirtualNetworkLinks"))
-        .and_then(Value::as_u64);
-    if count != Some(0) {
+/// Whether a record with a name of ours holds the address of an endpoint of ours.
+fn has_our_address(want: &WantedZone, facts: &Facts) -> Result<bool, Needs> {
+    if want.known.is_empty() {
+        return Ok(false);
+    }
+    let looks: Vec<_> = want.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
+    facts.looks(&looks)?;
+    let ours = |body: &Value| {
+        let held = addresses(body);
+        want.known.iter().any(|address| held.contains(&address.to_string()))
+    };
+    let mut found = looks.iter().filter_map(|(_, id)| facts.looks.get(*id)?.found());
+    Ok(found.any(ours))
+}
+
+/// A link in a zone of ours, as far as its surroundings prove it ours: the zone has our mark, or a record of ours.
+pub(super) fn proven_link(want: &WantedZone, link: &ZoneLink, zone: &Value, facts: &Facts) -> Result<ZoneLink, Needs> {
+    let mut link = link.clone();
+    let seen = facts.look(Kind::ZoneLink, &link.id)?.found();
+    if seen.is_some_and(|body| link.leads_to_ours(body) && !link.ours(body) && !link.marks.deny(body)) {
+        link.proven = want.zone.marks.prove(zone) || has_our_address(want, facts)?;
+    }
+    Ok(link)
+}
+
+/// Whoever made it, one link from the zone to the network is enough: our own, a sibling's, or that of others.
+fn bring_link(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
+    let seen = facts.look(Kind::ZoneLink, &want.link.id)?;
+    let own = toward(&proven_link(want, &want.link, zone, facts)?, seen);
+    if !matches!(seen, Seen::Absent | Seen::WriteFailed(_)) {
+        return Ok(own);
+    }
+    for link in &want.shared_links {
+        match facts.look(Kind::ZoneLink, &link.id)? {
+            Seen::Found(body) if link.leads_to_ours(body) => return Ok(linked(link.id.clone(), body)),
+            Seen::Found(_) | Seen::Absent | Seen::WriteFailed(_) => {}
+            other => return Ok(toward(link, other)),
+        }
+    }
+    let refused = matches!(seen, Seen::WriteFailed(error) if error.class == Class::Invalid);
+    if refused || links(zone).is_some_and(|count| count > 0) {
         match facts.inside(Kind::ZoneLink, &want.zone.id)? {
-            Err(error) => return Ok(Err(error.clone())),
-            Ok(links) if !links.is_empty() => return Ok(Ok(Some("links of others"))),
-            Ok(_) => {}
+            Err(error) => return Ok(unreadable(own, error)),
+            Ok(all) => {
+                let theirs = all.iter().find(|body| want.link.leads_to_ours(body));
+                let named = theirs.and_then(|body| {
+                    Some((
+                        want.zone.id.child(Kind::ZoneLink, body.get("name")?.as_str()?).ok()?,
+                        body,
+                    ))
+                });
+                if let Some((id, body)) = named {
+                    return Ok(linked(id, body));
+                }
+            }
         }
     }
-    Ok(match facts.inside(Kind::Record, &want.zone.id)? {
-        Err(error) => Err(error.clone()),
-        Ok(records) => Ok(records
-            .iter()
-            .any(|r| !is_ours_or_soa(want, r))
-            .then_some("records of others")),
-    })
+    if want.defers {
+        return Ok(Step::needs(
+            Kind::ZoneLink,
+            want.link.id.clone(),
+            "the link of private-router",
+        ));
+    }
+    Ok(own)
 }
 
-fn is_ours_or_soa(want: &WantedZone, record: &Value) -> bool {
-    let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
-    let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
-    let ours = |r: &Record| r.id.name().eq_ignore_ascii_case(name) && r.ours(record);
-    match kind.rsplit('/').next().unwrap_or_default() {
-        "SOA" => name == "@",
-        "A" => want.records.iter().any(ours),
-        _ => false,
+/// A link that does what ours would do.
+fn linked(id: ResourceId, body: &Value) -> Step {
+    let moving = matches!(progress(body), Progress::Moving | Progress::Deleting);
+    let (verb, why) = if moving {
+        (Verb::Wait, Why::Moving)
+    } else {
+        (Verb::Keep, Why::AsWanted)
+    };
+    Step {
+        kind: Kind::ZoneLink,
+        id,
+        verb,
+        why,
+        found: Some(body.clone()),
+    }
+}
+
+/// The same step, but what it depends on cannot be read.
+pub(super) fn unreadable(step: Step, error: &ArmError) -> Step {
+    Step {
+        verb: Verb::Wait,
+        why: Why::Error(error.clone()),
+        ..step
     }
 }
 

@@ -4,28 +4,57 @@ pub mod control_plane;
 pub mod dns;
 mod observe;
 pub mod plan;
+mod preview;
+#[cfg(test)]
+mod samples;
+pub mod shadow;
+pub mod siblings;
 pub mod status;
+pub mod teardown;
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Status};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::resource::Kind;
+use crate::controllers::abandon;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Decision;
+use crate::controllers::decision::{Course, Decision};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
+use crate::controllers::scopes::AllowedScopes;
 
 /// The controller of the CPO role.
-pub struct EndpointController;
+pub struct EndpointController {
+    /// What control planes may use; none: whatever they name.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+}
 
 /// The control plane as it was read, and what it means.
 pub struct Around {
     found: Option<HostedControlPlane>,
     meaning: plan::Surroundings,
+}
+
+impl Around {
+    /// The control plane, if our finalizer is missing on it though the custom resource is served.
+    fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
+        let (control_plane, _) = plan::served(cr, &self.meaning).ok()?;
+        self.found.as_ref().filter(|_| !control_plane.held)
+    }
+
+    fn course(&self, cr: &AzurePrivateLinkService) -> Course {
+        let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_goes;
+        Course::of(Role::Cpo, cr, going)
+    }
 }
 
 impl EndpointController {
@@ -37,17 +66,15 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let meaning = &around.meaning;
-        if let (Ok(control_plane), None, Some(found)) = (&meaning.control_plane, &meaning.paused, &around.found)
-            && !control_plane.held
-        {
+        if let Some(found) = around.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
             plan::build(cr, meaning, facts)
         });
         let Outcome {
             decision,
-            extra: zones,
+            extra: mut names,
             done,
             cr,
         } = outcome.await?;
@@ -56,10 +83,10 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
-        let cluster = meaning.control_plane.as_ref().ok().map(|c| c.identity.name.as_str());
-        let report = status::after_build(&cr, &decision, &zones, &done, cluster);
+        names.other_controller = other_writer(&cr, cx.role, Timestamp::now()).map(str::to_owned);
+        let report = status::after_build(&cr, &decision, &names, &done);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
-        let cr = frame::write_status(cx, cr, &report).await?;
+        let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(if settled {
             Ended::settled(cr, wait)
         } else {
@@ -74,16 +101,19 @@ impl EndpointController {
         cr: AzurePrivateLinkService,
         around: &Around,
     ) -> Result<Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
-            plan::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
+        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
+            teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.nothing_left() {
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(Ended::released(frame::release(cx, cr).await?));
+            let said = abandoned.map_or_else(|| event::released(&decision.steps), |event| vec![event]);
+            return Ok(Ended::released(frame::release(cx, cr, None, &said).await?));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
-        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        let report = status::after_teardown(&cr, &decision, &done);
+        let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(Ended::unsettled(cr, wait, &decision, &done))
     }
 }
@@ -104,7 +134,8 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let meaning = observe::surroundings(found.as_ref());
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
+        meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }
@@ -116,12 +147,13 @@ impl Reconciler for EndpointController {
         cr: AzurePrivateLinkService,
         around: Around,
     ) -> Result<Ended, PassError> {
-        let going = cr.metadata.deletion_timestamp.is_some();
-        let control_plane_going = around.meaning.control_plane.as_ref().is_ok_and(|c| c.deleting);
-        match (going || control_plane_going, frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(Ended::released(cr)),
+        match around.course(&cr) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(Ended::released(cr)),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,49 +5,63 @@ use std::net::IpAddr;
 use serde_json::{Map, Value, json};
 
 use super::dns::{Part, WantedZone, part_of};
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
+use super::plan::Names;
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::error::Class;
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
+use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, shortfall};
 use crate::controllers::report::{Report, fails};
-use crate::names;
 
 /// The report of a pass that brings the guest's side about.
-pub fn after_build(
-    cr: &AzurePrivateLinkService,
-    decision: &Decision,
-    zones: &[WantedZone],
-    done: &[Done],
-    cluster: Option<&str>,
-) -> Report {
+pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Names, done: &[Done]) -> Report {
     let generation = cr.metadata.generation;
     let steps: Vec<(&Step, &Done)> = decision.steps.iter().zip(done).collect();
     let endpoint = endpoint_problem(decision, &steps);
-    let dns = decision
-        .problem
-        .clone()
-        .or_else(|| steps.iter().find_map(|(step, done)| dns_problem(zones, step, done)));
-    let condition = |kind, problem: &Option<Problem>, holds: &str| match problem {
-        None => NewCondition::holds(kind, holds, generation),
+    let dns = decision.problem.clone().or_else(|| {
+        steps
+            .iter()
+            .find_map(|(step, done)| dns_problem(&names.zones, step, done))
+    });
+    let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
+        None => NewCondition {
+            reason,
+            ..NewCondition::holds(kind, holds, generation)
+        },
         Some(problem) => fails(kind, problem, generation),
     };
     let own = vec![
         condition(
             ConditionType::AzurePrivateEndpointAvailable,
             &endpoint,
-            "Private Endpoint is available",
+            (Reason::AzureSuccess, "Private Endpoint is available".to_owned()),
         ),
-        condition(
-            ConditionType::AzurePrivateDNSAvailable,
-            &dns,
-            "Private DNS zones and A records are available",
-        ),
+        condition(ConditionType::AzurePrivateDNSAvailable, &dns, names_hold(names)),
     ];
-    let fields = fields(&steps, zones, cluster);
+    let fields = fields(&steps, names);
     finish(cr, own, fields)
+}
+
+/// What is said of names that are as wanted. A second writer matters more than what it writes beside us: as long as the result
+/// is right, nothing is written against it.
+fn names_hold(names: &Names) -> (Reason, String) {
+    if let Some(manager) = &names.other_controller {
+        let text = format!("available, but {manager} serves this cluster too; stop one of the two");
+        return (Reason::OtherControllerActive, text);
+    }
+    match &names.shadowing {
+        None => (
+            Reason::AzureSuccess,
+            "Private DNS zones and A records are available".to_owned(),
+        ),
+        Some(zone) => (
+            Reason::ZoneShadowsBaseDomain,
+            format!("available, but the zone {zone} hides public names of the cluster from the guest"),
+        ),
+    }
 }
 
 /// The report of a pass that takes the guest's side away.
@@ -58,7 +72,9 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
         let found = steps()
             .filter(|(step, _)| mine(step.kind))
             .find_map(|(s, d)| shortfall(s, d, Reason::DeletionFailed));
-        found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"))
+        let found = decision.problem.clone().or(found);
+        let found = found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+        abandon::noted(cr, Role::Cpo, found)
     };
     let own = vec![
         fails(
@@ -161,34 +177,49 @@ fn linked_to_other_zone(step: &Step) -> bool {
     step.kind == Kind::ZoneLink && invalid(&step.why)
 }
 
-/// What was seen and is ours. An address once known stays until another is known.
-fn fields(steps: &[(&Step, &Done)], zones: &[WantedZone], cluster: Option<&str>) -> Map<String, Value> {
+/// What was seen and is ours; what is absent or of others is taken off the record. An address once known stays until
+/// another is known.
+fn fields(steps: &[(&Step, &Done)], names: &Names) -> Map<String, Value> {
     let mut fields = Map::new();
     for (step, _) in steps {
-        match (step.kind, step.settled()) {
-            (Kind::Endpoint, Some(body)) => {
-                fields.insert("privateEndpointID".into(), json!(step.id.to_string()));
-                if let Some(address) = address(body).as_ref().map(IpAddr::to_string) {
-                    fields.insert("privateEndpointIP".into(), json!(address));
-                }
+        let Some(field) = id_field(step, &names.zones) else {
+            continue;
+        };
+        let off = step.left() || step.why == Why::Absent;
+        if let Some(body) = step.settled() {
+            fields.insert(field.to_owned(), json!(step.id.to_string()));
+            let address = address(body).filter(|_| step.kind == Kind::Endpoint);
+            if let Some(address) = address.as_ref().map(IpAddr::to_string) {
+                fields.insert("privateEndpointIP".into(), json!(address));
             }
-            (Kind::Endpoint, None) if step.left() || step.why == Why::Absent => {
-                fields.insert("privateEndpointID".into(), Value::Null);
+            if names_the_zone(step, names) {
+                fields.insert("dnsZoneName".into(), json!(names.internal_zone));
             }
-            (Kind::Zone, Some(_)) => match part_of(zones, step) {
-                Some(Part::Internal) => {
-                    fields.insert("privateDNSZoneID".into(), json!(step.id.to_string()));
-                    fields.insert("dnsZoneName".into(), json!(cluster.map(names::internal_zone)));
-                }
-                Some(Part::BaseDomain) => {
-                    fields.insert("baseDomainDNSZoneID".into(), json!(step.id.to_string()));
-                }
-                None => {}
-            },
-            _ => {}
+        } else if off {
+            fields.insert(field.to_owned(), Value::Null);
+            if step.left() && names_the_zone(step, names) {
+                fields.insert("dnsZoneName".into(), Value::Null);
+            }
         }
     }
     fields
+}
+
+/// Whether this step tells that the internal zone's name may be on record. HyperShift's own operator deletes by it: also
+/// for custom resources that have no such zone, and never for one whose zone is of others.
+fn names_the_zone(step: &Step, names: &Names) -> bool {
+    let own = names.zones.iter().find(|zone| zone.part == Part::Internal);
+    own.map_or(step.kind == Kind::Endpoint, |zone| zone.zone.id == step.id)
+}
+
+/// Where the id of a step's resource is recorded.
+fn id_field(step: &Step, zones: &[WantedZone]) -> Option<&'static str> {
+    match (step.kind, part_of(zones, step)) {
+        (Kind::Endpoint, _) => Some("privateEndpointID"),
+        (Kind::Zone, Some(Part::Internal)) => Some("privateDNSZoneID"),
+        (Kind::Zone, Some(Part::BaseDomain)) => Some("baseDomainDNSZoneID"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

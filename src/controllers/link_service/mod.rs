@@ -4,11 +4,13 @@ pub mod frontend;
 pub mod nat_subnet;
 mod observe;
 pub mod plan;
+mod preview;
 pub mod status;
+mod subnet;
 pub mod teardown;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
@@ -17,25 +19,32 @@ use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
-use crate::azure::plan::Done;
+use crate::azure::plan::{Done, Step, Verb, Why};
 use crate::azure::resource::Kind;
+use crate::controllers::abandon;
 use crate::controllers::context::Context;
+use crate::controllers::decision::{Course, Decision};
+use crate::controllers::event::{self, Event, What};
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::identity::Leaving;
+use crate::controllers::neighbours::Neighbours;
 use crate::controllers::run::{self, Reconciler};
 
 /// The controller of the HO role.
 pub struct LinkServiceController {
     settings: plan::Settings,
+    neighbours: Arc<Neighbours>,
     /// Prefixes that Azure refused, by the UID of the custom resource; another cluster was quicker.
     refused: Mutex<HashMap<String, Vec<Ipv4Net>>>,
 }
 
 impl LinkServiceController {
-    /// With the operator's settings.
-    pub fn new(settings: plan::Settings) -> Self {
+    /// With the operator's settings, among the neighbours that are watched.
+    pub fn new(settings: plan::Settings, neighbours: Arc<Neighbours>) -> Self {
         Self {
             settings,
+            neighbours,
             refused: Mutex::default(),
         }
     }
@@ -49,7 +58,8 @@ impl LinkServiceController {
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.refused(&uid);
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {
@@ -59,9 +69,7 @@ impl LinkServiceController {
             cr,
         } = outcome.await?;
         let mut wait = frame::next_look(cx, &decision, Instant::now());
-        if let Some(prefix) = overlapping(&decision.steps, &done) {
-            self.refuse(&uid, prefix);
-            cx.memory.doubt(&decision.steps[0].id, Instant::now());
+        if self.chooses_again(cx, &uid, &decision.steps, &done) {
             wait = Duration::ZERO;
         }
         if decision.paused {
@@ -69,7 +77,7 @@ impl LinkServiceController {
         }
         let report = status::after_build(&cr, &decision, &found, &done);
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
-        let cr = frame::write_status(cx, cr, &report).await?;
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(if settled {
             run::Ended::settled(cr, wait)
         } else {
@@ -84,37 +92,84 @@ impl LinkServiceController {
         cr: AzurePrivateLinkService,
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, Facts::default(), |cr, facts| {
+        let also = around.hosted_cluster.as_ref();
+        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.nothing_left() {
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(run::Ended::released(frame::release(cx, cr).await?));
+            let said = match abandoned {
+                Some(event) => vec![event],
+                None if around.leaving == Leaving::OfAnother => vec![not_looked_at()],
+                None => event::released(&decision.steps),
+            };
+            return Ok(run::Ended::released(frame::release(cx, cr, also, &said).await?));
         }
+        hasten_subnet(cx, &decision);
         let wait = frame::next_look(cx, &decision, Instant::now());
-        let cr = frame::write_status(cx, cr.clone(), &status::after_teardown(&cr, &decision, &done)).await?;
+        let report = status::after_teardown(&cr, &decision, &done);
+        let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(run::Ended::unsettled(cr, wait, &decision, &done))
     }
 
-    fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
-        let all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(uid).cloned().unwrap_or_default()
+    /// A prefix that Azure did not take is not tried again, and the next one is chosen in the network as it is then:
+    /// another cluster was quicker. Whether to do so at once.
+    fn chooses_again(&self, cx: &Context, uid: &str, steps: &[Step], done: &[Done]) -> bool {
+        let mut steps = steps.iter().zip(done);
+        let Some((step, outcome)) = steps.find(|(step, _)| step.kind == Kind::Subnet) else {
+            return false;
+        };
+        if step.settled().is_some() {
+            self.all_refused().remove(uid);
+            return false;
+        }
+        let Done::Failed(error) = outcome else {
+            return false;
+        };
+        let now = Instant::now();
+        if let Some(network) = step.id.parent() {
+            cx.memory.doubt(&network, now);
+        }
+        let overlaps = matches!(error.code.as_str(), "NetcfgSubnetRangesOverlap" | "NetcfgInvalidSubnet");
+        let Some(prefix) = proposed(step).filter(|_| overlaps) else {
+            return false;
+        };
+        self.all_refused().entry(uid.to_owned()).or_default().push(prefix);
+        cx.memory.doubt(&step.id, now);
+        true
     }
 
-    fn refuse(&self, uid: &str, prefix: Ipv4Net) {
-        let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(uid.to_owned()).or_default().push(prefix);
+    fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
+        self.all_refused().get(uid).cloned().unwrap_or_default()
+    }
+
+    fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Vec<Ipv4Net>>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The prefix that Azure refused because another subnet has it.
-fn overlapping(steps: &[crate::azure::plan::Step], done: &[Done]) -> Option<Ipv4Net> {
-    let refused = steps.iter().zip(done).find(|(step, done)| {
-        step.kind == Kind::Subnet && matches!(done, Done::Failed(error) if error.code == "NetcfgSubnetRangesOverlap")
-    });
-    match &refused?.0.verb {
-        crate::azure::plan::Verb::Put(body) => body.pointer("/properties/addressPrefix")?.as_str()?.parse().ok(),
+/// What the addresses of a service that just went hold up is looked at again soon.
+fn hasten_subnet(cx: &Context, decision: &Decision) {
+    if let Some((_, step)) = decision.step(Kind::Subnet)
+        && step.found.is_some()
+        && matches!(step.why, Why::Needs(_))
+    {
+        cx.memory.hasten(&step.id, Kind::Subnet.pace(), Instant::now());
+    }
+}
+
+/// Somebody recorded ids that another cluster has.
+fn not_looked_at() -> Event {
+    let note = "the ids that are known belong to another HostedCluster; nothing was looked at in Azure";
+    Event::new(What::Released, note)
+}
+
+/// The prefix that a step would give a subnet.
+fn proposed(step: &Step) -> Option<Ipv4Net> {
+    match &step.verb {
+        Verb::Put(body) => body.pointer("/properties/addressPrefix")?.as_str()?.parse().ok(),
         _ => None,
     }
 }
@@ -123,7 +178,7 @@ impl Reconciler for LinkServiceController {
     type Around = plan::Surroundings;
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Self::Around, String), PassError> {
-        let around = observe::surroundings(cx, cr).await?;
+        let around = observe::surroundings(cx, cr, &self.neighbours, self.settings.cloud).await?;
         let fingerprint = observe::fingerprint(&around);
         Ok((around, fingerprint))
     }
@@ -135,10 +190,10 @@ impl Reconciler for LinkServiceController {
         cr: AzurePrivateLinkService,
         around: Self::Around,
     ) -> Result<run::Ended, PassError> {
-        match (cr.metadata.deletion_timestamp.is_some(), frame::holds(cx, &cr)) {
-            (false, _) => self.build(cx, pass, cr, &around).await,
-            (true, true) => self.teardown(cx, pass, cr, &around).await,
-            (true, false) => Ok(run::Ended::released(cr)),
+        match Course::of(cx.role, &cr, cr.metadata.deletion_timestamp.is_some()) {
+            Course::Build => self.build(cx, pass, cr, &around).await,
+            Course::Teardown => self.teardown(cx, pass, cr, &around).await,
+            Course::Nothing => Ok(run::Ended::released(cr)),
         }
     }
 }

@@ -58,15 +58,19 @@ pub(crate) fn falls_back(link: &Resource) -> bool {
     link.property("resolutionPolicy") == "NxDomainRedirect"
 }
 
-/// Whether names of the zone can be looked up from the VNet.
-pub(crate) fn is_complete(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
-    is_live(link) && link_state(link, now, lag_s) == "Completed"
+/// Whether names of the zone can be looked up from the VNet. Once they can, writing the link again does not interrupt it:
+/// HyperShift's operator does so without end, and its clusters work.
+pub(crate) fn resolves(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
+    is_live(link) && (link.hidden["resolved"] == true || !is_fresh(link, now, lag_s))
+}
+
+fn is_fresh(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
+    let lag = SignedDuration::from_millis((lag_s * 1000.0) as i64);
+    now.duration_since(link.settled) < lag
 }
 
 fn link_state(link: &Resource, now: Timestamp, lag_s: f64) -> &'static str {
-    let lag = SignedDuration::from_millis((lag_s * 1000.0) as i64);
-    let fresh = now.duration_since(link.settled) < lag;
-    if link.state == ProvisioningState::Updating || fresh {
+    if link.state == ProvisioningState::Updating || is_fresh(link, now, lag_s) {
         "InProgress"
     } else {
         "Completed"
@@ -150,8 +154,10 @@ impl Tracked for Links {
         }
         let etag = etag::of_link(&cx.guid(), cx.now.as_second());
         cx.store_with_etag(TYPE, id, body, etag);
+        let lag_s = cx.state.switches.link_complete_lag_s;
+        let resolved = known.is_some_and(|known| resolves(&known, cx.now, lag_s));
         if let Some(link) = cx.state.store.get_mut(id) {
-            link.hidden = Value::Null;
+            link.hidden = json!({ "resolved": resolved });
         }
     }
 

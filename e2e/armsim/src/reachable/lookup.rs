@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
     }
 
     fn answering_zone(&mut self, name: &str) -> Step<Linked<'a>> {
-        let linked: Vec<Linked<'a>> = self.linked(name).filter(|(_, link)| self.completed(link)).collect();
+        let linked: Vec<Linked<'a>> = self.linked(name).filter(|(_, link)| self.resolves(link)).collect();
         if let Some(best) = resolve::most_specific(linked.iter().map(|(zone, _)| zone.id.name()), name) {
             let (zone, link) = linked[best];
             self.hold(HopKind::Zone, zone, format!("{} answers for {name}", zone.id.name()));
@@ -97,8 +97,8 @@ impl<'a> Walk<'a> {
         linked.filter(move |(zone, _)| resolve::relative(&name, zone.id.name()).is_some())
     }
 
-    fn completed(&self, link: &Resource) -> bool {
-        links::is_complete(link, self.cx.now, self.cx.state.switches.link_complete_lag_s)
+    fn resolves(&self, link: &Resource) -> bool {
+        links::resolves(link, self.cx.now, self.cx.state.switches.link_complete_lag_s)
     }
 
     fn record_in(&mut self, (zone, link): Linked<'a>, name: &str) -> Step<Answer> {

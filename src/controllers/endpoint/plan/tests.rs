@@ -1,90 +1,13 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::super::samples::{BASE, ENDPOINT, around, complete, endpoint, run, run_in, verb, with_alias, zones};
 use super::*;
 use crate::azure::plan::{Verb, Why};
-use crate::controllers::samples::{ALIAS, cr, decided, guest, identity};
+use crate::controllers::samples::{ALIAS, cr, guest};
 
-const ENDPOINT: &str = "privateEndpoints/private-router-pe";
-const INTERNAL: &str = "privateDnsZones/example.hypershift.local";
-const BASE: &str = "privateDnsZones/apps.example.com";
-
-fn azure() -> AzurePlatform {
-    let vnet = guest("virtualNetworks/v");
-    serde_json::from_value(json!({"subscriptionID": crate::controllers::samples::GUEST, "resourceGroup": "Guest",
-        "vnetID": vnet.to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/"), "subnetID": format!("{vnet}/subnets/default")}))
-    .unwrap()
-}
-
-fn around() -> Surroundings {
-    let control_plane = ControlPlane {
-        identity: identity(),
-        azure: azure(),
-        deleting: false,
-        held: true,
-    };
-    Surroundings {
-        control_plane: Ok(control_plane),
-        paused: None,
-    }
-}
-
-fn with_alias() -> AzurePrivateLinkService {
-    cr(json!({"privateLinkServiceAlias": ALIAS}), json!({}))
-}
-
-fn run(cr: &AzurePrivateLinkService, world: &[(String, Value)]) -> (Decision, Vec<String>) {
-    let ((decision, _), asked) = decided(Facts::default(), world, |facts| build(cr, &around(), facts));
-    (decision, asked)
-}
-
-fn tear(cr: &AzurePrivateLinkService, around: &Surroundings, world: &[(String, Value)]) -> Decision {
-    decided(Facts::default(), world, |facts| teardown(cr, around, facts)).0
-}
-
-fn marked(more: Value) -> Value {
-    let mut body = json!({"tags": {"hypershift.openshift.io_cluster-id": "id"}});
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
-}
-
-fn endpoint(state: &str, alias: &str) -> (String, Value) {
-    let connection =
-        json!({"properties": {"privateLinkServiceId": alias, "privateLinkServiceConnectionState": {"status": state}}});
-    let nic = json!({"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}});
-    let properties = json!({"subnet": {"id": guest("virtualNetworks/v/subnets/default")},
-        "manualPrivateLinkServiceConnections": [connection], "networkInterfaces": [nic]});
-    (guest(ENDPOINT), marked(json!({"properties": properties})))
-}
-
-fn zones() -> Vec<(String, Value)> {
-    [INTERNAL, BASE]
-        .map(|zone| {
-            (
-                guest(zone),
-                marked(json!({"properties": {"numberOfVirtualNetworkLinks": 0}})),
-            )
-        })
-        .to_vec()
-}
-
-/// Everything as the first passes would have put it.
-fn complete() -> Vec<(String, Value)> {
-    let mut world: Vec<_> = zones().into_iter().chain([endpoint("Approved", ALIAS)]).collect();
-    let (decision, _) = run(&with_alias(), &world);
-    for step in decision.steps {
-        if let Verb::Put(mut body) = step.verb {
-            body["name"] = json!(step.id.name());
-            body["type"] = json!("Microsoft.Network/privateDnsZones/A");
-            world.push((step.id.to_string(), body));
-        }
-    }
-    world
-}
-
-fn verb<'a>(decision: &'a Decision, name: &str) -> &'a Verb {
-    &decision.steps.iter().find(|step| step.id.name() == name).unwrap().verb
-}
+mod adoption;
+mod oauth;
 
 /// A custom resource on which the management side has said this much.
 fn looked_at(reason: &str) -> AzurePrivateLinkService {
@@ -195,72 +118,18 @@ fn scope_that_the_control_plane_does_not_name_is_refused_without_a_call(#[case] 
     let mut around = around();
     change(&mut around.control_plane.as_mut().unwrap().azure);
     let resource = with_alias();
-    let ((decision, _), asked) = decided(Facts::default(), &[], |facts| build(&resource, &around, facts));
+    let (decision, asked) = run_in(&resource, &around, &[]);
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ScopeNotAllowed));
     assert_eq!((decision.steps, asked), (vec![], vec![]));
 }
 
 #[test]
-fn teardown_needs_nothing_but_the_custom_resource() {
-    let gone = Surroundings {
-        control_plane: Err(Problem::new(Reason::HostedControlPlaneNotFound, "gone")),
-        paused: None,
+fn custom_resource_that_is_not_allowed_is_not_brought_about() {
+    let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
+    let around = Surroundings {
+        refused: Some(problem.clone()),
+        ..around()
     };
-    let recorded = cr(Value::Null, json!({CPO_INTENT: intent_of(&identity())}));
-    let decision = tear(&recorded, &gone, &complete());
-    assert_eq!(*verb(&decision, "private-router-pe"), Verb::Delete);
-    assert_eq!(*verb(&decision, "private-router-vnet-link"), Verb::Delete);
-    assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Wait);
-    assert!(
-        tear(&cr(Value::Null, json!({})), &gone, &complete()).nothing_left(),
-        "nothing recorded, nothing made"
-    );
-}
-
-#[test]
-fn zone_goes_when_only_ours_is_in_it() {
-    let without_links = complete()
-        .into_iter()
-        .filter(|(id, _)| !id.contains("virtualNetworkLinks"))
-        .collect::<Vec<_>>();
-    let decision = tear(&with_alias(), &around(), &without_links);
-    assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Delete);
-    assert_eq!(*verb(&decision, "apps.example.com"), Verb::Delete);
-}
-
-#[test]
-fn zone_with_records_of_others_stays_and_loses_only_ours() {
-    let mut world = complete();
-    world.retain(|(id, _)| !id.contains("virtualNetworkLinks"));
-    let foreign = json!({"name": "www", "type": "Microsoft.Network/privateDnsZones/A", "properties": {}});
-    world.push((format!("{}/A/www", guest(BASE)), foreign));
-    let decision = tear(&with_alias(), &around(), &world);
-    assert_eq!(*verb(&decision, "apps.example.com"), Verb::Refuse);
-    assert_eq!(*verb(&decision, "api-example"), Verb::Delete);
-    assert!(decision.steps.iter().all(|step| step.id.name() != "www"));
-}
-
-#[test]
-fn zone_with_links_of_others_stays() {
-    let mut world = zones();
-    world[0].1["properties"]["numberOfVirtualNetworkLinks"] = json!(1);
-    world.push((
-        format!("{}/virtualNetworkLinks/other", guest(INTERNAL)),
-        json!({"name": "other"}),
-    ));
-    assert_eq!(
-        *verb(&tear(&with_alias(), &around(), &world), "example.hypershift.local"),
-        Verb::Refuse
-    );
-}
-
-#[test]
-fn foreign_resources_hold_up_no_deletion() {
-    let foreign = |path: &str| (guest(path), json!({"tags": {"owner": "customer"}, "properties": {}}));
-    let decision = tear(
-        &with_alias(),
-        &around(),
-        &[foreign(ENDPOINT), foreign(INTERNAL), foreign(BASE)],
-    );
-    assert!(decision.nothing_left(), "{:?}", decision.steps);
+    let (built, asked) = run_in(&with_alias(), &around, &complete());
+    assert_eq!((built.problem, built.steps, asked), (Some(problem), vec![], vec![]));
 }

@@ -28,8 +28,8 @@ fn endpoint_body(state: &str, address: Option<&str>) -> Value {
 }
 
 /// Steps of a cluster on which everything is as wanted.
-fn settled() -> (Decision, Vec<WantedZone>) {
-    let want = wanted(&resource(), &identity()).unwrap();
+fn settled() -> (Decision, Names) {
+    let want = wanted(&resource(), &identity(), &[]).unwrap();
     let keep = |kind, id: &crate::azure::id::ResourceId, body| Step {
         kind,
         id: id.clone(),
@@ -56,15 +56,20 @@ fn settled() -> (Decision, Vec<WantedZone>) {
             steps,
             ..Decision::default()
         },
-        want.zones,
+        Names {
+            zones: want.zones,
+            internal_zone: Some("example.hypershift.local".into()),
+            shadowing: None,
+            other_controller: None,
+        },
     )
 }
 
 fn report(change: impl FnOnce(&mut Vec<Step>, &mut Vec<Done>)) -> Report {
-    let (mut decision, zones) = settled();
+    let (mut decision, names) = settled();
     let mut done = vec![Done::Nothing; decision.steps.len()];
     change(&mut decision.steps, &mut done);
-    after_build(&resource(), &decision, &zones, &done, Some("example"))
+    after_build(&resource(), &decision, &names, &done)
 }
 
 /// Reasons of the endpoint, the names and the whole; success is one of them.
@@ -149,4 +154,92 @@ fn foreign_endpoint_is_never_recorded() {
     let report = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Refuse, Why::NotOurs));
     assert_eq!(reasons(&report)[0], "NotOurs");
     assert_eq!(report.fields["privateEndpointID"], Value::Null);
+}
+
+#[test]
+fn foreign_zone_is_never_recorded_and_its_name_neither() {
+    let report = report(|steps, _| (steps[1].verb, steps[1].why) = (Verb::Refuse, Why::NotOurs));
+    assert_eq!(reasons(&report)[1], "NotOurs");
+    assert_eq!(report.fields["privateDNSZoneID"], Value::Null);
+    assert_eq!(
+        report.fields["dnsZoneName"],
+        Value::Null,
+        "HyperShift's own operator deletes by it"
+    );
+}
+
+#[test]
+fn zone_that_is_absent_is_taken_off_the_record() {
+    let report = report(|steps, _| {
+        (steps[5].verb, steps[5].why, steps[5].found) = (Verb::Put(Value::Null), Why::Absent, None);
+    });
+    assert_eq!(report.fields["baseDomainDNSZoneID"], Value::Null);
+    assert_eq!(report.fields["dnsZoneName"], "example.hypershift.local");
+}
+
+#[test]
+fn name_of_the_internal_zone_is_on_the_custom_resource_of_oauth_too() {
+    let (mut decision, mut names) = settled();
+    names.zones.remove(0);
+    decision.steps.drain(1..5);
+    let done = vec![Done::Nothing; decision.steps.len()];
+    let report = after_build(&resource(), &decision, &names, &done);
+    assert_eq!(report.fields["dnsZoneName"], "example.hypershift.local");
+    assert!(!report.fields.contains_key("privateDNSZoneID"));
+}
+
+#[test]
+fn zone_that_hides_public_names_is_told_though_all_is_available() {
+    let (decision, mut names) = settled();
+    names.shadowing = Some("apps.example.com".into());
+    let done = vec![Done::Nothing; decision.steps.len()];
+    let report = after_build(&resource(), &decision, &names, &done);
+    assert_eq!(
+        reasons(&report),
+        ["AzureSuccess", "ZoneShadowsBaseDomain", "AzureSuccess"]
+    );
+    assert!(report.conditions.iter().all(|c| c.status == Status::True));
+}
+
+#[test]
+fn ids_are_recorded_in_the_casing_that_the_definition_demands() {
+    let mut odd = resource();
+    odd.spec.guest_vnet_id = odd.spec.guest_vnet_id.replace("resourceGroups", "resourcegroups");
+    odd.spec.subscription_id = odd.spec.subscription_id.to_uppercase();
+    let want = wanted(&odd, &identity(), &[]).unwrap();
+    for id in [&want.endpoint.id, &want.zones[0].zone.id, &want.zones[1].zone.id] {
+        let (text, group) = (id.to_string(), &odd.spec.resource_group_name);
+        let subscription = odd.spec.subscription_id.to_lowercase();
+        let prefix =
+            format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.Network/private");
+        assert!(text.starts_with(&prefix), "{text}");
+    }
+}
+
+#[test]
+fn custom_resource_that_goes_and_is_not_allowed_says_so() {
+    let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no entry"));
+    let report = after_teardown(&resource(), &decision, &[]);
+    assert_eq!(reasons(&report), ["ScopeNotAllowed"; 3]);
+    assert!(report.fields.is_empty(), "what was seen stays");
+}
+
+#[rstest]
+#[case::beside_names_that_are_right(Done::Nothing, "OtherControllerActive", Status::True)]
+#[case::beside_names_that_are_not(Done::Failed(denied()), "ARecordCreationFailed", Status::False)]
+fn second_writer_is_told_as_long_as_the_names_are_right(
+    #[case] record: Done,
+    #[case] reason: &str,
+    #[case] status: Status,
+) {
+    let (decision, mut names) = settled();
+    names.shadowing = Some("apps.example.com".into());
+    names.other_controller = Some("control-plane-operator".into());
+    let mut done = vec![Done::Nothing; decision.steps.len()];
+    done[3] = record;
+    let report = after_build(&resource(), &decision, &names, &done);
+    assert_eq!(
+        (report.conditions[1].reason.as_str(), report.conditions[1].status),
+        (reason, status)
+    );
 }

@@ -1,0 +1,303 @@
+//! control-plane-operator: Private Endpoint, external Services, and the end of both; the zones are next door.
+
+use anyhow::{Context, Result, bail};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::arm::classify;
+use super::object::{Change, conflict, deleting, holds, patch_finalizer, text, update_finalizer};
+use super::observer::control_plane_reference;
+use super::queue::Passes;
+use super::{Next, World, queue};
+
+pub(super) const FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
+const CONTROL_PLANE_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
+pub(super) const MANAGER: &str = "control-plane-operator";
+pub(super) const ROUTER: &str = "private-router";
+
+const ENDPOINT: &str = "AzurePrivateEndpointAvailable";
+const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
+
+pub(super) struct Operator {
+    pub(super) world: World,
+}
+
+/// What a pass holds on to.
+pub(super) struct Pass {
+    pub(super) api: Api<DynamicObject>,
+    pub(super) cr: DynamicObject,
+    pub(super) cluster: String,
+}
+
+impl Pass {
+    pub(super) async fn send(&mut self, change: Change) -> Result<()> {
+        change.send(&self.api, &mut self.cr, MANAGER).await
+    }
+
+    /// A condition for a failure of Azure's, and when to come again.
+    pub(super) async fn failed(&mut self, kind: &str, reason: &str, error: &anyhow::Error) -> Result<Next> {
+        let (wait, class) = classify(error);
+        let change = Change::of(&self.cr).condition(kind, false, reason, &format!("{class}: {error}"));
+        self.send(change).await?;
+        Ok(Next::After(wait))
+    }
+}
+
+impl Operator {
+    pub(super) fn new(world: World) -> Self {
+        Self { world }
+    }
+
+    /// Passes for changes of custom resources, and of the control plane while it carries the finalizer.
+    pub(super) async fn run(&self) -> Result<()> {
+        let own = queue::changes(self.world.link_services()).map(|cr| cr.name_any());
+        let list = self.world.link_services();
+        let owners = queue::changes(self.world.api("HostedControlPlane")).then(move |control_plane| {
+            let list = list.clone();
+            async move {
+                if !holds(&control_plane, CONTROL_PLANE_FINALIZER) {
+                    return Vec::new();
+                }
+                let all = list.list(&ListParams::default()).await;
+                all.map_or_else(|_| Vec::new(), |all| all.iter().map(ResourceExt::name_any).collect())
+            }
+        });
+        let events = stream::select(own, owners.flat_map(stream::iter)).boxed();
+        queue::work(events, self.world.speed, self).await
+    }
+}
+
+impl Passes for Operator {
+    async fn pass(&self, name: &str) -> Result<Next> {
+        let api = self.world.link_services();
+        let Some(cr) = api.get_opt(name).await? else {
+            return Ok(Next::Event);
+        };
+        if deleting(&cr) {
+            if holds(&cr, FINALIZER) {
+                self.delete(&cr).await?;
+                update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
+            }
+            return Ok(Next::Event);
+        }
+        let owner = owner(&cr.metadata).context("no HostedControlPlane owner")?;
+        let control_planes = self.world.api("HostedControlPlane");
+        let Some(control_plane) = control_planes.get_opt(&owner).await? else {
+            if holds(&cr, FINALIZER) {
+                update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
+            }
+            return Ok(Next::Event);
+        };
+        if deleting(&control_plane) {
+            return self.control_plane_goes(&control_plane).await;
+        }
+        if !holds(&cr, FINALIZER) {
+            return match update_finalizer(&api, &cr, FINALIZER, true, MANAGER).await {
+                Err(error) if conflict(&error) => Ok(Next::CONFLICT),
+                outcome => outcome.map(|()| Next::Event),
+            };
+        }
+        if text(&cr, "/status/privateLinkServiceAlias").is_empty() {
+            return Ok(Next::WAIT);
+        }
+        if !holds(&control_plane, CONTROL_PLANE_FINALIZER) {
+            let add = patch_finalizer(&control_planes, &control_plane, CONTROL_PLANE_FINALIZER, true, MANAGER);
+            match add.await {
+                Err(error) if conflict(&error) => return Ok(Next::CONFLICT),
+                outcome => outcome?,
+            }
+        }
+        let cluster = control_plane.name_any();
+        let mut pass = Pass { api, cr, cluster };
+        self.bring(&mut pass, &control_plane).await
+    }
+}
+
+impl Operator {
+    async fn bring(&self, pass: &mut Pass, control_plane: &DynamicObject) -> Result<Next> {
+        if let Some(next) = self.endpoint(pass).await? {
+            return Ok(next);
+        }
+        if let Some(next) = self.zones(pass).await? {
+            return Ok(next);
+        }
+        if pass.cr.name_any() == ROUTER {
+            self.external_services(pass, control_plane).await?;
+        }
+        let change = Change::of(&pass.cr).condition(
+            AVAILABLE,
+            true,
+            "AzureSuccess",
+            "All Azure Private Link Service resources are available",
+        );
+        pass.send(change).await?;
+        Ok(Next::DRIFT)
+    }
+
+    pub(super) fn group(cr: &DynamicObject) -> String {
+        format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
+            text(cr, "/spec/subscriptionID"),
+            text(cr, "/spec/resourceGroupName")
+        )
+    }
+
+    fn endpoint_id(cr: &DynamicObject) -> String {
+        format!("{}/privateEndpoints/{}-pe", Self::group(cr), cr.name_any())
+    }
+
+    /// Made if it is missing; one that is there is never compared.
+    async fn endpoint(&self, pass: &mut Pass) -> Result<Option<Next>> {
+        let arm = &self.world.arm;
+        let (cr, id) = (&pass.cr, Self::endpoint_id(&pass.cr));
+        let expand = "&$expand=networkInterfaces";
+        match arm.get_expanded(&id, expand).await {
+            Err(error) => {
+                return pass
+                    .failed(ENDPOINT, "PrivateEndpointGetFailed", &error)
+                    .await
+                    .map(Some);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let connection = json!({"name": format!("{}-pe", cr.name_any()), "properties": {
+                    "privateLinkServiceId": text(cr, "/status/privateLinkServiceAlias"),
+                    "requestMessage": "HyperShift CPO auto-connect"}});
+                let body = json!({
+                    "location": text(cr, "/spec/location"),
+                    "tags": {"hypershift.openshift.io_resource-type": "private-endpoint"},
+                    "properties": {
+                        "subnet": {"id": text(cr, "/spec/guestSubnetID")},
+                        "manualPrivateLinkServiceConnections": [connection]}});
+                if let Err(error) = arm.put(&id, &body).await {
+                    return pass
+                        .failed(ENDPOINT, "PrivateEndpointCreationFailed", &error)
+                        .await
+                        .map(Some);
+                }
+            }
+        }
+        let found = arm
+            .get_expanded(&id, expand)
+            .await?
+            .context("no endpoint after its PUT")?;
+        self.publish(pass, &found).await
+    }
+
+    async fn publish(&self, pass: &mut Pass, found: &Value) -> Result<Option<Next>> {
+        let properties = &found["properties"];
+        let custom = properties.pointer("/customDnsConfigs/0/ipAddresses/0");
+        let interface = "/networkInterfaces/0/properties/ipConfigurations/0/properties/privateIPAddress";
+        let address = custom.or_else(|| properties.pointer(interface)).and_then(Value::as_str);
+        let state = "/manualPrivateLinkServiceConnections/0/properties/privateLinkServiceConnectionState/status";
+        let state = properties.pointer(state).and_then(Value::as_str).unwrap_or_default();
+        let mut change = Change::of(&pass.cr).field("privateEndpointID", found["id"].as_str().context("an id")?);
+        if let Some(address) = address {
+            change = change.field("privateEndpointIP", address);
+        }
+        if !matches!(state, "" | "Approved") {
+            let message = format!(
+                "Private Endpoint connection state is \"{state}\", not Approved. Ensure the guest subscription is in the PLS \
+                 auto-approval list, or manually approve the connection on the Private Link Service."
+            );
+            let change = change.condition(ENDPOINT, false, "PrivateEndpointConnectionNotApproved", &message);
+            pass.send(change).await?;
+            return Ok(Some(Next::WAIT));
+        }
+        let change = change.condition(ENDPOINT, true, "AzureSuccess", "Private Endpoint is available");
+        pass.send(change).await?;
+        Ok(address.is_none().then_some(Next::WAIT))
+    }
+
+    async fn external_services(&self, pass: &Pass, control_plane: &DynamicObject) -> Result<()> {
+        let namespace = self.world.cluster.control_plane_namespace();
+        let services: Api<Service> = Api::namespaced(self.world.kube.clone(), &namespace);
+        let private = text(control_plane, "/spec/platform/azure/topology") == "Private";
+        let published = control_plane.data.pointer("/spec/services").and_then(Value::as_array);
+        for (service, name) in [
+            ("APIServer", "kube-apiserver-private-external"),
+            ("OAuthServer", "oauth-private-external"),
+        ] {
+            let entry = published.into_iter().flatten().find(|one| one["service"] == service);
+            let Some(host) = entry.and_then(|one| one["servicePublishingStrategy"]["route"]["hostname"].as_str())
+            else {
+                continue;
+            };
+            if !private {
+                if services.get_opt(name).await?.is_some() {
+                    services.delete(name, &DeleteParams::default()).await?;
+                }
+                continue;
+            }
+            let body = json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": name,
+                    "labels": {"hypershift.openshift.io/azure-pls-external-private-svc": "true"},
+                    "annotations": {"external-dns.alpha.kubernetes.io/hostname": host},
+                    "ownerReferences": [control_plane_reference(control_plane)?]},
+                "spec": {"type": "ExternalName", "externalName": text(&pass.cr, "/status/privateEndpointIP")}});
+            create_or_merge(&services, name, body).await?;
+        }
+        Ok(())
+    }
+
+    /// `reconcileDelete`: records, links, zones, then the endpoint by its name.
+    async fn delete(&self, cr: &DynamicObject) -> Result<()> {
+        self.delete_zones(cr).await?;
+        self.world.arm.delete(&Self::endpoint_id(cr)).await
+    }
+
+    /// `reconcileHCPDeletion`: all custom resources first, then their finalizers, then the control plane's.
+    async fn control_plane_goes(&self, control_plane: &DynamicObject) -> Result<Next> {
+        if !holds(control_plane, CONTROL_PLANE_FINALIZER) {
+            return Ok(Next::Event);
+        }
+        let api = self.world.link_services();
+        let all = api.list(&ListParams::default()).await?;
+        let mut failures = Vec::new();
+        for cr in &all {
+            if let Err(error) = self.delete(cr).await {
+                failures.push(format!("{error:#}"));
+            }
+        }
+        if !failures.is_empty() {
+            bail!(failures.join("; "));
+        }
+        for cr in &all {
+            if holds(cr, FINALIZER) {
+                patch_finalizer(&api, cr, FINALIZER, false, MANAGER).await?;
+            }
+        }
+        let control_planes = self.world.api("HostedControlPlane");
+        let remove = patch_finalizer(&control_planes, control_plane, CONTROL_PLANE_FINALIZER, false, MANAGER);
+        match remove.await {
+            Err(error) if conflict(&error) => Ok(Next::CONFLICT),
+            outcome => outcome.map(|()| Next::Event),
+        }
+    }
+}
+
+/// `CreateOrUpdate` for a Service: what others have put on it stays.
+async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Result<()> {
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    if services.get_opt(name).await?.is_none() {
+        services
+            .create(&Default::default(), &serde_json::from_value(body)?)
+            .await?;
+    } else {
+        services.patch(name, &params, &Patch::Merge(body)).await?;
+    }
+    Ok(())
+}
+
+/// The name of the HostedControlPlane that owns an object.
+pub(super) fn owner(object: &ObjectMeta) -> Option<String> {
+    let owners = object.owner_references.iter().flatten();
+    let mut owners = owners.filter(|owner| owner.kind == "HostedControlPlane");
+    owners.next().map(|owner| owner.name.clone())
+}

@@ -1,0 +1,134 @@
+//! What an administrator reads of a life: one Event for each change, none at rest.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
+use e2e::site::{SOON, Site, situation};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+/// Reason and the last part of each id in the note, per reporting controller and object.
+type Said = BTreeMap<String, usize>;
+
+/// The Events of a namespace about an object of that name.
+async fn said(site: &Site, namespace: &str, name: &str) -> Result<Said> {
+    let api: Api<Event> = Api::namespaced(site.ground.client()?, namespace);
+    let mut all = Said::new();
+    for event in api.list(&ListParams::default()).await? {
+        if event.regarding.as_ref().and_then(|object| object.name.as_deref()) != Some(name) {
+            continue;
+        }
+        ensure!(event.series.is_none(), "{event:?}");
+        let note = event.note.unwrap_or_default();
+        let resource = note.split_whitespace().find_map(|word| word.rsplit_once('/'));
+        let line = format!(
+            "{} {} {}",
+            event.reporting_controller.unwrap_or_default(),
+            event.reason.unwrap_or_default(),
+            resource.map_or(note.as_str(), |(_, name)| name)
+        );
+        *all.entry(line).or_default() += 1;
+    }
+    Ok(all)
+}
+
+async fn about(site: &Site, cluster: &HostedCluster) -> Result<Said> {
+    said(site, &cluster.control_plane_namespace(), "private-router").await
+}
+
+fn once(lines: &[String]) -> Said {
+    lines.iter().map(|line| (line.clone(), 1)).collect()
+}
+
+/// Waits until exactly these Events are there, each once.
+async fn exactly(site: &Site, cluster: &HostedCluster, lines: &[String]) -> Result<()> {
+    eventually("the Events are there", SOON, || async {
+        let all = about(site, cluster).await?;
+        ensure!(all == once(lines), "{all:#?}");
+        Ok(())
+    })
+    .await
+}
+
+/// Waits until both roles have looked at what is at rest.
+async fn both_look_again(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let since = site.ground.oracle().last_call().await?;
+    let ids = [cluster.link_service(&site.ground), cluster.endpoint()];
+    eventually("both roles look again", SOON, || async {
+        let calls = site.ground.oracle().journal(since).await?;
+        for id in &ids {
+            let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
+            ensure!(looks >= 2, "{looks} looks at {id}");
+        }
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn every_change_of_a_life_is_one_event() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "told");
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let zone = &cluster.zones()[0];
+        let mut lines = vec![
+            format!("hyperlink-ho Created {}-pls-nat", cluster.infra_id()),
+            format!("hyperlink-ho Created pls-{}", cluster.cluster_id()),
+            "hyperlink-cpo Created private-router-pe".to_owned(),
+            "hyperlink-cpo Created told.hypershift.local".to_owned(),
+            "hyperlink-cpo Created private-router-vnet-link".to_owned(),
+            "hyperlink-cpo Created api".to_owned(),
+            "hyperlink-cpo Created *.apps".to_owned(),
+        ];
+        exactly(site, &cluster, &lines).await?;
+        let of_hosted = said(site, NAMESPACE, "told").await?;
+        ensure!(of_hosted == once(&lines[..2]), "{of_hosted:#?}");
+
+        let service = cluster.link_service(&site.ground);
+        let mut body = site.ground.oracle().resources(&service).await?.remove(0);
+        body["properties"]["enableProxyProtocol"] = json!(true);
+        site.ground.oracle().drift_put(&service, &body).await?;
+        lines.push(format!("hyperlink-ho Repaired pls-{}", cluster.cluster_id()));
+        exactly(site, &cluster, &lines).await?;
+
+        both_look_again(site, &cluster).await?;
+        exactly(site, &cluster, &lines).await?;
+        ensure!(site.seen(zone).await?.contains("told"), "the zone is there");
+        cluster.delete(&site.ground, SOON).await?;
+        // The namespace takes no more of them; the HostedCluster's does.
+        let end = said(site, NAMESPACE, "told").await?;
+        ensure!(
+            end.get("hyperlink-ho Gone nothing of ours is left in Azure") == Some(&1),
+            "{end:#?}"
+        );
+        Ok(())
+    });
+}
+
+#[test]
+fn refusal_of_a_foreign_zone_is_one_warning() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "told-foreign");
+        let zone = cluster.zones().remove(0);
+        let location = &site.ground.azure().location;
+        let oracle = site.ground.oracle();
+        oracle
+            .drift_put(&cluster.resource_group(), &json!({"location": location}))
+            .await?;
+        oracle
+            .drift_put(&zone, &json!({"location": "global", "tags": {"owner": "customer"}}))
+            .await?;
+        cluster.create(&site.ground).await?;
+        site.refuses(&cluster, "AzurePrivateDNSAvailable", "NotOurs").await?;
+        both_look_again(site, &cluster).await?;
+        let all = about(site, &cluster).await?;
+        let refused: Vec<_> = all.iter().filter(|(line, _)| line.contains("Refused")).collect();
+        let expected = "hyperlink-cpo Refused private_dns_zone told-foreign.hypershift.local exists and does not belong to this cluster";
+        ensure!(refused == [(&expected.to_owned(), &1)], "{all:#?}");
+        cluster.delete(&site.ground, SOON).await
+    });
+}

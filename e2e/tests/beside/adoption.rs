@@ -1,0 +1,213 @@
+//! Clusters that HyperShift's controllers have made, and that Hyperlink takes over while they run.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{SOON, patch};
+use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::site::{Site, ends, situation};
+
+const FIRST: &str = "44444444-4444-4444-8444-444444444444";
+const SECOND: &str = "55555555-5555-4555-8555-555555555555";
+
+/// Made by HyperShift's controllers, which then stop.
+async fn made_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    cluster.create(&site.ground).await?;
+    let (go_ho, go_cpo) = (site.go_ho(cluster).await?, site.go_cpo(cluster).await?);
+    site.heals(cluster).await?;
+    site.recorded(cluster).await?;
+    go_ho.stop().await?;
+    go_cpo.stop().await
+}
+
+/// The same, and taken over by both roles.
+async fn adopted(site: &Site, cluster: &HostedCluster) -> Result<(Hyperlink, Hyperlink)> {
+    made_by_theirs(site, cluster).await?;
+    let (ho, cpo) = (site.ho(cluster).await?, site.cpo(cluster).await?);
+    site.adopted(cluster, Role::Ho).await?;
+    site.adopted(cluster, Role::Cpo).await?;
+    Ok((ho, cpo))
+}
+
+#[test]
+fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
+    situation(async |site| {
+        let cluster = site.their_cluster("taken-over").await?;
+        cluster.create(&site.ground).await?;
+        let (go_ho, go_cpo) = (site.go_ho(&cluster).await?, site.go_cpo(&cluster).await?);
+        site.heals(&cluster).await?;
+        site.recorded(&cluster).await?;
+        let before = site.custom_resource(&cluster).await?;
+        let since = site.ground.oracle().last_call().await?;
+        let watch = site.watch(&cluster);
+
+        go_ho.stop().await?;
+        let ho = site.ho(&cluster).await?;
+        site.adopted(&cluster, Role::Ho).await?;
+        site.looked_at_all(&cluster, Role::Ho, since).await?;
+        go_cpo.stop().await?;
+        let cpo = site.cpo(&cluster).await?;
+        site.adopted(&cluster, Role::Cpo).await?;
+        site.looked_at_all(&cluster, Role::Cpo, since).await?;
+
+        at_rest(site, &cluster).await?;
+        let writes = site.our_writes(&cluster, since).await?;
+        ensure!(writes.is_empty(), "adoption wrote to Azure: {writes:?}");
+        let after = site.custom_resource(&cluster).await?;
+        ensure!(after.finalizers() == before.finalizers(), "{:?}", after.finalizers());
+        ensure!(after.data["spec"] == before.data["spec"], "{}", after.data["spec"]);
+        site.heals(&cluster).await?;
+        watch.never_failed().await?;
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+
+/// Nothing is written to the custom resource while all of Azure is looked at once more.
+async fn at_rest(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let version = |object: kube::api::DynamicObject| object.metadata.resource_version;
+    eventually("the custom resource is at rest", SOON, async || {
+        let before = version(site.custom_resource(cluster).await?);
+        let since = site.ground.oracle().last_call().await?;
+        site.looked_at_all(cluster, Role::Ho, since).await?;
+        site.looked_at_all(cluster, Role::Cpo, since).await?;
+        let after = version(site.custom_resource(cluster).await?);
+        ensure!(before == after, "written meanwhile");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn adopted_cluster_loses_a_revoked_subscription() {
+    situation(async |site| {
+        let cluster = site.their_cluster("revoked").await?;
+        let allowed = |list: Value| {
+            json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
+            "additionalAllowedSubscriptions": list}}}}}})
+        };
+        let cluster = cluster.with_control_plane(allowed(json!([FIRST, SECOND])));
+        let (ho, cpo) = adopted(site, &cluster).await?;
+        ensure!(site.seen(&cluster).await?.contains(SECOND), "it was not allowed");
+        let control_planes = cluster.api(
+            &site.ground.client()?,
+            "HostedControlPlane",
+            &cluster.control_plane_namespace(),
+        );
+        patch(&control_planes, cluster.name(), allowed(json!([FIRST]))).await?;
+        eventually("the subscription is not allowed any more", SOON, async || {
+            let spec = site.custom_resource(&cluster).await?.data["spec"].take();
+            ensure!(spec["additionalAllowedSubscriptions"] == json!([FIRST]), "{spec}");
+            let found = site.seen(&cluster).await?;
+            ensure!(!found.contains(SECOND) && found.contains(FIRST), "{found}");
+            Ok(())
+        })
+        .await?;
+        site.heals(&cluster).await?;
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+#[test]
+fn adopted_cluster_with_a_dead_alias_gets_another() {
+    situation(async |site| {
+        let cluster = site.their_cluster("dead-alias").await?;
+        let (ho, cpo) = adopted(site, &cluster).await?;
+        let alias = async || {
+            let found = site.custom_resource(&cluster).await?;
+            let alias = found
+                .data
+                .pointer("/status/privateLinkServiceAlias")
+                .and_then(Value::as_str);
+            alias.map(str::to_owned).context("no alias")
+        };
+        let before = alias().await?;
+        site.ground
+            .oracle()
+            .drift_delete(&cluster.link_service(&site.ground))
+            .await?;
+        eventually(
+            "there is another alias, and the endpoint leads to it",
+            SOON,
+            async || {
+                let now = alias().await?;
+                ensure!(now != before, "still {now}");
+                let endpoint = site.ground.oracle().resources(&cluster.endpoint()).await?;
+                ensure!(
+                    serde_json::to_string(&endpoint)?.contains(&now),
+                    "the endpoint leads elsewhere"
+                );
+                Ok(())
+            },
+        )
+        .await?;
+        site.heals(&cluster).await?;
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+
+/// A control-plane-operator that was killed between its records and its status.
+#[test]
+fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
+    situation(async |site| {
+        let cluster = site.their_cluster("unrecorded").await?;
+        made_by_theirs(site, &cluster).await?;
+        let fields = json!({"status": {"baseDomainDNSZoneID": null, "privateDNSZoneID": null, "dnsZoneName": null}});
+        let custom = cluster.api(
+            &site.ground.client()?,
+            "AzurePrivateLinkService",
+            &cluster.control_plane_namespace(),
+        );
+        custom
+            .patch_status("private-router", &PatchParams::default(), &Patch::Merge(fields))
+            .await?;
+        let since = site.ground.oracle().last_call().await?;
+        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        eventually("both zones are recorded again", SOON, async || {
+            let status = site.custom_resource(&cluster).await?.data["status"].take();
+            ensure!(
+                status["baseDomainDNSZoneID"].is_string() && status["privateDNSZoneID"].is_string(),
+                "{status}"
+            );
+            Ok(())
+        })
+        .await?;
+        site.heals(&cluster).await?;
+        let writes = site.our_writes(&cluster, since).await?;
+        ensure!(writes.is_empty(), "{writes:?}");
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+
+#[test]
+fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
+    situation(async |site| {
+        let cluster = site.their_cluster("handed-over").await?;
+        made_by_theirs(site, &cluster).await?;
+        let client = site.ground.client()?;
+        let namespace = cluster.control_plane_namespace();
+        let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
+        // Their finalizers stand, and they are gone.
+        control_planes
+            .delete(cluster.name(), &kube::api::DeleteParams::default())
+            .await?;
+        let custom = cluster.api(&client, "AzurePrivateLinkService", &namespace);
+        custom
+            .delete("private-router", &kube::api::DeleteParams::default())
+            .await?;
+        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}

@@ -1,0 +1,7 @@
+//! Hyperlink beside HyperShift's own controllers: clusters that were made by one and go on with the other, or with both.
+
+mod adoption;
+mod go_alone;
+mod going_back;
+mod mixed;
+mod site;

@@ -1,0 +1,82 @@
+//! OAuth with a load balancer of its own has a path of its own.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, OAUTH, ROUTER};
+use kube::api::DeleteParams;
+use serde_json::{Value, json};
+
+use e2e::site::{SOON, Site, patch, situation};
+
+/// The UID of a custom resource, once it is there.
+async fn uid(site: &Site, cluster: &HostedCluster, name: &str) -> Result<String> {
+    let client = site.ground.client()?;
+    eventually(&format!("{name} is there"), SOON, || async {
+        let found = cluster.get_custom_resource(&client, name).await?;
+        found.and_then(|found| found.metadata.uid).context("no custom resource")
+    })
+    .await
+}
+
+/// Lays this over the control plane, with a subscription of this number, and waits until the observer has seen both.
+async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, number: usize) -> Result<()> {
+    let client = site.ground.client()?;
+    let allowed = json!([format!("aaaaaaaa-0000-4000-8000-{number:012}")]);
+    with["spec"]["platform"]["azure"]["private"]["privateLink"]["additionalAllowedSubscriptions"] = allowed.clone();
+    let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    patch(&control_planes, cluster.name(), with).await?;
+    eventually("the observer has seen it", SOON, || async {
+        let router = cluster.get_link_service(&client).await?.context("no custom resource")?;
+        let seen = &router.data["spec"]["additionalAllowedSubscriptions"];
+        ensure!(*seen == allowed, "{seen}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn strategy_of_oauth_counts_as_it_is_now() {
+    situation(async |site| {
+        // Its Service is internal all the time; only the strategy turns.
+        let cluster = HostedCluster::new(&site.ground, "turning").with_oauth_load_balancer();
+        let by = |kind: &str| {
+            json!({"spec": {"services": [
+                {"service": "APIServer", "servicePublishingStrategy": {"type": "Route"}},
+                {"service": "OAuthServer", "servicePublishingStrategy": {"type": kind}},
+                {"service": "Konnectivity", "servicePublishingStrategy": {"type": "Route"}},
+                {"service": "Ignition", "servicePublishingStrategy": {"type": "Route"}}]}})
+        };
+        let cluster = cluster.with_control_plane(by("Route"));
+        cluster.create(&site.ground).await?;
+        uid(site, &cluster, ROUTER).await?;
+        let client = site.ground.client()?;
+        ensure!(
+            cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
+            "published by a route"
+        );
+
+        turn(site, &cluster, by("LoadBalancer"), 1).await?;
+        let first = uid(site, &cluster, OAUTH).await?;
+        site.heals(&cluster).await?;
+        // A custom resource is never taken away, but from then on it is not made either.
+        turn(site, &cluster, by("Route"), 2).await?;
+        ensure!(uid(site, &cluster, OAUTH).await? == first, "it was made again");
+        let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+        api.delete(OAUTH, &DeleteParams::default()).await?;
+        eventually("the custom resource of OAuth is gone", SOON, || async {
+            ensure!(
+                cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
+                "it is there"
+            );
+            Ok(())
+        })
+        .await?;
+        turn(site, &cluster, by("Route"), 3).await?;
+        ensure!(
+            cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
+            "it came back"
+        );
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}

@@ -1,0 +1,165 @@
+//! What changes on a control plane or its Service arrives in the custom resource at once.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, ROUTER};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::told;
+use e2e::site::{SOON, Site, patch, situation};
+
+async fn link(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
+    let client = site.ground.client()?;
+    let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    let with = json!({"spec": {"platform": {"azure": {"private": {"privateLink": with}}}}});
+    patch(&api, cluster.name(), with).await.map(drop)
+}
+
+async fn arrives(site: &Site, cluster: &HostedCluster, field: &str, value: Value) -> Result<()> {
+    let client = site.ground.client()?;
+    eventually(&format!("{field} is {value}"), SOON, || async {
+        let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
+        let seen = &found.data["spec"][field];
+        ensure!(*seen == value, "{seen}");
+        Ok(())
+    })
+    .await
+}
+
+/// The subscriptions that may see the Private Link Service, in Azure.
+async fn visible_to(site: &Site, cluster: &HostedCluster) -> Result<Vec<String>> {
+    let found = site
+        .ground
+        .oracle()
+        .resources(&cluster.link_service(&site.ground))
+        .await?;
+    let list = found.first().context("no service")?["properties"]["visibility"]["subscriptions"].clone();
+    Ok(serde_json::from_value(list)?)
+}
+
+#[test]
+fn subscriptions_follow_the_control_plane_into_azure() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "allowing");
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let guest = site.ground.azure().guest_subscription.clone();
+        let (one, two) = (
+            "44444444-4444-4444-8444-44444444444a",
+            "55555555-5555-4555-8555-555555555555",
+        );
+        // Given, given twice in two spellings, revoked in part, revoked altogether.
+        let nat = site.ground.create_nat_subnet("allowing").await?;
+        for (given, kept) in [
+            (json!([one, two]), json!([one, two])),
+            (json!([one.to_uppercase(), one, two]), json!([one, two])),
+            (json!([two]), json!([two])),
+        ] {
+            link(site, &cluster, json!({"additionalAllowedSubscriptions": given})).await?;
+            arrives(site, &cluster, "additionalAllowedSubscriptions", kept).await?;
+        }
+        eventually("the revoked subscription sees it no more", SOON, || async {
+            let seen = visible_to(site, &cluster).await?;
+            ensure!(
+                seen.contains(&two.to_owned()) && !seen.contains(&one.to_owned()),
+                "{seen:?}"
+            );
+            Ok(())
+        })
+        .await?;
+        // The field may not be empty; the NAT subnet, unset until now, comes in its place.
+        link(
+            site,
+            &cluster,
+            json!({"additionalAllowedSubscriptions": null, "natSubnetID": nat}),
+        )
+        .await?;
+        arrives(site, &cluster, "additionalAllowedSubscriptions", Value::Null).await?;
+        arrives(site, &cluster, "natSubnetID", json!(nat)).await?;
+        eventually("only the guest sees it", SOON, || async {
+            let seen = visible_to(site, &cluster).await?;
+            ensure!(seen == [guest.clone()], "{seen:?}");
+            Ok(())
+        })
+        .await?;
+        site.heals(&cluster).await?;
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[&nat]).await
+    });
+}
+
+#[test]
+fn ids_and_region_in_another_spelling_are_understood() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "spelled").with_base_domain("Spelled.Example.com");
+        let (location, vnet) = (&site.ground.azure().location, cluster.vnet());
+        let odd = vnet
+            .replace("/resourceGroups/", "/resourcegroups/")
+            .replace("Microsoft.Network", "microsoft.network");
+        ensure!(odd != vnet);
+        let azure = json!({"location": format!(" {}", location.to_uppercase()), "vnetID": odd});
+        let odd = json!({"spec": {"platform": {"azure": azure}}});
+        let cluster = cluster.with_hosted_cluster(odd.clone()).with_control_plane(odd);
+        cluster.create(&site.ground).await?;
+        arrives(site, &cluster, "guestVNetID", json!(vnet)).await?;
+        arrives(site, &cluster, "location", json!(location)).await?;
+        arrives(site, &cluster, "baseDomain", json!("spelled.example.com")).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}
+
+#[test]
+fn cluster_of_another_cloud_is_refused_where_a_person_looks() {
+    situation(async |site| {
+        let of = |cloud: &str| json!({"spec": {"platform": {"azure": {"cloud": cloud}}}});
+        let cluster = HostedCluster::new(&site.ground, "abroad").with_control_plane(of("AzureChinaCloud"));
+        cluster.create(&site.ground).await?;
+        let note =
+            "private-router: CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud";
+        ensure!(told(site, &cluster, note).await? == 1);
+        let client = site.ground.client()?;
+        ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
+        site.nobody_asked_about(&cluster).await?;
+        let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        patch(&api, cluster.name(), of("AzurePublicCloud")).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}
+
+#[test]
+fn service_with_a_host_name_and_no_address_is_waited_for() {
+    situation(async |site| {
+        // Somebody else's load balancer, which the cloud controller leaves alone.
+        let elsewhere = json!({"spec": {"loadBalancerClass": "example.com/other"}});
+        let cluster = HostedCluster::new(&site.ground, "addressless").with_services(elsewhere);
+        let (client, namespace) = (site.ground.client()?, cluster.control_plane_namespace());
+        cluster.create(&site.ground).await?;
+        let services: Api<Service> = Api::namespaced(client.clone(), &namespace);
+        for (ingress, why) in [
+            (
+                json!([{"hostname": "lb.example.com"}]),
+                "the Service has a host name and no address yet",
+            ),
+            (json!([]), "the Service has no address yet"),
+        ] {
+            let status = json!({"status": {"loadBalancer": {"ingress": ingress}}});
+            services
+                .patch_status(ROUTER, &PatchParams::default(), &Patch::Merge(status))
+                .await?;
+            eventually(why, SOON, || async {
+                let log = std::fs::read_to_string(site.cpo.process().log())?;
+                let told = log
+                    .lines()
+                    .any(|line| line.contains("\"clusters-addressless\"") && line.contains(why));
+                ensure!(told, "it is not told");
+                Ok(())
+            })
+            .await?;
+            ensure!(cluster.get_link_service(&client).await?.is_none());
+        }
+        site.nobody_asked_about(&cluster).await?;
+        cluster.delete(&site.ground, SOON).await
+    });
+}

@@ -1,0 +1,78 @@
+use super::*;
+use crate::azure::error::Class;
+
+fn id() -> ResourceId {
+    ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
+}
+
+fn memory() -> Memory {
+    Memory::new(Duration::from_secs(100), Duration::from_secs(1_000))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_settled_is_recalled_until_its_next_look() {
+    let (memory, now) = (memory(), Instant::now());
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    assert_eq!(memory.recall(&id(), now + Duration::from_secs(69)), Some(Seen::Absent));
+    assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
+    let (memory, now) = (memory(), Instant::now());
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+    assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
+    assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_in_a_resource_that_went_is_forgotten() {
+    let (memory, now) = (memory(), Instant::now());
+    let inside = id().child(Kind::Record, "api").unwrap();
+    let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
+    for known in [&inside, &beside] {
+        memory.settled(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
+    }
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    assert!(!memory.knows(&inside) && memory.knows(&beside));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
+    let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Busy, "X"));
+    let fail = || {
+        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        memory.write_failed(Kind::Zone, &id(), &error, now).as_secs()
+    };
+    assert_eq!([fail(), fail(), fail()], [3, 6, 12]);
+    memory.kept(&id());
+    assert_eq!(fail(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_looks_wait_longer_until_one_succeeds() {
+    let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Down, "X"));
+    let fail = || memory.look_failed(Kind::Zone, &id(), &error, now).as_secs();
+    assert_eq!([fail(), fail()], [5, 10]);
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    assert_eq!(fail(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_went_is_no_longer_made_here() {
+    let (memory, now) = (memory(), Instant::now());
+    memory.began(
+        Kind::Zone,
+        &id(),
+        Operation {
+            url: None,
+            began: now,
+            deletes: false,
+        },
+        true,
+    );
+    assert!(memory.made_here(&id()));
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    assert!(!memory.made_here(&id()));
+}

@@ -1,0 +1,102 @@
+//! Whose turn it is to write into a virtual network. Azure takes one write at a time there and refuses all others, so those of
+//! one process line up instead of being refused again and again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::id::ResourceId;
+
+/// Who does not come back for its turn within this long after it has lost it.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The queues of one process, by network.
+#[derive(Debug, Default)]
+pub struct Turns(Mutex<HashMap<ResourceId, Vec<Turn>>>);
+
+#[derive(Debug)]
+struct Turn {
+    id: ResourceId,
+    lapses: Instant,
+}
+
+impl Turns {
+    /// How long a write of `id` has to wait still, if each takes as long as `lasts`; none if its turn is now.
+    ///
+    /// `busy`: a write of this process is under way in the network.
+    pub fn wait(
+        &self,
+        network: &ResourceId,
+        id: &ResourceId,
+        lasts: Duration,
+        busy: bool,
+        now: Instant,
+    ) -> Option<Duration> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = all.entry(network.clone()).or_default();
+        queue.retain(|turn| turn.id == *id || turn.lapses > now);
+        let found = queue.iter().position(|turn| turn.id == *id);
+        let place = found.unwrap_or(queue.len());
+        let ahead = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(busy.into());
+        if ahead == 0 {
+            queue.retain(|turn| turn.id != *id);
+            if queue.is_empty() {
+                all.remove(network);
+            }
+            return None;
+        }
+        let wait = lasts.saturating_mul(ahead);
+        let turn = Turn {
+            id: id.clone(),
+            lapses: now + wait + GRACE,
+        };
+        match found {
+            Some(place) => queue[place] = turn,
+            None => queue.push(turn),
+        }
+        Some(wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LASTS: Duration = Duration::from_secs(3);
+
+    fn id(name: &str) -> ResourceId {
+        let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+        ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap()
+    }
+
+    struct Line(Turns, Instant);
+
+    impl Line {
+        /// Seconds to wait, at such a second.
+        fn at(&self, second: u64, name: &str, busy: bool) -> Option<u64> {
+            let (id, now) = (id(name), self.1 + Duration::from_secs(second));
+            let wait = self.0.wait(&id.parent().unwrap(), &id, LASTS, busy, now);
+            wait.map(|wait| wait.as_secs())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_come_in_their_order() {
+        let line = Line(Turns::default(), Instant::now());
+        assert_eq!(line.at(0, "a", false), None);
+        assert_eq!([line.at(0, "b", true), line.at(0, "c", true)], [Some(3), Some(6)]);
+        assert_eq!(line.at(3, "d", false), Some(6), "b and c are before");
+        assert_eq!(line.at(3, "b", true), Some(3), "it takes longer");
+        assert_eq!([line.at(5, "c", false), line.at(6, "b", false)], [Some(3), None]);
+        assert_eq!([line.at(9, "c", false), line.at(9, "d", true)], [None, Some(3)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_come_back_holds_nobody() {
+        let line = Line(Turns::default(), Instant::now());
+        assert_eq!([line.at(0, "a", true), line.at(0, "b", true)], [Some(3), Some(6)]);
+        assert_eq!([line.at(6, "b", false), line.at(9, "b", false)], [Some(3), None]);
+    }
+}

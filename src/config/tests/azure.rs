@@ -1,0 +1,106 @@
+//! Where Azure is, and what the management side is told.
+
+use super::*;
+
+#[test]
+fn a_cloud_by_its_addresses() {
+    let config = cpo(&[
+        ("arm-endpoint", "http://127.0.0.1:4000"),
+        ("authority", "https://127.0.0.1:4001"),
+        ("audience", "https://management.example"),
+    ])
+    .unwrap();
+    assert_eq!(config.azure.cloud.endpoint().as_str(), "http://127.0.0.1:4000/");
+    assert_eq!(config.azure.cloud.authority().as_str(), "https://127.0.0.1:4001/");
+    assert_eq!(config.azure.cloud.audience(), "https://management.example");
+}
+
+#[test]
+fn a_cloud_by_its_name_in_any_case_and_with_its_own_endpoint_needs_no_audience() {
+    let line = [
+        ("cloud", "azurechinacloud"),
+        ("arm-endpoint", "https://management.chinacloudapi.cn"),
+    ];
+    let config = cpo(&line).unwrap();
+    assert_eq!(config.azure.cloud_name, "AzureChinaCloud");
+    assert_eq!(config.azure.cloud, Cloud::china());
+}
+
+#[rstest]
+#[case("AzurePublicCloud", Cloud::public())]
+#[case("AzureUSGovernmentCloud", Cloud::us_government())]
+#[case("AzureChinaCloud", Cloud::china())]
+fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: Cloud) {
+    let variables = [&CPO[..], &[("AZURE_CLOUD_NAME", name)]].concat();
+    let config = resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables)).unwrap();
+    assert_eq!((config.azure.cloud_name, config.azure.cloud), (name, cloud));
+    assert_eq!(cpo(&[]).unwrap().azure.cloud_name, "AzurePublicCloud");
+}
+
+#[rstest]
+#[case("AzureGermanCloud")]
+#[case("AzureBleuCloud")]
+#[case("AzureStackCloud")]
+fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
+    let problems = cpo(&[("cloud", name)]).unwrap_err();
+    let missing = |setting| format!("{setting} is missing: that of {name} has to be given");
+    let expected = [
+        "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)",
+        "--authority (or AZURE_AUTHORITY_HOST)",
+        "--audience (or HYPERLINK_AUDIENCE)",
+    ];
+    assert_eq!(problems.all(), expected.map(missing));
+    let config = cpo(&[
+        ("cloud", name),
+        ("arm-endpoint", "https://management.example"),
+        ("authority", "https://login.example"),
+        ("audience", "https://management.example"),
+    ]);
+    assert_eq!(config.unwrap().azure.cloud_name, name);
+}
+
+#[test]
+fn everything_that_the_management_side_can_be_told() {
+    let scope = format!("/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/old.group");
+    let config = ho(&[
+        ("also-manage", &scope),
+        ("also-manage", &format!("/subscriptions/{SUBSCRIPTION}/")),
+        ("nat-prefix-length", "24"),
+        ("nat-address-pool", "10.1.0.0/16"),
+        ("frontend-match", "address"),
+        ("log-format", "json"),
+        ("log-level", "debug,kube_runtime=info"),
+    ])
+    .unwrap();
+    let management = config.management.unwrap();
+    assert_eq!(
+        management.also_manage,
+        [scope, format!("/subscriptions/{SUBSCRIPTION}")]
+    );
+    assert_eq!(management.nat_prefix_length, 24);
+    assert_eq!(management.nat_address_pool, Some("10.1.0.0/16".parse().unwrap()));
+    assert_eq!(management.frontend_match, FrontendMatch::Address);
+    assert_eq!(config.log.format, telemetry::Format::Json);
+}
+
+#[test]
+fn a_proxy_is_taken_along_and_a_wrong_one_is_refused_without_showing_its_password() {
+    let with = |proxy| {
+        let variables: [(&str, &str); 7] = [
+            CPO[0],
+            CPO[1],
+            CPO[2],
+            CPO[3],
+            CPO[4],
+            ("https_proxy", proxy),
+            ("NO_PROXY", "10.0.0.0/8"),
+        ];
+        resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables))
+    };
+    let config = with("http://me:hunter2@proxy.example:3128").unwrap();
+    assert!(config.azure.http.proxy.https_proxy.is_some());
+    assert_eq!(config.azure.http.proxy.no_proxy.as_deref(), Some("10.0.0.0/8"));
+    assert!(!format!("{config:?}").contains("hunter2"));
+    let problems = with("ftp://me:hunter2@proxy.example").unwrap_err();
+    assert_eq!(problems.all(), ["the https proxy is not an http or https URL"]);
+}

@@ -1,0 +1,196 @@
+//! Which Events a pass says: one for each change, none at rest. Pure.
+
+use std::collections::HashMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::api::{ConditionType, Reason, Status};
+use crate::azure::error::Class;
+use crate::azure::id::ResourceId;
+use crate::azure::plan::{Change, Step, Why};
+use crate::azure::resource::Kind;
+use crate::conditions::NewCondition;
+
+/// What has happened: the Event's reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum What {
+    /// A resource was not there and is now as wanted.
+    Created,
+    /// What the custom resource needs was there already, and ours.
+    Adopted,
+    /// A resource differed and is now as wanted.
+    Repaired,
+    /// A resource could not be changed in place and was made anew.
+    Replaced,
+    /// Something must not be touched, or is asked for that cannot be.
+    Refused,
+    /// Azure denies access.
+    Denied,
+    /// Azure's request limit is reached.
+    Throttled,
+    /// Another controller plays the same role.
+    Contested,
+    /// Something of ours stays for others who use it.
+    Released,
+    /// Something of ours may be left in Azure, as somebody allowed.
+    Abandoned,
+    /// Nothing of ours is left.
+    Gone,
+}
+
+impl What {
+    /// The Event's `reason`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            What::Created => "Created",
+            What::Adopted => "Adopted",
+            What::Repaired => "Repaired",
+            What::Replaced => "Replaced",
+            What::Refused => "Refused",
+            What::Denied => "Denied",
+            What::Throttled => "Throttled",
+            What::Contested => "OtherControllerActive",
+            What::Released => "Released",
+            What::Abandoned => "Abandoned",
+            What::Gone => "Gone",
+        }
+    }
+
+    /// The Event's `action`: what was tried.
+    pub fn action(self) -> &'static str {
+        match self {
+            What::Created => "Create",
+            What::Adopted => "Adopt",
+            What::Repaired => "Repair",
+            What::Replaced => "Replace",
+            What::Refused | What::Denied | What::Throttled | What::Contested => "Reconcile",
+            What::Released | What::Abandoned | What::Gone => "Delete",
+        }
+    }
+
+    /// Whether a person should have a look: the Event's `type` is Warning.
+    pub fn warns(self) -> bool {
+        !matches!(
+            self,
+            What::Created | What::Adopted | What::Repaired | What::Replaced | What::Gone
+        )
+    }
+}
+
+/// Something that has happened to an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// What.
+    pub what: What,
+    /// For people: short; ARM ids, but no text of Azure's.
+    pub note: String,
+}
+
+impl Event {
+    /// An event.
+    pub fn new(what: What, note: impl Into<String>) -> Self {
+        Self {
+            what,
+            note: note.into(),
+        }
+    }
+}
+
+/// A resource is as wanted after a change.
+pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
+    let label = kind.label();
+    match change {
+        Change::Created => Event::new(What::Created, format!("{label} {id} is created")),
+        Change::Repaired(fields) => Event::new(
+            What::Repaired,
+            format!("{label} {id} is repaired: {}", fields.join(", ")),
+        ),
+        Change::Replaced(fields) => Event::new(
+            What::Replaced,
+            format!("{label} {id} is replaced: {}", fields.join(", ")),
+        ),
+    }
+}
+
+/// A custom resource without an intent of ours, whose service or endpoint is there as wanted: somebody else made it.
+pub fn adopted(steps: &[Step]) -> Option<Event> {
+    let own = |step: &&Step| matches!(step.kind, Kind::LinkService | Kind::Endpoint);
+    let found = steps.iter().filter(own).find(|step| step.settled().is_some())?;
+    let note = format!("{} {} is there already and taken over", found.kind.label(), found.id);
+    Some(Event::new(What::Adopted, note))
+}
+
+/// Nothing of ours is left, but for what others use.
+pub fn released(steps: &[Step]) -> Vec<Event> {
+    let left = steps.iter().filter_map(|step| match &step.why {
+        Why::InUse(users) if step.left() => {
+            let note = format!("{} {} stays: used by {users}", step.kind.label(), step.id);
+            Some(Event::new(What::Released, note))
+        }
+        _ => None,
+    });
+    let gone = Event::new(What::Gone, "nothing of ours is left in Azure");
+    left.chain([gone]).collect()
+}
+
+/// What stands between a custom resource and its being served, by topic. Told when it appears, not while it stands.
+pub type Standing = HashMap<&'static str, String>;
+
+/// What now stands in the way, said once. `stored` are the conditions as they were before, the other role's too: what they
+/// say has been told, by an earlier process or by the other role.
+///
+/// What stands is over when the condition holds. Waiting in between, as for another try, is not the end of it.
+pub fn troubles(standing: &mut Standing, stored: &[Condition], own: &[NewCondition]) -> Vec<Event> {
+    let parts = own
+        .iter()
+        .filter(|new| new.kind != ConditionType::AzurePrivateLinkServiceAvailable);
+    let mut events: Vec<Event> = Vec::new();
+    for new in parts {
+        if new.status == Status::True {
+            standing.remove(new.kind.as_str());
+            continue;
+        }
+        let Some(what) = trouble(new) else { continue };
+        let before = standing.insert(new.kind.as_str(), new.message.clone());
+        let told = before.as_ref() == Some(&new.message)
+            || stored
+                .iter()
+                .any(|old| old.status == Status::False.as_str() && old.message == new.message)
+            || events.iter().any(|event| event.note == new.message);
+        if !told {
+            events.push(Event::new(what, new.message.clone()));
+        }
+    }
+    events
+}
+
+/// What kind of trouble a condition tells of; none where time alone helps.
+fn trouble(condition: &NewCondition) -> Option<What> {
+    match (condition.reason, condition.class) {
+        (Reason::ScopeLocked, _) | (_, Some(Class::Invalid)) => Some(What::Refused),
+        (_, Some(Class::Denied)) => Some(What::Denied),
+        (_, Some(Class::Throttled)) => Some(What::Throttled),
+        (_, Some(_)) => None,
+        (
+            Reason::InvalidSpec
+            | Reason::NATSubnetCreationFailed
+            | Reason::HostedClusterNotFound
+            | Reason::HostedControlPlaneNotFound
+            | Reason::IdentityMismatch
+            | Reason::DuplicateIdentity
+            | Reason::CloudMismatch
+            | Reason::NotOurs
+            | Reason::ScopeNotAllowed
+            | Reason::AmbiguousLoadBalancer
+            | Reason::ReplacementBlocked
+            | Reason::ConfigurationChanged
+            | Reason::VNetLinkedToOtherZone
+            | Reason::OtherControllerActive,
+            None,
+        ) => Some(What::Refused),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use jiff::Timestamp;
+use rstest::rstest;
+use serde_json::json;
+
+use super::*;
+use crate::azure::error::ArmError;
+use crate::azure::plan::Verb;
+use crate::conditions::merge;
+use crate::controllers::decision::Problem;
+use crate::controllers::report::fails;
+use crate::controllers::samples;
+
+use ConditionType::{AzureInternalLoadBalancerAvailable, AzurePLSCreated, AzurePrivateDNSAvailable};
+
+fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
+    Step {
+        kind,
+        id: samples::id(&samples::guest(path)),
+        found: (verb == Verb::Keep).then(|| json!({})),
+        verb,
+        why,
+    }
+}
+
+fn said(problem: &Problem) -> NewCondition {
+    fails(AzurePLSCreated, problem, Some(1))
+}
+
+fn arm(status: u16, code: &str) -> Problem {
+    let body = json!({"error": {"code": code, "message": "the client 'abc' with id 7"}});
+    Problem::error(
+        Reason::PLSCreationFailed,
+        "private_link_service pls",
+        &ArmError::from_json(status, &body, None),
+    )
+}
+
+/// The Events of a process that finds these conditions stored and passes through those of `passes`.
+fn life(stored: &[NewCondition], passes: &[NewCondition]) -> Vec<&'static str> {
+    let mut standing = Standing::new();
+    let mut stored = merge(&[], stored.to_vec(), Timestamp::UNIX_EPOCH);
+    let mut all = Vec::new();
+    for pass in passes {
+        let events = troubles(&mut standing, &stored, std::slice::from_ref(pass));
+        all.extend(events.iter().map(|event| event.what.reason()));
+        stored = merge(&stored, vec![pass.clone()], Timestamp::UNIX_EPOCH);
+    }
+    all
+}
+
+#[rstest]
+#[case::created(&Why::Absent, "Created", " is created")]
+#[case::repaired(&Why::Differs(vec!["ttl", "aRecords"]), "Repaired", " is repaired: ttl, aRecords")]
+#[case::failed_and_put_again(&Why::Failed, "Repaired", " is repaired: provisioningState")]
+#[case::replaced(&Why::Replace(vec!["alias"]), "Replaced", " is replaced: alias")]
+fn change_of_a_resource_is_said_with_its_id(#[case] why: &Why, #[case] reason: &str, #[case] end: &str) {
+    let id = samples::id(&samples::guest("privateEndpoints/pe"));
+    let event = changed(Kind::Endpoint, &id, &Change::of(why).unwrap());
+    assert_eq!((event.what.reason(), event.what.warns()), (reason, false));
+    assert_eq!(event.note, format!("private_endpoint {id}{end}"));
+}
+
+#[rstest]
+#[case::foreign(Problem::new(Reason::NotOurs, "x"), Some("Refused"))]
+#[case::annotation_is_wrong(Problem::new(Reason::InvalidSpec, "x"), Some("Refused"))]
+#[case::azure_does_not_accept(arm(400, "BadRequest"), Some("Refused"))]
+#[case::lock(Problem { reason: Reason::ScopeLocked, ..arm(409, "ScopeLocked") }, Some("Refused"))]
+#[case::no_rights(arm(403, "AuthorizationFailed"), Some("Denied"))]
+#[case::request_limit(arm(429, "TooManyRequests"), Some("Throttled"))]
+#[case::azure_is_down(arm(503, "ServiceUnavailable"), None)]
+#[case::neighbour_is_changed(arm(409, "AnotherOperationInProgress"), None)]
+#[case::azure_is_at_work(Problem::new(Reason::Provisioning, "x"), None)]
+fn only_what_time_does_not_mend_is_trouble(#[case] problem: Problem, #[case] event: Option<&str>) {
+    assert_eq!(life(&[], &[said(&problem)]), Vec::from_iter(event));
+}
+
+#[test]
+fn refusal_is_said_once_while_it_stands() {
+    let refusal = said(&Problem::new(Reason::NotOurs, "x"));
+    assert_eq!(life(&[], &[refusal.clone(), refusal.clone(), refusal]), ["Refused"]);
+}
+
+#[test]
+fn refusal_that_an_earlier_process_stored_is_not_said_again() {
+    let refusal = said(&Problem::new(Reason::NotOurs, "x"));
+    assert_eq!(
+        life(std::slice::from_ref(&refusal), std::slice::from_ref(&refusal)),
+        Vec::<&str>::new()
+    );
+}
+
+#[test]
+fn another_try_in_between_is_not_the_end_of_a_denial() {
+    let (denied, tried) = (
+        said(&arm(403, "AuthorizationFailed")),
+        Problem::new(Reason::Provisioning, "x"),
+    );
+    assert_eq!(life(&[], &[denied.clone(), said(&tried), denied]), ["Denied"]);
+}
+
+#[test]
+fn denial_after_all_was_well_is_said_again() {
+    let denied = said(&arm(403, "AuthorizationFailed"));
+    let well = NewCondition::holds(AzurePLSCreated, "fine", Some(1));
+    assert_eq!(life(&[], &[denied.clone(), well, denied]), ["Denied", "Denied"]);
+}
+
+#[test]
+fn other_trouble_is_said_beside_the_first() {
+    let (throttled, denied) = (
+        said(&arm(429, "TooManyRequests")),
+        said(&arm(403, "AuthorizationFailed")),
+    );
+    assert_eq!(life(&[], &[throttled, denied]), ["Throttled", "Denied"]);
+}
+
+#[test]
+fn one_problem_in_two_conditions_is_said_once() {
+    let problem = Problem::new(Reason::IdentityMismatch, "x");
+    let own = [AzureInternalLoadBalancerAvailable, AzurePLSCreated].map(|kind| fails(kind, &problem, Some(1)));
+    assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
+}
+
+#[test]
+fn what_the_other_role_refuses_is_left_to_it_to_say() {
+    let problem = Problem::new(Reason::IdentityMismatch, "x");
+    let theirs = merge(&[], vec![said(&problem)], Timestamp::UNIX_EPOCH);
+    let own = [fails(AzurePrivateDNSAvailable, &problem, Some(1))];
+    assert_eq!(troubles(&mut Standing::new(), &theirs, &own), []);
+}
+
+#[test]
+fn service_of_somebody_else_that_is_as_wanted_is_adopted() {
+    let endpoint = step(Kind::Endpoint, "privateEndpoints/pe", Verb::Keep, Why::AsWanted);
+    let event = adopted(&[endpoint]).unwrap();
+    assert_eq!((event.what, event.what.warns()), (What::Adopted, false));
+    assert!(event.note.contains("privateEndpoints/pe"), "{}", event.note);
+}
+
+#[test]
+fn subnet_of_a_sibling_is_not_adopted() {
+    let subnet = step(Kind::Subnet, "virtualNetworks/v/subnets/nat", Verb::Keep, Why::AsWanted);
+    let service = step(
+        Kind::LinkService,
+        "privateLinkServices/p",
+        Verb::Put(json!({})),
+        Why::Absent,
+    );
+    assert_eq!(adopted(&[subnet, service]), None);
+}
+
+#[test]
+fn end_names_what_stays_for_others_and_not_what_was_never_ours() {
+    let steps = [
+        step(
+            Kind::Zone,
+            "privateDnsZones/a.b",
+            Verb::Refuse,
+            Why::InUse("links of others"),
+        ),
+        step(Kind::Zone, "privateDnsZones/c.d", Verb::Refuse, Why::NotOurs),
+    ];
+    let events = released(&steps);
+    let reasons: Vec<_> = events
+        .iter()
+        .map(|event| (event.what.reason(), event.what.warns()))
+        .collect();
+    assert_eq!(reasons, [("Released", true), ("Gone", false)]);
+    assert!(
+        events[0].note.ends_with("a.b stays: used by links of others"),
+        "{}",
+        events[0].note
+    );
+}

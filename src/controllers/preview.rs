@@ -1,0 +1,338 @@
+//! What a pass would do, as data that can be printed: facts, steps, and what would be written into Kubernetes. Pure.
+//!
+//! Holds ids, states, reasons and fields of the status; never tags, bodies or tokens.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::decision::{Course, Decision};
+use super::facts::Facts;
+use super::intent;
+use super::report::{Report, conditions_patch, fields_patch};
+use crate::api::{AzurePrivateLinkService, Role};
+use crate::azure::error::ArmError;
+use crate::azure::id::ResourceId;
+use crate::azure::plan::{Done, Step, Verb, Why};
+use crate::azure::resource::{Kind, Seen};
+use crate::conditions;
+
+/// What a pass has found out and decided, up to where it would send the first write.
+pub struct Foreseen {
+    /// Which way it goes.
+    pub course: Course,
+    /// What Kubernetes says around the object.
+    pub around: Vec<Fact>,
+    /// What was read of Azure.
+    pub facts: Facts,
+    /// What it decided.
+    pub decision: Decision,
+    /// What it would report once its steps are sent, unless it is paused or lets go.
+    pub report: Option<Report>,
+    /// The finalizers that it would set on other objects.
+    pub holds: Vec<FinalizerChange>,
+    /// When the next pass would be due.
+    pub wait: Option<Duration>,
+}
+
+impl Foreseen {
+    /// For an object that goes and of which the role holds nothing.
+    pub fn nothing(around: Vec<Fact>) -> Self {
+        Self {
+            course: Course::Nothing,
+            around,
+            facts: Facts::default(),
+            decision: Decision::default(),
+            report: None,
+            holds: Vec::new(),
+            wait: None,
+        }
+    }
+}
+
+/// What becomes of each step if Azure takes it: a record is in force at once, all else is worked on.
+pub fn as_sent(steps: &[Step]) -> Vec<Done> {
+    let sent = |step: &Step| match (step.writes(), step.kind) {
+        (false, _) => Done::Nothing,
+        (true, Kind::Record) => Done::Settled,
+        (true, _) => Done::Accepted,
+    };
+    steps.iter().map(sent).collect()
+}
+
+/// What a pass of one role would do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Preview {
+    /// The role.
+    pub role: &'static str,
+    /// Whether anything is to be done, is under way, or is in the way.
+    pub pending: bool,
+    /// Whether something could not be read, so that more may have to be done.
+    pub unreadable: bool,
+    /// `build`, `teardown` or `nothing`.
+    pub course: &'static str,
+    /// Whether the cluster is paused: nothing is looked at or touched.
+    pub paused: bool,
+    /// What keeps the pass from any step.
+    pub problem: Option<Said>,
+    /// What is known.
+    pub facts: Vec<Fact>,
+    /// The steps in the order in which they would be sent.
+    pub steps: Vec<PreviewStep>,
+    /// Finalizers that would be set or removed.
+    pub finalizers: Vec<FinalizerChange>,
+    /// What would be recorded before the first write, unless it stands.
+    pub intent: Option<Value>,
+    /// Plain fields of the status that would change.
+    pub fields: Vec<FieldChange>,
+    /// All conditions of the role.
+    pub conditions: Vec<ConditionChange>,
+    /// When the next pass would be due, in seconds.
+    pub looks_again_in_seconds: Option<u64>,
+}
+
+/// Something that is known, and how it was found.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Fact {
+    /// The kind of object or resource.
+    pub kind: &'static str,
+    /// Its id or name; the scope, for a list.
+    pub id: String,
+    /// How it is.
+    pub state: String,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PreviewStep {
+    /// `keep`, `put`, `delete`, `wait` or `refuse`.
+    pub verb: &'static str,
+    /// The resource's kind.
+    pub kind: &'static str,
+    /// The resource's id.
+    pub id: String,
+    /// Why.
+    pub why: String,
+    /// The fields that differ.
+    pub fields: Vec<&'static str>,
+}
+
+/// A finalizer that would be set or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FinalizerChange {
+    /// `set` or `remove`.
+    pub verb: &'static str,
+    /// The object's kind.
+    pub kind: &'static str,
+    /// The finalizer.
+    pub finalizer: &'static str,
+}
+
+/// A status field that would change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldChange {
+    /// Its name.
+    pub field: String,
+    /// As it is; null where there is none.
+    pub is: Value,
+    /// As it would be; null where it would go.
+    pub would_be: Value,
+}
+
+/// A condition as it is and as it would be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionChange {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// As it is.
+    pub is: Option<Said>,
+    /// As it would be.
+    pub would_be: Said,
+}
+
+/// What a condition says; of a problem, without the status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// `True` or `False`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl Preview {
+    /// What a pass over `cr` would do that has got this far.
+    pub fn of(role: Role, cr: &AzurePrivateLinkService, foreseen: Foreseen, now: Timestamp) -> Self {
+        let (course, decision) = (foreseen.course, &foreseen.decision);
+        let due = intent::due(cr, role, &decision.steps);
+        let intent = decision
+            .intent
+            .as_deref()
+            .filter(|_| due)
+            .filter(|text| intent::patch(cr, role, text).is_some());
+        let releases = course == Course::Teardown && decision.nothing_left();
+        let sets = intent.is_some() && cr.metadata.deletion_timestamp.is_none();
+        let held = cr.finalizers().iter().any(|f| f == role.finalizer());
+        let own = match (releases, sets && !held) {
+            (true, _) => Some("remove"),
+            (_, true) => Some("set"),
+            _ => None,
+        };
+        let own = own.map(|verb| FinalizerChange {
+            verb,
+            kind: "AzurePrivateLinkService",
+            finalizer: role.finalizer(),
+        });
+        let report = foreseen.report.as_ref().filter(|_| !decision.paused && !releases);
+        let finalizers: Vec<_> = foreseen.holds.iter().cloned().chain(own).collect();
+        let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
+        let conditions_change = report.is_some_and(|report| conditions_patch(cr, report, now).is_some());
+        let active = decision.problem.is_some() || decision.steps.iter().any(|step| !at_rest(step));
+        let writes_kube = intent.is_some() || !finalizers.is_empty() || !fields.is_empty() || conditions_change;
+        Self {
+            role: role.as_str(),
+            pending: course != Course::Nothing && !decision.paused && (active || writes_kube),
+            unreadable: unreadable(&foreseen.facts),
+            course: match course {
+                Course::Build => "build",
+                Course::Teardown => "teardown",
+                Course::Nothing => "nothing",
+            },
+            paused: decision.paused,
+            problem: decision.problem.as_ref().map(|problem| Said {
+                status: None,
+                reason: problem.reason.as_str().to_owned(),
+                message: problem.message.clone(),
+            }),
+            facts: foreseen.around.into_iter().chain(facts(&foreseen.facts)).collect(),
+            steps: decision.steps.iter().map(step).collect(),
+            finalizers,
+            intent: intent.and_then(|text| serde_json::from_str(text).ok()),
+            fields,
+            conditions: report.map(|report| condition_changes(cr, report)).unwrap_or_default(),
+            looks_again_in_seconds: foreseen.wait.map(|wait| wait.as_secs()),
+        }
+    }
+}
+
+/// Whether nothing is to be done about a step. What others use beside us is left to them for good.
+fn at_rest(step: &Step) -> bool {
+    matches!((&step.verb, &step.why), (Verb::Keep, _) | (Verb::Refuse, Why::InUse(_)))
+}
+
+fn step(step: &Step) -> PreviewStep {
+    PreviewStep {
+        verb: match step.verb {
+            Verb::Keep => "keep",
+            Verb::Put(_) => "put",
+            Verb::Delete => "delete",
+            Verb::Wait => "wait",
+            Verb::Refuse => "refuse",
+        },
+        kind: step.kind.label(),
+        id: step.id.to_string(),
+        why: step.why.to_string(),
+        fields: match &step.why {
+            Why::Differs(fields) | Why::Replace(fields) => fields.clone(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+fn unreadable(facts: &Facts) -> bool {
+    facts.looks.values().any(|seen| matches!(seen, Seen::ReadFailed(_)))
+        || facts.frontends.values().any(Result::is_err)
+        || facts.inside.values().any(Result::is_err)
+}
+
+/// What was read of Azure, in an order that does not change.
+fn facts(facts: &Facts) -> Vec<Fact> {
+    let mut all: Vec<_> = facts.looks.iter().map(|(id, seen)| look(id, seen)).collect();
+    for ((subscription, group), found) in &facts.frontends {
+        let group = group.as_ref().map(|group| format!("/resourceGroups/{group}"));
+        all.push(Fact {
+            kind: Kind::LoadBalancer.label(),
+            id: format!("/subscriptions/{subscription}{}", group.unwrap_or_default()),
+            state: counted(found, "internal frontends"),
+        });
+    }
+    for ((kind, zone), found) in &facts.inside {
+        all.push(Fact {
+            kind: kind.label(),
+            id: zone.to_string(),
+            state: counted(found, "in it"),
+        });
+    }
+    all.sort();
+    all
+}
+
+fn look(id: &ResourceId, seen: &Seen) -> Fact {
+    let kind = Kind::ALL.into_iter().find(|kind| id.is(*kind));
+    let state = match seen {
+        Seen::Found(body) => {
+            let state = body.pointer("/properties/provisioningState").and_then(Value::as_str);
+            state.unwrap_or("there").to_owned()
+        }
+        Seen::Absent => "absent".to_owned(),
+        Seen::Pending => "being made".to_owned(),
+        Seen::WriteFailed(error) | Seen::DeleteFailed(error) | Seen::ReadFailed(error) => error.to_string(),
+    };
+    Fact {
+        kind: kind.map_or("resource", Kind::label),
+        id: id.to_string(),
+        state,
+    }
+}
+
+fn counted<T>(found: &Result<Vec<T>, ArmError>, what: &str) -> String {
+    match found {
+        Ok(list) => format!("{} {what}", list.len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn field_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<FieldChange> {
+    let current = serde_json::to_value(&cr.status).unwrap_or_default();
+    let patch = fields_patch(cr, report).unwrap_or_default();
+    let changes = patch["status"].as_object().into_iter().flatten();
+    let change = |(field, would_be): (&String, &Value)| FieldChange {
+        field: field.clone(),
+        is: current.get(field).cloned().unwrap_or_default(),
+        would_be: would_be.clone(),
+    };
+    changes.map(change).collect()
+}
+
+fn condition_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<ConditionChange> {
+    let status = cr.status.as_ref();
+    let current = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let said = |condition: &Condition| Said {
+        status: Some(condition.status.clone()),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
+    };
+    let change = |new: &conditions::NewCondition| ConditionChange {
+        kind: new.kind.as_str(),
+        is: conditions::get(current, new.kind).map(said),
+        would_be: Said {
+            status: Some(new.status.as_str().to_owned()),
+            reason: new.reason.as_str().to_owned(),
+            message: new.message.clone(),
+        },
+    };
+    report.conditions.iter().map(change).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{ConditionType, Reason};
+use crate::azure::error::Class;
+use crate::azure::resource::Kind;
+use crate::conditions::NewCondition;
+use crate::controllers::decision::Problem;
+use crate::controllers::samples::{ALIAS, cr, guest, id};
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+fn step(verb: Verb, why: Why) -> Step {
+    Step {
+        kind: Kind::Record,
+        id: id(&guest("privateDnsZones/z.example.com/A/api")),
+        verb,
+        why,
+        found: None,
+    }
+}
+
+fn good() -> Report {
+    let holds = |kind| NewCondition::holds(kind, "fine", Some(1));
+    Report {
+        conditions: ConditionType::owned_by(Role::Cpo).map(holds).collect(),
+        fields: [("privateEndpointIP".to_owned(), json!("10.0.0.5"))]
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// The object as it stands once `good` is written.
+fn settled(annotations: Value) -> AzurePrivateLinkService {
+    let first = cr(json!({"privateLinkServiceAlias": ALIAS}), annotations.clone());
+    let written = conditions_patch(&first, &good(), NOW).unwrap();
+    let conditions = &written["status"]["conditions"];
+    cr(
+        json!({"privateEndpointIP": "10.0.0.5", "conditions": conditions}),
+        annotations,
+    )
+}
+
+fn foreseen(steps: Vec<Step>) -> Foreseen {
+    Foreseen {
+        course: Course::Build,
+        around: Vec::new(),
+        facts: Facts::default(),
+        decision: Decision {
+            steps,
+            intent: Some(r#"{"cluster":"example"}"#.to_owned()),
+            ..Decision::default()
+        },
+        report: Some(good()),
+        holds: Vec::new(),
+        wait: Some(Duration::from_secs(290)),
+    }
+}
+
+fn preview(cr: &AzurePrivateLinkService, foreseen: Foreseen) -> Preview {
+    Preview::of(Role::Cpo, cr, foreseen, NOW)
+}
+
+#[rstest]
+#[case::as_wanted(step(Verb::Keep, Why::AsWanted), false)]
+#[case::shared_with_others(step(Verb::Refuse, Why::InUse("a sibling")), false)]
+#[case::of_others(step(Verb::Refuse, Why::NotOurs), true)]
+#[case::to_be_put(step(Verb::Put(json!({"secret": "body"})), Why::Differs(vec!["ttl"])), true)]
+#[case::under_way(step(Verb::Wait, Why::Moving), true)]
+fn every_step_that_is_not_at_rest_is_pending(#[case] step: Step, #[case] pending: bool) {
+    assert_eq!(preview(&settled(json!({})), foreseen(vec![step])).pending, pending);
+}
+
+#[test]
+fn paused_cluster_has_nothing_pending() {
+    let problem = Problem::new(Reason::Provisioning, "the cluster is paused");
+    let paused = Foreseen {
+        decision: Decision::paused(problem),
+        report: None,
+        ..foreseen(Vec::new())
+    };
+    let preview = preview(&settled(json!({})), paused);
+    assert!(preview.paused && !preview.pending);
+}
+
+#[test]
+fn object_that_goes_and_is_not_held_has_nothing_pending() {
+    assert!(!preview(&settled(json!({})), Foreseen::nothing(Vec::new())).pending);
+}
+
+#[test]
+fn status_that_differs_is_pending_though_azure_is_as_wanted() {
+    let preview = preview(
+        &cr(Value::Null, json!({})),
+        foreseen(vec![step(Verb::Keep, Why::AsWanted)]),
+    );
+    assert!(preview.pending);
+    assert_eq!((preview.fields.len(), preview.conditions.len()), (1, 3));
+    assert_eq!(preview.conditions[0].is, None);
+}
+
+#[test]
+fn problem_is_pending_and_told() {
+    let stuck = Foreseen {
+        decision: Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no")),
+        ..foreseen(Vec::new())
+    };
+    let preview = preview(&settled(json!({})), stuck);
+    assert!(preview.pending);
+    assert_eq!(preview.problem.unwrap().reason, "ScopeNotAllowed");
+}
+
+#[test]
+fn failed_read_makes_the_plan_incomplete() {
+    let mut failed = foreseen(Vec::new());
+    let error = ArmError::own(Class::Denied, "AuthorizationFailed");
+    failed
+        .facts
+        .looks
+        .insert(id(&guest("privateEndpoints/pe")), Seen::ReadFailed(error));
+    assert!(preview(&settled(json!({})), failed).unreadable);
+    assert!(!preview(&settled(json!({})), foreseen(Vec::new())).unreadable);
+}
+
+#[test]
+fn intent_and_finalizer_come_before_the_first_write_only() {
+    let put = || foreseen(vec![step(Verb::Put(json!({})), Why::Absent)]);
+    let keep = foreseen(vec![step(Verb::Keep, Why::AsWanted)]);
+    assert_eq!(preview(&settled(json!({})), keep).intent, None);
+    let first = preview(&settled(json!({})), put());
+    assert_eq!(first.intent, Some(json!({"cluster": "example"})));
+    assert_eq!(first.finalizers[0].verb, "set");
+
+    let recorded = json!({Role::Cpo.intent_annotation(): r#"{"cluster":"example"}"#});
+    let mut held = settled(recorded);
+    held.metadata.finalizers = Some(vec![Role::Cpo.finalizer().to_owned()]);
+    let again = preview(&held, put());
+    assert_eq!((again.intent, again.finalizers), (None, Vec::new()));
+}
+
+#[test]
+fn last_pass_of_a_deletion_removes_the_finalizer() {
+    let gone = Foreseen {
+        course: Course::Teardown,
+        report: None,
+        ..foreseen(vec![step(Verb::Keep, Why::AsWanted)])
+    };
+    let preview = preview(&settled(json!({})), gone);
+    assert!(preview.pending);
+    assert_eq!((preview.course, preview.finalizers[0].verb), ("teardown", "remove"));
+}
+
+#[test]
+fn drift_is_shown_with_its_fields_and_without_any_body() {
+    let mut drift = foreseen(vec![
+        step(Verb::Keep, Why::AsWanted),
+        step(
+            Verb::Put(json!({"tags": {"owner": "body"}})),
+            Why::Differs(vec!["ttl", "aRecords"]),
+        ),
+    ]);
+    let found = json!({"tags": {"owner": "body"}, "properties": {"provisioningState": "Succeeded"}});
+    drift
+        .facts
+        .looks
+        .insert(id(&guest("privateEndpoints/pe")), Seen::Found(found));
+    drift
+        .facts
+        .looks
+        .insert(id(&guest("privateDnsZones/z.example.com/A/api")), Seen::Absent);
+    drift.facts.inside.insert(
+        (Kind::ZoneLink, id(&guest("privateDnsZones/z.example.com"))),
+        Ok(vec![json!({})]),
+    );
+    let preview = preview(&settled(json!({})), drift);
+    insta::assert_json_snapshot!("drift", preview);
+    assert!(!serde_json::to_string(&preview).unwrap().contains("owner"));
+}

@@ -1,0 +1,220 @@
+//! Writes Events. Never fails and never holds up a pass: an Event that cannot be written is lost.
+//!
+//! kube's own recorder counts all Events of one reason as one, whatever they say; here each is a change of its own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event as KubeEvent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta};
+use kube::Api;
+use kube::api::PostParams;
+
+use super::event::{self, Event, Standing};
+use crate::api::Role;
+use crate::conditions::NewCondition;
+use crate::metrics::{KubeResource, KubeVerb, Metrics};
+
+/// Nobody waits longer than this for Events.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The API server takes notes of 1024 bytes.
+const MOST: usize = 1024;
+
+/// Writes the Events of one role.
+pub struct Recorder {
+    kube: kube::Client,
+    role: Role,
+    instance: String,
+    metrics: Arc<Metrics>,
+    /// What has been told and still stands, by the UID of the object.
+    standing: Mutex<HashMap<String, Standing>>,
+}
+
+impl Recorder {
+    /// For a role, as the process `instance`. Writes pass the client's gate.
+    pub fn new(kube: kube::Client, role: Role, instance: &str, metrics: Arc<Metrics>) -> Self {
+        Self {
+            kube,
+            role,
+            instance: instance.to_owned(),
+            metrics,
+            standing: Mutex::default(),
+        }
+    }
+
+    /// Says what has happened, on each of the objects. For changes: the caller says each once.
+    pub async fn say(&self, about: &[ObjectReference], events: &[Event]) {
+        let all = about
+            .iter()
+            .flat_map(|object| events.iter().map(move |event| (object, event)));
+        let written = join_all(all.map(|(object, event)| self.write(object, event)));
+        if tokio::time::timeout(PATIENCE, written).await.is_err() {
+            tracing::debug!("an event was not taken in time");
+        }
+    }
+
+    /// Says what stands in the way of an object when it begins to; `None` ends it. For what every pass finds again.
+    pub async fn stands(&self, object: &ObjectReference, topic: &'static str, event: Option<Event>) {
+        let uid = object.uid.clone().unwrap_or_default();
+        let new = {
+            let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+            match &event {
+                Some(event) => {
+                    let before = all.entry(uid).or_default().insert(topic, event.note.clone());
+                    before.as_ref() != Some(&event.note)
+                }
+                None => {
+                    if let Some(standing) = all.get_mut(&uid) {
+                        standing.remove(topic);
+                    }
+                    false
+                }
+            }
+        };
+        if let Some(event) = event.filter(|_| new) {
+            self.say(std::slice::from_ref(object), &[event]).await;
+        }
+    }
+
+    /// Says what conditions tell that neither this process nor the stored ones have told.
+    pub(super) async fn troubles(&self, about: &[ObjectReference], stored: &[Condition], own: &[NewCondition]) {
+        let uid = about.first().and_then(|object| object.uid.clone()).unwrap_or_default();
+        let events = {
+            let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut standing = all.remove(&uid).unwrap_or_default();
+            let events = event::troubles(&mut standing, stored, own);
+            if !standing.is_empty() {
+                all.insert(uid, standing);
+            }
+            events
+        };
+        self.say(about, &events).await;
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    async fn write(&self, object: &ObjectReference, event: &Event) {
+        let namespace = object.namespace.as_deref().unwrap_or("default");
+        let api: Api<KubeEvent> = Api::namespaced(self.kube.clone(), namespace);
+        match api.create(&PostParams::default(), &self.build(object, event)).await {
+            Ok(_) => self.metrics.kube_write(KubeResource::Event, KubeVerb::Create),
+            // A namespace that is going takes no more of them.
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                tracing::debug!(error = %status, reason = event.what.reason(), "an event was not taken");
+            }
+            Err(error) => tracing::warn!(%error, reason = event.what.reason(), "an event was not taken"),
+        }
+    }
+
+    fn build(&self, object: &ObjectReference, event: &Event) -> KubeEvent {
+        let name = object.name.as_deref().unwrap_or_default();
+        KubeEvent {
+            metadata: ObjectMeta {
+                namespace: object.namespace.clone(),
+                generate_name: Some(format!("{name}-")),
+                ..ObjectMeta::default()
+            },
+            regarding: Some(object.clone()),
+            type_: Some(if event.what.warns() { "Warning" } else { "Normal" }.to_owned()),
+            reason: Some(event.what.reason().to_owned()),
+            action: Some(event.what.action().to_owned()),
+            note: Some(cut(&event.note).to_owned()),
+            event_time: Some(MicroTime(Timestamp::now())),
+            reporting_controller: Some(self.role.field_manager().to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            ..KubeEvent::default()
+        }
+    }
+}
+
+fn cut(note: &str) -> &str {
+    note.get(..note.floor_char_boundary(MOST)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::controllers::event::What;
+
+    fn object() -> ObjectReference {
+        ObjectReference {
+            namespace: Some("n".into()),
+            name: Some("private-router".into()),
+            uid: Some("u".into()),
+            ..ObjectReference::default()
+        }
+    }
+
+    fn event(note: &str) -> Event {
+        Event::new(What::Refused, note)
+    }
+
+    /// Over an API server that answers with this status, or not at all.
+    fn recorder(status: Option<u16>) -> (Recorder, Arc<AtomicUsize>) {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
+        let server = tower::service_fn(move |_: Request<Body>| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let Some(status) = status else {
+                    return std::future::pending().await;
+                };
+                let answer = Response::builder().status(status).body(Body::from(b"{}".to_vec()))?;
+                Ok::<_, tower::BoxError>(answer)
+            }
+        });
+        let kube = kube::Client::new(server, "default");
+        let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+        (Recorder::new(kube, Role::Cpo, "pod", metrics), calls)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_api_server_holds_up_nothing() {
+        let began = Instant::now();
+        let (recorder, _) = recorder(None);
+        recorder.say(&[object()], &[event("a"), event("b")]).await;
+        assert_eq!(began.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test]
+    async fn namespace_that_is_going_refuses_and_nothing_comes_of_it() {
+        let (recorder, calls) = recorder(Some(403));
+        recorder.say(&[object()], &[event("a")]).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn what_stands_is_said_when_it_begins_and_when_it_comes_back() {
+        let (recorder, calls) = recorder(Some(201));
+        for (note, said) in [
+            (Some("a"), 1),
+            (Some("a"), 1),
+            (Some("b"), 2),
+            (None, 2),
+            (Some("b"), 3),
+        ] {
+            recorder.stands(&object(), "topic", note.map(event)).await;
+            assert_eq!(calls.load(Ordering::SeqCst), said, "{note:?}");
+        }
+    }
+
+    #[test]
+    fn long_note_is_cut_between_characters() {
+        let note = format!("x{}", "é".repeat(600));
+        assert_eq!(cut(&note).len(), MOST - 1);
+        assert_eq!(cut("short"), "short");
+    }
+}

@@ -1,0 +1,165 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controllers::samples::{self, GUEST, guest};
+
+const OTHER: &str = "22222222-2222-4222-8222-222222222222";
+
+fn group() -> String {
+    format!("/subscriptions/{}/RESOURCEGROUPS/GUEST", GUEST.to_uppercase())
+}
+
+fn allowed(entries: Value) -> AllowedScopes {
+    AllowedScopes::parse(&json!({"hostedClusters": entries}).to_string()).unwrap()
+}
+
+/// The sample is `clusters/example`, whose control plane is in `clusters-example`.
+fn cr(change: impl FnOnce(&mut AzurePrivateLinkService)) -> AzurePrivateLinkService {
+    let mut cr = samples::cr(json!({}), json!({CLUSTER_ANNOTATION: "clusters/example"}));
+    change(&mut cr);
+    cr
+}
+
+fn said(allowed: &AllowedScopes, cr: &AzurePrivateLinkService) -> Option<String> {
+    let problem = allowed.refusal(cr)?;
+    assert_eq!(problem.reason, Reason::ScopeNotAllowed);
+    Some(problem.message)
+}
+
+#[rstest]
+#[case::whole_namespace(json!([{"namespace": "clusters", "scopes": [group()]}]))]
+#[case::that_cluster(json!([{"namespace": "clusters", "names": ["other", "example"], "scopes": [group()]}]))]
+#[case::subscription_covers_its_groups(json!([{"namespace": "clusters", "scopes": [format!("/subscriptions/{GUEST}")]}]))]
+#[case::beside_others(json!([{"namespace": "cluster", "scopes": []}, {"namespace": "clusters", "scopes": [group()]}]))]
+#[case::named_goes_before_general(json!([
+    {"namespace": "clusters", "scopes": []}, {"namespace": "clusters", "names": ["example"], "scopes": [group()]}]))]
+fn control_plane_with_an_entry_is_served(#[case] entries: Value) {
+    assert_eq!(said(&allowed(entries), &cr(|_| ())), None);
+}
+
+#[rstest]
+#[case::nobody_is_listed(json!([]))]
+#[case::other_namespace(json!([{"namespace": "cluster", "scopes": [group()]}]))]
+#[case::namespace_is_the_whole_name(json!([{"namespace": "clusters-example", "scopes": [group()]}]))]
+#[case::other_cluster(json!([{"namespace": "clusters", "names": ["other"], "scopes": [group()]}]))]
+fn control_plane_without_an_entry_is_refused(#[case] entries: Value) {
+    let expected = "the namespace has no entry in the allowed scopes";
+    assert_eq!(said(&allowed(entries), &cr(|_| ())).as_deref(), Some(expected));
+}
+
+#[rstest]
+#[case::two_namespaces_derive_it(json!([{"namespace": "a", "scopes": [group()]}, {"namespace": "a-b", "scopes": []}]))]
+#[case::two_clusters_derive_it(json!([
+    {"namespace": "a", "names": ["b-c"], "scopes": [group()]}, {"namespace": "a-b", "names": ["c"], "scopes": [group()]}]))]
+#[case::two_names_derive_it(json!([{"namespace": "a", "names": ["b.c", "b-c"], "scopes": [group()]}]))]
+fn control_plane_that_may_be_anothers_is_refused(#[case] entries: Value) {
+    for claimed in ["a/b-c", "a-b/c"] {
+        let cr = cr(|cr| {
+            cr.metadata.namespace = Some("a-b-c".into());
+            cr.annotations_mut().insert(CLUSTER_ANNOTATION.into(), claimed.into());
+        });
+        let expected = "the namespace has several entries in the allowed scopes";
+        assert_eq!(
+            said(&allowed(entries.clone()), &cr).as_deref(),
+            Some(expected),
+            "{claimed}"
+        );
+    }
+}
+
+#[rstest]
+#[case::missing(None)]
+#[case::damaged(Some("clusters"))]
+#[case::other_cluster(Some("clusters/other"))]
+#[case::other_namespace(Some("victim/example"))]
+#[case::same_control_plane_namespace(Some("clusters-example/"))]
+fn forged_annotation_is_refused(#[case] annotation: Option<&str>) {
+    let entries = json!([{"namespace": "clusters", "scopes": [group()]}, {"namespace": "victim", "scopes": [group()]}]);
+    let cr = cr(|cr| {
+        cr.metadata.annotations = annotation.map(|text| [(CLUSTER_ANNOTATION.to_owned(), text.to_owned())].into());
+    });
+    let expected = "the HostedCluster is not that of the entry in the allowed scopes";
+    assert_eq!(said(&allowed(entries), &cr).as_deref(), Some(expected));
+}
+
+#[test]
+fn named_entry_is_for_that_name_and_not_for_another_that_derives_the_same_namespace() {
+    let entries = allowed(json!([{"namespace": "a", "names": ["b.c"], "scopes": [group()]}]));
+    let of = |claimed: &str| {
+        cr(|cr| {
+            cr.metadata.namespace = Some("a-b-c".into());
+            cr.annotations_mut().insert(CLUSTER_ANNOTATION.into(), claimed.into());
+        })
+    };
+    assert_eq!(said(&entries, &of("a/b.c")), None);
+    for forged in ["a/b-c", "a-b/c"] {
+        assert!(said(&entries, &of(forged)).is_some(), "{forged}");
+    }
+}
+
+fn foreign(path: &str) -> String {
+    guest(path).replace("/resourceGroups/guest/", "/resourceGroups/guest2/")
+}
+
+#[rstest]
+#[case::subscription("resourceGroupName", |cr: &mut AzurePrivateLinkService| cr.spec.subscription_id = OTHER.into())]
+#[case::group("resourceGroupName", |cr: &mut AzurePrivateLinkService| cr.spec.resource_group_name = "guest2".into())]
+#[case::network("guestVNetID", |cr: &mut AzurePrivateLinkService| cr.spec.guest_vnet_id = foreign("virtualNetworks/v"))]
+#[case::subnet("guestSubnetID", |cr: &mut AzurePrivateLinkService| cr.spec.guest_subnet_id = foreign("virtualNetworks/v/subnets/s"))]
+#[case::damaged_subnet("guestSubnetID", |cr: &mut AzurePrivateLinkService| cr.spec.guest_subnet_id = "x".into())]
+#[case::connecting_subscription("additionalAllowedSubscriptions", |cr: &mut AzurePrivateLinkService|
+    cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.into()]))]
+#[case::own_subscription_as_a_whole("additionalAllowedSubscriptions", |cr: &mut AzurePrivateLinkService|
+    cr.spec.additional_allowed_subscriptions = Some(vec![GUEST.into()]))]
+fn everything_that_is_asked_for_has_to_be_allowed(
+    #[case] field: &str,
+    #[case] change: fn(&mut AzurePrivateLinkService),
+) {
+    let entries = allowed(json!([{"namespace": "clusters", "scopes": [group()]}]));
+    let expected = format!("{field} is outside of the allowed scopes");
+    assert_eq!(said(&entries, &cr(change)), Some(expected));
+}
+
+#[test]
+fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselves() {
+    let network = foreign("virtualNetworks/v");
+    let entries = allowed(json!([{"namespace": "clusters", "scopes": [group(), network],
+        "additionalAllowedSubscriptions": [OTHER]}]));
+    let asked = |cr: &mut AzurePrivateLinkService| {
+        cr.spec.guest_vnet_id = foreign("virtualNetworks/V");
+        cr.spec.guest_subnet_id = foreign("virtualNetworks/v/subnets/s");
+        cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.to_uppercase()]);
+    };
+    assert_eq!(said(&entries, &cr(asked)), None);
+    let in_the_foreign_group = |cr: &mut AzurePrivateLinkService| cr.spec.resource_group_name = "guest2".into();
+    assert!(said(&entries, &cr(in_the_foreign_group)).is_some());
+}
+
+#[rstest]
+#[case::nothing("")]
+#[case::list("[]")]
+#[case::unknown_key("hostedClusters: []\nallow: all")]
+#[case::unknown_key_of_an_entry("hostedClusters: [{namespace: a, scopes: [], scope: x}]")]
+#[case::cut_off("hostedClusters: [{namespace: a, scopes: [")]
+#[case::no_scopes("hostedClusters: [{namespace: a}]")]
+#[case::no_namespace("hostedClusters: [{scopes: []}]")]
+#[case::empty_namespace("hostedClusters: [{namespace: '', scopes: []}]")]
+#[case::no_names("hostedClusters: [{namespace: a, names: [], scopes: []}]")]
+#[case::empty_name("hostedClusters: [{namespace: a, names: [''], scopes: []}]")]
+#[case::no_scope("hostedClusters: [{namespace: a, scopes: [guest]}]")]
+#[case::no_subscription("hostedClusters: [{namespace: a, scopes: [], additionalAllowedSubscriptions: ['']}]")]
+#[case::twice("hostedClusters: [{namespace: a, scopes: []}, {namespace: a, scopes: []}]")]
+#[case::name_twice("hostedClusters: [{namespace: a, names: [b, b], scopes: []}]")]
+fn damaged_file_allows_nothing_because_it_is_not_taken(#[case] text: &str) {
+    assert!(AllowedScopes::parse(text).is_err());
+}
+
+#[test]
+fn yaml_and_json_say_the_same() {
+    let yaml = "hostedClusters:\n- namespace: a\n  names: [b, c]\n  scopes:\n  - /subscriptions/s\n";
+    let json = r#"{"hostedClusters": [{"namespace": "a", "names": ["b", "c"], "scopes": ["/subscriptions/S"]}]}"#;
+    let read = AllowedScopes::parse(yaml).unwrap();
+    assert_eq!(read, AllowedScopes::parse(json).unwrap());
+    assert_eq!(read.entries(), 2);
+}

@@ -1,0 +1,224 @@
+use rstest::rstest;
+
+use super::*;
+
+const VNET: &str = "/subscriptions/11111111-1111-4111-8111-111111111111/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v";
+
+fn service() -> Service {
+    serde_json::from_value(
+        json!({"metadata": {"name": "private-router", "namespace": "clusters-example",
+        "annotations": {INTERNAL_LOAD_BALANCER_ANNOTATION: "true"},
+        "ownerReferences": [{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]},
+        "status": {"loadBalancer": {"ingress": [{"hostname": "x"}, {"ip": "10.1.0.4"}]}}}),
+    )
+    .unwrap()
+}
+
+fn control_plane() -> HostedControlPlane {
+    serde_json::from_value(json!({"metadata": {"name": "example", "namespace": "clusters-example", "uid": "hcp",
+        "annotations": {CLUSTER_ANNOTATION: "clusters/example"}},
+        "spec": {"clusterID": "id", "infraID": "infra", "dns": {"baseDomain": "example.com"},
+            "services": [{"service": "OAuthServer", "servicePublishingStrategy":
+                {"type": "Route", "route": {"hostname": "oauth-example.apps.example.com"}}}],
+            "platform": {"type": "Azure", "azure": {"location": "East US", "resourceGroup": "guest",
+                "subscriptionID": "11111111-1111-4111-8111-111111111111", "vnetID": VNET, "subnetID": format!("{VNET}/subnets/default"),
+                "topology": "Private", "private": {"type": "PrivateLink"}}}}}))
+    .unwrap()
+}
+
+fn now() -> Timestamp {
+    "2026-08-22T10:00:00Z".parse().unwrap()
+}
+
+fn verdict(service: &Service, control_plane: &HostedControlPlane) -> Verdict {
+    decide(Some(service), control_plane, "AzurePublicCloud", now())
+}
+
+fn wanted() -> Wanted {
+    match verdict(&service(), &control_plane()) {
+        Verdict::Want(wanted) => *wanted,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn azure(control_plane: &mut HostedControlPlane) -> &mut AzurePlatform {
+    control_plane.spec.platform.azure.as_mut().unwrap()
+}
+
+fn changed(change: impl FnOnce(&mut Service, &mut HostedControlPlane)) -> Verdict {
+    let (mut service, mut control_plane) = (service(), control_plane());
+    change(&mut service, &mut control_plane);
+    verdict(&service, &control_plane)
+}
+
+fn paused(until: &str) -> Verdict {
+    changed(|_, c| c.spec.paused_until = Some(until.into()))
+}
+
+fn ingress(points: Value) -> Verdict {
+    changed(|s, _| s.status = serde_json::from_value(json!({"loadBalancer": {"ingress": points}})).unwrap())
+}
+
+#[test]
+fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
+    let mut service = service();
+    service.metadata.name = Some("oauth-openshift".into());
+    let Verdict::Want(wanted) = verdict(&service, &control_plane()) else {
+        panic!()
+    };
+    let metadata = json!(wanted.resource.metadata);
+    assert_eq!(
+        metadata,
+        json!({"name": "oauth-openshift", "namespace": "clusters-example", "annotations": {CLUSTER_ANNOTATION: "clusters/example"},
+            "ownerReferences": [{"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane", "name": "example",
+                "uid": "hcp", "controller": true, "blockOwnerDeletion": true}]})
+    );
+    assert_eq!(wanted.resource.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
+}
+
+#[rstest]
+#[case::not_internal(changed(|s, _| s.metadata.annotations = None), "ignore")]
+#[case::internal_in_other_words(changed(|s, _| { s.annotations_mut().insert(INTERNAL_LOAD_BALANCER_ANNOTATION.into(), "True".into()); }), "ignore")]
+#[case::public(changed(|_, c| azure(c).topology = Some(Topology::Public)), "ignore")]
+#[case::no_topology(changed(|_, c| azure(c).topology = None), "ignore")]
+#[case::swift(changed(|_, c| azure(c).private.as_mut().unwrap().kind = Some(PrivateType::Other)), "ignore")]
+#[case::not_azure(changed(|_, c| c.spec.platform.kind = Some(PlatformType::Other)), "ignore")]
+#[case::control_plane_is_going(changed(|_, c| c.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "ignore")]
+#[case::service_is_going(changed(|s, _| s.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "the Service is being deleted")]
+#[case::no_service(decide(None, &control_plane(), "AzurePublicCloud", now()), "there is no Service")]
+#[case::foreign_service(changed(|s, _| s.metadata.owner_references = None), "the HostedControlPlane does not own the Service")]
+#[case::no_status(changed(|s, _| s.status = None), "the Service has no address yet")]
+#[case::no_point(ingress(json!([])), "the Service has no address yet")]
+#[case::host_name_only(ingress(json!([{"hostname": "lb.example.com"}])), "the Service has a host name and no address yet")]
+#[case::empty_address(ingress(json!([{"ip": ""}])), "the Service has a host name and no address yet")]
+#[case::paused(paused("true"), "the cluster is paused")]
+#[case::other_cloud(changed(|_, c| azure(c).cloud = Some("AzureChinaCloud".into())), "CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud")]
+#[case::bad_id(changed(|_, c| azure(c).vnet_id = Some("x".into())), "platform.azure.vnetID: not an ARM resource id")]
+fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[case] expected: &str) {
+    match verdict {
+        Verdict::Ignore(_) => assert_eq!(expected, "ignore"),
+        Verdict::Wait(why, again) => assert_eq!((why, again), (expected, None)),
+        Verdict::Unfit(wrong) => assert_eq!(wrong, expected),
+        Verdict::Want(wanted) => panic!("{wanted:?}"),
+    }
+}
+
+#[rstest]
+#[case::over("2026-08-22T10:00:00Z")]
+#[case::a_false_word("F")]
+#[case::garbage("for ever")]
+fn a_cluster_that_is_not_paused_is_served(#[case] until: &str) {
+    assert!(matches!(paused(until), Verdict::Want(_)));
+}
+
+#[test]
+fn pause_that_ends_is_looked_at_again_then() {
+    let again = Some(Duration::from_secs(90));
+    assert_eq!(
+        paused("2026-08-22T10:01:30Z"),
+        Verdict::Wait("the cluster is paused", again)
+    );
+}
+
+#[rstest]
+#[case::by_the_router("Route", false)]
+#[case::by_a_load_balancer("LoadBalancer", true)]
+#[case::in_a_way_that_is_new("Pigeon", false)]
+fn oauth_has_a_path_of_its_own_while_a_load_balancer_publishes_it(#[case] kind: &str, #[case] own: bool) {
+    let strategy = json!({"service": "OAuthServer", "servicePublishingStrategy": {"type": kind}});
+    let other = json!({"service": "APIServer", "servicePublishingStrategy": {"type": "LoadBalancer"}});
+    let spec: ClusterSpec = serde_json::from_value(json!({"services": [other, strategy]})).unwrap();
+    assert_eq!(published("oauth-openshift", &spec), own);
+    assert!(published("private-router", &spec));
+}
+
+fn patched(current: &AzurePrivateLinkService, wanted: &Wanted) -> Value {
+    match change(current, wanted) {
+        Change::Patch(patch) => patch,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn immutable_values_are_carried_over_and_the_rest_follows() {
+    let (current, mut next) = (wanted().resource, wanted());
+    assert_eq!(change(&current, &next), Change::None);
+    next.meant.spec.base_domain = Some("other.example.com".into());
+    next.meant.spec.location = "westus".into();
+    assert_eq!(change(&current, &next), Change::None);
+    next.meant.spec.load_balancer_ip = Some("10.1.0.5".into());
+    next.meant.spec.nat_subnet_id = Some("nat".into());
+    assert_eq!(
+        patched(&current, &next)["spec"],
+        json!({"loadBalancerIP": "10.1.0.5", "natSubnetID": "nat"})
+    );
+}
+
+#[test]
+fn values_once_set_are_never_taken_away() {
+    let (mut current, mut next) = (wanted().resource, wanted());
+    current.spec.nat_subnet_id = Some("nat".into());
+    next.meant.spec.base_domain = None;
+    assert_eq!(change(&current, &next), Change::None);
+}
+
+/// As HyperShift's observer writes it: in the control plane's own spelling.
+#[test]
+fn another_spelling_is_no_difference() {
+    let (mut current, mut next) = (wanted().resource, wanted());
+    let subscription = "aaaaaaaa-0000-4000-8000-000000000001".to_owned();
+    let other = "aaaaaaaa-0000-4000-8000-000000000002".to_owned();
+    current.spec.additional_allowed_subscriptions = Some(vec![other.to_uppercase(), subscription.to_uppercase()]);
+    next.meant.subscriptions = vec![subscription, other];
+    current.spec.base_domain = Some("Apps.example.com".into());
+    current.spec.guest_vnet_id = VNET.to_uppercase();
+    assert_eq!(change(&current, &next), Change::None);
+}
+
+fn list(now: &[&str], meant: &[String]) -> Option<Value> {
+    let (mut current, mut next) = (wanted().resource, wanted());
+    current.spec.additional_allowed_subscriptions =
+        (!now.is_empty()).then(|| now.iter().map(|s| (*s).to_owned()).collect());
+    next.meant.subscriptions = meant.to_vec();
+    match change(&current, &next) {
+        Change::Patch(patch) => Some(patch["spec"]["additionalAllowedSubscriptions"].clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn subscriptions_are_allowed_and_revoked() {
+    assert_eq!(list(&["a"], &[]), Some(Value::Null));
+    assert_eq!(list(&["a", "b"], &["b".into()]), Some(json!(["b"])));
+    assert_eq!(list(&[], &["b".into()]), Some(json!(["b"])));
+    assert_eq!(list(&["b"], &["b".into()]), None);
+}
+
+#[test]
+fn of_too_many_subscriptions_none_is_added_and_the_revoked_ones_go() {
+    let many: Vec<String> = (0..=MOST_SUBSCRIPTIONS).map(|n| n.to_string()).collect();
+    assert_eq!(list(&[], &many), None);
+    assert_eq!(list(&["1", "2"], &many), None);
+    assert_eq!(list(&["1", "revoked", "2"], &many), Some(json!(["1", "2"])));
+    assert_eq!(list(&["revoked"], &many), Some(Value::Null));
+}
+
+#[test]
+fn lost_annotation_is_put_back() {
+    let (mut current, next) = (wanted().resource, wanted());
+    current.metadata.annotations = None;
+    current.metadata.resource_version = Some("7".into());
+    let metadata = json!({"resourceVersion": "7", "annotations": {CLUSTER_ANNOTATION: "clusters/example"}});
+    assert_eq!(patched(&current, &next)["metadata"], metadata);
+}
+
+#[rstest]
+#[case::made_by_hand(json!([]))]
+#[case::of_another_controller(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "other", "controller": true}]))]
+#[case::not_controlled(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]))]
+fn custom_resource_that_the_control_plane_does_not_own_is_left_alone(#[case] owners: Value) {
+    let (mut current, mut next) = (wanted().resource, wanted());
+    current.metadata.owner_references = serde_json::from_value(owners).unwrap();
+    next.meant.spec.load_balancer_ip = Some("10.1.0.5".into());
+    assert_eq!(change(&current, &next), Change::Foreign);
+}

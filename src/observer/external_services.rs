@@ -1,0 +1,191 @@
+//! The Services from which external-dns publishes the host names of a cluster that has no public side: one per host name,
+//! leading to the Private Endpoint. Pure.
+//!
+//! They are ours by our label and the control plane as their owner, both; any other Service of that name is not touched.
+
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use super::decide::owner;
+use super::spec::dns_name;
+use crate::api::hypershift::{ClusterSpec, PlatformType, PrivateType, PublishingType, Topology};
+use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
+use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Status};
+use crate::conditions;
+
+/// A Service of this kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct External {
+    /// Its name.
+    pub name: &'static str,
+    /// What it publishes, as the control plane names it.
+    pub service: &'static str,
+}
+
+/// All that a control plane can have.
+pub const ALL: [External; 2] = [
+    External {
+        name: "kube-apiserver-private-external",
+        service: "APIServer",
+    },
+    External {
+        name: "oauth-private-external",
+        service: "OAuthServer",
+    },
+];
+
+/// What shall be published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// This name.
+    Named(String),
+    /// None.
+    None,
+    /// It is not for us to say.
+    NotOurs,
+}
+
+/// The host name that a control plane wants for a Service; `Err` if what it gives is no name, and counts as none.
+///
+/// A cluster with a public side publishes there.
+pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
+    let azure = spec
+        .platform
+        .azure
+        .as_ref()
+        .filter(|_| spec.platform.kind == Some(PlatformType::Azure));
+    let private = azure
+        .and_then(|azure| azure.private.as_ref())
+        .and_then(|private| private.kind);
+    match (azure.and_then(|azure| azure.topology), private) {
+        (Some(Topology::Public | Topology::PublicAndPrivate), _) => return Ok(Host::None),
+        (Some(Topology::Private), Some(PrivateType::PrivateLink)) => {}
+        _ => return Ok(Host::NotOurs),
+    }
+    let published = spec
+        .services
+        .iter()
+        .filter(|s| s.service.as_deref() == Some(external.service));
+    let routes = published
+        .map(|s| &s.service_publishing_strategy)
+        .filter(|strategy| strategy.kind == Some(PublishingType::Route));
+    let mut hosts = routes.filter_map(|strategy| strategy.route.hostname.as_deref().filter(|host| !host.is_empty()));
+    match hosts.next() {
+        None => Ok(Host::None),
+        Some(host) if dns_name(host).is_none() => Err(format!(
+            "the host name of {} is not a DNS name: it is not published",
+            external.service
+        )),
+        Some(host) => Ok(Host::Named(host.to_owned())),
+    }
+}
+
+/// Where the names may lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// To this address.
+    At(IpAddr),
+    /// There is no saying now: what is there stays.
+    Unsure,
+    /// Nowhere any more.
+    Gone,
+}
+
+/// What the custom resource `private-router` says of the endpoint.
+///
+/// A cluster that the management side refuses has no available endpoint either.
+pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
+    let Some(cr) = cr.filter(|cr| cr.metadata.deletion_timestamp.is_none()) else {
+        return Target::Gone;
+    };
+    let status = cr.status.clone().unwrap_or_default();
+    let available = conditions::get(&status.conditions, ConditionType::AzurePrivateEndpointAvailable);
+    let address = status.private_endpoint_ip.and_then(|ip| ip.parse().ok());
+    match address {
+        Some(address) if available.is_some_and(|c| c.status == Status::True.as_str()) => Target::At(address),
+        _ => Target::Unsure,
+    }
+}
+
+/// What to do about a Service.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Nothing.
+    Keep,
+    /// Make it.
+    Create(Box<Service>),
+    /// Change it by this guarded merge patch.
+    Patch(Value),
+    /// Take it away, as it was read.
+    Delete,
+    /// Nothing, though it should lead elsewhere: it belongs to someone else.
+    Refuse,
+}
+
+/// The step towards what is wanted from what was found.
+pub fn step(external: External, host: &Host, target: Target, found: Option<&Service>, by: &HostedControlPlane) -> Step {
+    match (found, host, target) {
+        (_, Host::NotOurs, _) => Step::Keep,
+        (None, Host::Named(host), Target::At(address)) => Step::Create(Box::new(service(external, host, address, by))),
+        (None, ..) => Step::Keep,
+        (Some(found), Host::Named(_), Target::At(_)) if !ours(found, by) => Step::Refuse,
+        (Some(found), ..) if !ours(found, by) || found.metadata.deletion_timestamp.is_some() => Step::Keep,
+        (Some(_), Host::None, _) | (Some(_), _, Target::Gone) => Step::Delete,
+        (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => Step::Delete,
+        (Some(_), Host::Named(_), Target::Unsure) => Step::Keep,
+        (Some(found), Host::Named(host), Target::At(address)) => {
+            change(found, host, address).map_or(Step::Keep, Step::Patch)
+        }
+    }
+}
+
+fn ours(found: &Service, by: &HostedControlPlane) -> bool {
+    let labelled = found
+        .labels()
+        .get(EXTERNAL_LABEL)
+        .is_some_and(|value| value == EXTERNAL_VALUE);
+    let mut owners = found.owner_references().iter();
+    labelled && owners.any(|owner| Some(&owner.uid) == by.metadata.uid.as_ref())
+}
+
+fn published_host(found: &Service) -> Option<&String> {
+    found.annotations().get(EXTERNAL_HOST_ANNOTATION)
+}
+
+fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPlane) -> Service {
+    let one = |name: &str, value: &str| Some([(name.to_owned(), value.to_owned())].into());
+    let mut service = Service {
+        spec: Some(ServiceSpec {
+            type_: Some("ExternalName".to_owned()),
+            external_name: Some(address.to_string()),
+            ..ServiceSpec::default()
+        }),
+        ..Service::default()
+    };
+    service.metadata.name = Some(external.name.to_owned());
+    service.metadata.namespace = by.namespace();
+    service.metadata.labels = one(EXTERNAL_LABEL, EXTERNAL_VALUE);
+    service.metadata.annotations = one(EXTERNAL_HOST_ANNOTATION, host);
+    service.metadata.owner_references = Some(vec![owner(by)]);
+    service
+}
+
+/// What differs in the fields that are ours; labels and annotations of others stay.
+fn change(found: &Service, host: &str, address: IpAddr) -> Option<Value> {
+    let spec = found.spec.clone().unwrap_or_default();
+    let as_wanted = spec.type_.as_deref() == Some("ExternalName")
+        && spec.external_name == Some(address.to_string())
+        && published_host(found).is_some_and(|published| published == host);
+    (!as_wanted).then(|| {
+        json!({
+            "metadata": {"resourceVersion": found.metadata.resource_version, "annotations": {EXTERNAL_HOST_ANNOTATION: host}},
+            "spec": {"type": "ExternalName", "externalName": address.to_string()},
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

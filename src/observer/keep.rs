@@ -1,0 +1,141 @@
+//! Carries out what the observer has decided: writes custom resources and external Services, each only when it differs.
+
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::runtime::reflector::ObjectRef;
+use kube::{Api, ResourceExt};
+
+use super::Observer;
+use super::decide::{Change, Wanted, change};
+use super::external_services::{self, External, Host, Step, Target};
+use crate::api::markers::PRIVATE_ROUTER;
+use crate::api::{AzurePrivateLinkService, HostedControlPlane};
+use crate::controllers::frame::{PassError, within};
+use crate::metrics::{KubeResource, KubeVerb};
+
+/// Of a custom resource that the control plane does not own.
+const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
+
+impl Observer {
+    fn manager(&self) -> Option<String> {
+        Some(self.cx.role.field_manager().to_owned())
+    }
+
+    fn patch_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: self.manager(),
+            ..PatchParams::default()
+        }
+    }
+
+    fn post_params(&self) -> PostParams {
+        PostParams {
+            field_manager: self.manager(),
+            ..PostParams::default()
+        }
+    }
+
+    /// Makes or changes a custom resource; gives what of it cannot be as it is meant.
+    pub(super) async fn keep(&self, namespace: &str, wanted: &Wanted) -> Result<Vec<String>, PassError> {
+        let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
+        let name = wanted.resource.name_any();
+        let meant = &wanted.meant;
+        let mut wrong: Vec<String> = meant.complaints.iter().chain(&meant.unmakeable).cloned().collect();
+        let Some(current) = within(api.get_opt(&name)).await? else {
+            if meant.unmakeable.is_none() {
+                within(api.create(&self.post_params(), &wanted.resource)).await?;
+                self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Create);
+                tracing::info!(namespace, name, "custom resource created");
+            }
+            return Ok(wrong);
+        };
+        if current.metadata.deletion_timestamp.is_some() {
+            // It is made again when it is gone, which is an event.
+            return Ok(wrong);
+        }
+        match change(&current, wanted) {
+            Change::None => {}
+            Change::Foreign => wrong.push(NOT_OURS.to_owned()),
+            Change::Patch(patch) => {
+                within(api.patch(&name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
+                tracing::info!(namespace, name, "custom resource changed");
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Publishes and withdraws the host names of a control plane; gives which cannot be published.
+    pub(super) async fn publish(&self, found: &HostedControlPlane) -> Result<Vec<String>, PassError> {
+        let namespace = found.namespace().unwrap_or_default();
+        let mut wrong = Vec::new();
+        let mut open = Vec::new();
+        for external in external_services::ALL {
+            let host = external_services::host(external, &found.spec).unwrap_or_else(|why| {
+                wrong.push(why);
+                Host::None
+            });
+            let name = ObjectRef::<Service>::new(external.name).within(&namespace);
+            let cached = self.external.get(&name);
+            // Nothing is there and nothing shall be, for most clusters.
+            if cached.is_some() || matches!(host, Host::Named(_)) {
+                open.push((external, host, cached));
+            }
+        }
+        if open.is_empty() {
+            return Ok(wrong);
+        }
+        let custom: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let target = external_services::target(within(custom.get_opt(PRIVATE_ROUTER)).await?.as_ref());
+        for (external, host, cached) in open {
+            if external_services::step(external, &host, target, cached.as_deref(), found) != Step::Keep {
+                wrong.extend(self.publish_one(external, &host, target, found).await?);
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// The step on the Service as it is now, which the cache may not know yet.
+    async fn publish_one(
+        &self,
+        external: External,
+        host: &Host,
+        target: Target,
+        by: &HostedControlPlane,
+    ) -> Result<Option<String>, PassError> {
+        let (name, namespace) = (external.name, by.namespace().unwrap_or_default());
+        let api: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
+        let found = within(api.get_opt(name)).await?;
+        let verb = match external_services::step(external, host, target, found.as_ref(), by) {
+            Step::Keep => return Ok(None),
+            Step::Refuse => {
+                return Ok(Some(format!(
+                    "Service {name} exists and does not belong to this cluster"
+                )));
+            }
+            Step::Create(service) => {
+                within(api.create(&self.post_params(), &service)).await?;
+                KubeVerb::Create
+            }
+            Step::Patch(patch) => {
+                within(api.patch(name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                KubeVerb::Patch
+            }
+            Step::Delete => {
+                let as_read = found.map(|service| Preconditions {
+                    uid: service.metadata.uid,
+                    resource_version: service.metadata.resource_version,
+                });
+                let params = DeleteParams {
+                    preconditions: as_read,
+                    ..DeleteParams::default()
+                };
+                within(api.delete(name, &params)).await?;
+                KubeVerb::Delete
+            }
+        };
+        self.cx.metrics.kube_write(KubeResource::Service, verb);
+        tracing::info!(namespace, name, verb = verb.label(), "external Service kept");
+        Ok(None)
+    }
+}

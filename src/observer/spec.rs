@@ -1,0 +1,179 @@
+//! The spec of a custom resource as a control plane means it, in the spelling that its definition demands. Pure.
+//!
+//! What has to be there and cannot be used keeps the custom resource from being made. What is optional and cannot be used
+//! is left as it is, with a complaint, so that one bad value never stops the others.
+
+use uuid::Uuid;
+
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishingType};
+use crate::api::{AzurePrivateLinkServiceSpec, pause};
+use crate::azure::id::{ResourceId, location};
+use crate::azure::resource::Kind;
+
+/// What a control plane means.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Meant {
+    /// The spec, without what cannot be used.
+    pub spec: AzurePrivateLinkServiceSpec,
+    /// All subscriptions that may connect besides the guest's own; more than [`MOST_SUBSCRIPTIONS`] do not fit into a spec.
+    pub subscriptions: Vec<String>,
+    /// Why no custom resource may be made from this, though one that is there may follow it.
+    pub unmakeable: Option<String>,
+    /// What is left as it is.
+    pub complaints: Vec<String>,
+}
+
+/// The most subscriptions that the definition lets a spec have.
+pub const MOST_SUBSCRIPTIONS: usize = 50;
+
+/// The spec for `cluster`, whose Service has this address; or what is wrong.
+pub fn meant(cluster: &str, spec: &ClusterSpec, azure: &AzurePlatform, address: String) -> Result<Meant, String> {
+    let mut meant = Meant {
+        spec: required(azure, address)?,
+        ..Meant::default()
+    };
+    let private = azure.private.clone().unwrap_or_default().private_link;
+    if let Some(nat) = private.nat_subnet_id.filter(|text| !text.is_empty()) {
+        match id(Kind::Subnet, &nat, "private.privateLink.natSubnetID") {
+            Ok(nat) => meant.spec.nat_subnet_id = Some(nat),
+            // Without it a subnet would be made, which nobody asked for.
+            Err(wrong) => meant.unmakeable = Some(wrong),
+        }
+    }
+    let (usable, unusable) = subscriptions(&private.additional_allowed_subscriptions);
+    if unusable > 0 {
+        meant.complaints.push(format!(
+            "platform.azure.private.privateLink.additionalAllowedSubscriptions: {unusable} that are no UUIDs are left out"
+        ));
+    }
+    if usable.len() > MOST_SUBSCRIPTIONS {
+        meant.complaints.push(format!(
+            "platform.azure.private.privateLink.additionalAllowedSubscriptions: {} are more than {MOST_SUBSCRIPTIONS}: none is added",
+            usable.len()
+        ));
+    } else if !usable.is_empty() {
+        meant.spec.additional_allowed_subscriptions = Some(usable.clone());
+    }
+    meant.subscriptions = usable;
+    match base_domain(cluster, spec) {
+        Ok(domain) => meant.spec.base_domain = domain,
+        Err(wrong) => meant.complaints.push(wrong),
+    }
+    if let Some(text) = &spec.paused_until
+        && !pause::understood(text)
+    {
+        let wrong = "pausedUntil is neither true or false nor an RFC 3339 time: the cluster is not paused";
+        meant.complaints.push(wrong.to_owned());
+    }
+    Ok(meant)
+}
+
+/// The fields that a custom resource has to have.
+fn required(azure: &AzurePlatform, address: String) -> Result<AzurePrivateLinkServiceSpec, String> {
+    let text = |value: &Option<String>, field: &str| {
+        let value = value.as_deref().filter(|value| !value.is_empty());
+        value
+            .map(str::to_owned)
+            .ok_or_else(|| format!("platform.azure.{field} is empty"))
+    };
+    let fits = |value: String, field: &str, fits: fn(&str) -> bool, what: &str| {
+        fits(&value)
+            .then_some(value)
+            .ok_or_else(|| format!("platform.azure.{field} is not {what}"))
+    };
+    let subscription = text(&azure.subscription_id, "subscriptionID")?.to_ascii_lowercase();
+    let group = text(&azure.resource_group, "resourceGroup")?;
+    let region = location(&text(&azure.location, "location")?);
+    Ok(AzurePrivateLinkServiceSpec {
+        load_balancer_ip: Some(address),
+        subscription_id: fits(subscription, "subscriptionID", is_uuid, "a UUID")?,
+        resource_group_name: fits(group, "resourceGroup", is_group, "the name of a resource group")?,
+        location: fits(region, "location", is_region, "a region")?,
+        guest_subnet_id: id(Kind::Subnet, &text(&azure.subnet_id, "subnetID")?, "subnetID")?,
+        guest_vnet_id: id(Kind::VirtualNetwork, &text(&azure.vnet_id, "vnetID")?, "vnetID")?,
+        ..AzurePrivateLinkServiceSpec::default()
+    })
+}
+
+fn id(kind: Kind, value: &str, field: &str) -> Result<String, String> {
+    ResourceId::parse_as(kind, value)
+        .map(|id| id.to_string())
+        .map_err(|error| format!("platform.azure.{field}: {error}"))
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+fn is_group(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.()".contains(c);
+    text.len() <= 90 && text.chars().all(allowed) && !text.ends_with('.')
+}
+
+fn is_region(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=50).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// Each subscription once and in lower case, in the order given, and how many of the texts are none.
+fn subscriptions(given: &[String]) -> (Vec<String>, usize) {
+    let (mut usable, mut unusable) = (Vec::new(), 0);
+    for text in given.iter().map(|text| text.to_ascii_lowercase()) {
+        if !is_uuid(&text) {
+            unusable += 1;
+        } else if !usable.contains(&text) {
+            usable.push(text);
+        }
+    }
+    (usable, unusable)
+}
+
+/// The host name of OAuth without its first label, else the cluster's base domain, else nothing.
+fn base_domain(cluster: &str, spec: &ClusterSpec) -> Result<Option<String>, String> {
+    let prefix = format!("oauth-{cluster}.");
+    for host in hosts(spec, "OAuthServer") {
+        let host = host.map_err(|wrong| format!("{wrong}: the base domain is left as it is"))?;
+        if let Some(domain) = host.strip_prefix(&prefix) {
+            return Ok(Some(domain.to_owned()));
+        }
+    }
+    let given = spec.dns.base_domain.as_deref().filter(|domain| !domain.is_empty());
+    let wrong = || "dns.baseDomain is not a DNS name: the base domain is left as it is".to_owned();
+    given.map(|domain| dns_name(domain).ok_or_else(wrong)).transpose()
+}
+
+/// The host names that a service of the cluster is published under; those of its router first.
+fn hosts<'a>(spec: &'a ClusterSpec, service: &'a str) -> impl Iterator<Item = Result<String, String>> + 'a {
+    let of = move |kind: PublishingType| {
+        let published = spec
+            .services
+            .iter()
+            .filter(move |s| s.service.as_deref() == Some(service));
+        let strategies = published.map(|s| &s.service_publishing_strategy);
+        strategies
+            .filter(move |strategy| strategy.kind == Some(kind))
+            .filter_map(move |strategy| {
+                let host = if kind == PublishingType::Route {
+                    &strategy.route
+                } else {
+                    &strategy.load_balancer
+                };
+                host.hostname.as_deref().filter(|host| !host.is_empty())
+            })
+    };
+    let all = of(PublishingType::Route).chain(of(PublishingType::LoadBalancer));
+    all.map(move |host| dns_name(host).ok_or_else(|| format!("the host name of {service} is not a DNS name")))
+}
+
+/// A DNS name in lower case and without a dot at its end, as the definition demands it.
+pub fn dns_name(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len()) && label.chars().all(inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    (name.len() <= 253 && name.split('.').all(is_label)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! Passes over a control plane, against an API server that answers from a table.
+
+use http::{Method, Request, Response, StatusCode};
+use kube::api::ObjectMeta;
+use kube::client::Body;
+use kube::runtime::reflector::{Store, store};
+use kube::runtime::watcher::Event as Watched;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controllers::context::sample;
+
+const CUSTOM: &str = "azureprivatelinkservices";
+
+/// The objects by kind and name, what is refused, and every write so far.
+#[derive(Default)]
+struct Cluster {
+    objects: HashMap<String, Value>,
+    refused: HashMap<String, StatusCode>,
+    written: Vec<(Method, String, Value)>,
+}
+
+impl Cluster {
+    fn answer(&mut self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+        let mut parts = path.rsplit('/');
+        let last = parts.next().unwrap();
+        let object = if *method == Method::POST {
+            format!("{last}/{}", body["metadata"]["name"].as_str().unwrap_or_default())
+        } else {
+            format!("{}/{last}", parts.next().unwrap())
+        };
+        if *method != Method::GET {
+            self.written.push((method.clone(), object.clone(), body.clone()));
+        }
+        let refusal = self.refused.get(&format!("{method} {object}")).copied();
+        match (refusal, self.objects.get(&object)) {
+            (Some(status), _) => (
+                status,
+                json!({"kind": "Status", "code": status.as_u16(), "reason": "x"}),
+            ),
+            (None, _) if *method == Method::POST => (StatusCode::CREATED, body),
+            (None, Some(found)) => (StatusCode::OK, found.clone()),
+            (None, None) => (
+                StatusCode::NOT_FOUND,
+                json!({"kind": "Status", "code": 404, "reason": "NotFound"}),
+            ),
+        }
+    }
+}
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name, "namespace": "clusters-example",
+        "annotations": {"service.beta.kubernetes.io/azure-load-balancer-internal": "true"},
+        "ownerReferences": [{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "10.1.0.4"}]}}})
+}
+
+fn control_plane() -> Value {
+    let vnet = "/subscriptions/11111111-1111-4111-8111-111111111111/resourceGroups/net/providers/Microsoft.Network/virtualNetworks/v";
+    let publishes = |service: &str, by: &str| json!({"service": service, "servicePublishingStrategy": {"type": by}});
+    json!({"metadata": {"name": "example", "namespace": "clusters-example", "uid": "hcp"},
+        "spec": {"services": [publishes("APIServer", "Route"), publishes("OAuthServer", "LoadBalancer")],
+            "platform": {"type": "Azure", "azure": {"location": "eastus", "resourceGroup": "guest",
+                "subscriptionID": "11111111-1111-4111-8111-111111111111", "vnetID": vnet, "subnetID": format!("{vnet}/subnets/default"),
+                "topology": "Private", "private": {"type": "PrivateLink"}}}}})
+}
+
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::default();
+    for name in SERVICES {
+        cluster.objects.insert(format!("services/{name}"), service(name));
+    }
+    cluster
+        .objects
+        .insert("hostedcontrolplanes/example".into(), control_plane());
+    cluster
+}
+
+struct Ground {
+    cluster: Arc<Mutex<Cluster>>,
+    observer: Arc<Observer>,
+}
+
+impl Ground {
+    fn new(cluster: Cluster) -> Self {
+        let (empty, mut writer) = store();
+        writer.apply_watcher_event(&Watched::<Service>::Init);
+        writer.apply_watcher_event(&Watched::<Service>::InitDone);
+        Self::with(cluster, empty)
+    }
+
+    fn with(cluster: Cluster, external: Store<Service>) -> Self {
+        let cluster = Arc::new(Mutex::new(cluster));
+        let answering = Arc::clone(&cluster);
+        let answers = tower::service_fn(move |request: Request<Body>| {
+            let cluster = Arc::clone(&answering);
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await?;
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let (status, answer) = cluster.lock().unwrap().answer(&parts.method, parts.uri.path(), body);
+                let mut response = Response::new(Body::from(answer.to_string().into_bytes()));
+                *response.status_mut() = status;
+                Ok::<_, tower::BoxError>(response)
+            }
+        });
+        let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
+        let observer = Arc::new(Observer::new(cx, "AzurePublicCloud", external));
+        Self { cluster, observer }
+    }
+
+    async fn pass(&self) -> Action {
+        let metadata = ObjectMeta {
+            name: Some("example".into()),
+            namespace: Some("clusters-example".into()),
+            ..ObjectMeta::default()
+        };
+        let cached = HostedControlPlane {
+            metadata,
+            ..HostedControlPlane::default()
+        };
+        reconcile(Arc::new(cached), Arc::clone(&self.observer)).await.unwrap()
+    }
+
+    /// What has been written since the last time, Events apart.
+    fn written(&self) -> Vec<String> {
+        let written = std::mem::take(&mut self.cluster.lock().unwrap().written);
+        let all = written
+            .into_iter()
+            .filter(|(_, object, _)| !object.starts_with("events/"));
+        all.map(|(method, object, _)| format!("{method} {object}")).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let cluster = self.cluster.lock().unwrap();
+        let events = cluster
+            .written
+            .iter()
+            .filter(|(_, object, _)| object.starts_with("events/"));
+        events
+            .map(|(_, _, event)| event["note"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+fn resync() -> Action {
+    Action::requeue(Duration::from_secs(60))
+}
+
+#[tokio::test]
+async fn each_service_gets_a_custom_resource() {
+    let ground = Ground::new(cluster());
+    assert_eq!(ground.pass().await, Action::await_change());
+    let made = SERVICES.map(|name| format!("POST {CUSTOM}/{name}"));
+    assert_eq!(ground.written(), made);
+}
+
+#[tokio::test]
+async fn what_the_api_server_does_not_take_is_told_once_and_tried_again_slowly() {
+    let mut cluster = cluster();
+    let refused = format!("POST {CUSTOM}/private-router");
+    cluster
+        .refused
+        .insert(refused.clone(), StatusCode::UNPROCESSABLE_ENTITY);
+    let ground = Ground::new(cluster);
+    assert_eq!((ground.pass().await, ground.pass().await), (resync(), resync()));
+    assert_eq!(
+        ground.notes(),
+        ["private-router: the API server does not take what the control plane means"]
+    );
+    // The other Service has not suffered.
+    assert!(ground.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
+    ground.cluster.lock().unwrap().refused.clear();
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert!(ground.written().contains(&refused));
+}
+
+#[tokio::test]
+async fn failure_over_one_service_keeps_no_other_from_being_served() {
+    let mut cluster = cluster();
+    cluster
+        .refused
+        .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::requeue(RETRY));
+    assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+}
+
+#[tokio::test]
+async fn bad_value_is_told_and_the_others_are_kept() {
+    let mut cluster = cluster();
+    let mut hcp = control_plane();
+    hcp["spec"]["platform"]["azure"]["private"]["privateLink"] = json!({"natSubnetID": "x"});
+    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, resync());
+    let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
+    let expected = ["oauth-openshift", "private-router"].map(|name| format!("{name}: {told}"));
+    assert_eq!(ground.notes(), expected);
+    assert_eq!(ground.written(), [""; 0]);
+    // One that is there follows its Service nevertheless.
+    let owner =
+        json!({"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp", "controller": true});
+    let mut standing =
+        json!({"metadata": {"name": "private-router", "namespace": "clusters-example", "ownerReferences": [owner]}});
+    standing["spec"] = json!({"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "n", "guestVNetID": "v",
+        "loadBalancerIP": "10.1.0.3"});
+    ground
+        .cluster
+        .lock()
+        .unwrap()
+        .objects
+        .insert(format!("{CUSTOM}/private-router"), standing);
+    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.written(), [format!("PATCH {CUSTOM}/private-router")]);
+}
+
+#[tokio::test]
+async fn service_without_an_address_is_waited_for_without_a_clock() {
+    let mut cluster = cluster();
+    for name in SERVICES {
+        cluster.objects.get_mut(&format!("services/{name}")).unwrap()["status"] = json!({});
+    }
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn nothing_is_made_for_a_control_plane_that_is_going() {
+    let mut cluster = cluster();
+    let mut hcp = control_plane();
+    hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
+    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.written(), [""; 0]);
+}
+
+/// A cluster at rest: both custom resources, an available endpoint and the Service that publishes the API.
+fn at_rest() -> (Cluster, Value) {
+    let mut cluster = cluster();
+    let mut hcp = control_plane();
+    hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({"hostname": "api.example.com"});
+    let found: HostedControlPlane = serde_json::from_value(hcp.clone()).unwrap();
+    for name in SERVICES {
+        let of: Service = serde_json::from_value(service(name)).unwrap();
+        let verdict = decide::decide(Some(&of), &found, "AzurePublicCloud", Timestamp::UNIX_EPOCH);
+        let Verdict::Want(wanted) = verdict else {
+            panic!("{verdict:?}")
+        };
+        let mut standing = serde_json::to_value(&wanted.resource).unwrap();
+        standing["status"] = json!({"privateEndpointIP": "10.0.0.5", "conditions": [{"type": "AzurePrivateEndpointAvailable",
+            "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-08-22T10:00:00Z"}]});
+        cluster.objects.insert(format!("{CUSTOM}/{name}"), standing);
+    }
+    let target = external_services::Target::At([10, 0, 0, 5].into());
+    let host = external_services::Host::Named("api.example.com".into());
+    let step = external_services::step(external_services::ALL[0], &host, target, None, &found);
+    let external_services::Step::Create(made) = step else {
+        panic!("{step:?}")
+    };
+    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
+    (cluster, serde_json::to_value(made).unwrap())
+}
+
+fn holding(service: &Value) -> Store<Service> {
+    let (reader, mut writer) = store();
+    let service: Service = serde_json::from_value(service.clone()).unwrap();
+    for event in [Watched::Init, Watched::InitApply(service), Watched::InitDone] {
+        writer.apply_watcher_event(&event);
+    }
+    reader
+}
+
+#[tokio::test]
+async fn nothing_is_written_at_rest() {
+    let (cluster, external) = at_rest();
+    let ground = Ground::with(cluster, holding(&external));
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
+    let (mut cluster, external) = at_rest();
+    let name = "services/kube-apiserver-private-external";
+    // The cache does not show it yet.
+    cluster.objects.insert(name.into(), external.clone());
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.written(), [""; 0]);
+    // The cache shows one that has gone, and somebody else's has come in its place.
+    let (mut cluster, external) = at_rest();
+    let mut wrong = external.clone();
+    wrong["spec"]["externalName"] = json!("192.0.2.1");
+    let mut theirs = wrong.clone();
+    theirs["metadata"]["ownerReferences"] = json!([]);
+    cluster.objects.insert(name.into(), theirs);
+    let ground = Ground::with(cluster, holding(&wrong));
+    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.written(), [""; 0]);
+}
+
+#[tokio::test]
+async fn refused_cluster_publishes_nothing() {
+    let (mut cluster, _) = at_rest();
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
+    custom["status"]["conditions"][0]["status"] = json!("False");
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.written(), [""; 0]);
+}
+
+#[tokio::test]
+async fn paused_cluster_is_left_alone_until_the_pause_ends() {
+    let (mut cluster, external) = at_rest();
+    let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
+    hcp["spec"]["pausedUntil"] = json!("9999-12-31T23:59:59Z");
+    hcp["spec"]["services"] = json!([]);
+    let ground = Ground::with(cluster, holding(&external));
+    let action = ground.pass().await;
+    assert_eq!(ground.written(), [""; 0]);
+    // An end is waited for, by the clock.
+    assert_ne!(action, Action::await_change());
+    assert_ne!(action, resync());
+}

@@ -1,0 +1,93 @@
+//! `hyperlink plan`: reads what the roles' passes would read, decides as they would, and changes nothing.
+
+mod print;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail, ensure};
+use hyperlink::api::{AzurePrivateLinkService, Role};
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::ports::Gate;
+use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
+use hyperlink::azure::transport::Transport;
+use hyperlink::config::Config;
+use hyperlink::controllers::context::Context;
+use hyperlink::controllers::frame::within;
+use hyperlink::controllers::link_service::LinkServiceController;
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::preview::Preview;
+use hyperlink::controllers::run::Foresees;
+use hyperlink::leader::gated_client;
+use hyperlink::metrics::Metrics;
+use jiff::Timestamp;
+use kube::Api;
+
+use crate::cli::{self, Object};
+use crate::manager;
+
+/// What the passes of the chosen roles would do for one object.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    object: Object,
+    roles: Vec<Preview>,
+}
+
+/// Plans for the roles of this configuration, one after the other.
+pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Plan> {
+    let Object { namespace, name } = object;
+    if let Some(served) = config.namespace.as_ref().filter(|served| *served != namespace) {
+        bail!("--namespace says that only {served} is served");
+    }
+    // Whatever else forgets that nothing is to be changed, writes end here.
+    let gate: Arc<dyn Gate> = Arc::new(NeverOpen);
+    let kube = gated_client(manager::kube_config(config).await?, Arc::clone(&gate))?;
+    let (azure, _) = manager::azure(config, config.azure.http.client()?);
+    let azure: Arc<dyn Transport> = Arc::new(ReadOnly(azure));
+    let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
+    let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
+    let found = within(api.get_opt(name)).await?;
+    let cr = found.with_context(|| format!("there is no AzurePrivateLinkService {namespace}/{name}"))?;
+    let mut roles = Vec::new();
+    for role in config.roles.iter().copied() {
+        let (kube, azure, gate) = (kube.clone(), Arc::clone(&azure), Arc::clone(&gate));
+        let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
+        roles.push(match role {
+            Role::Ho => {
+                let neighbours = Arc::new(Neighbours::read(&cx.kube).await?);
+                let controller = LinkServiceController::new(manager::settings(config)?, neighbours);
+                preview(&controller, &cx, &cr).await?
+            }
+            Role::Cpo => preview(&manager::endpoint(config), &cx, &cr).await?,
+        });
+    }
+    Ok(Plan {
+        object: object.clone(),
+        roles,
+    })
+}
+
+async fn preview(controller: &impl Foresees, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
+    let around = controller.around(cx, cr).await;
+    let (around, _) = around.with_context(|| format!("role {}", cx.role))?;
+    let foreseen = controller.foresee(cx, Pass::begin(), cr, &around).await;
+    Ok(Preview::of(cx.role, cr, foreseen, Timestamp::now()))
+}
+
+impl Plan {
+    /// Whether anything is to be done, is under way, or is in the way.
+    pub(crate) fn pending(&self) -> bool {
+        self.roles.iter().any(|role| role.pending)
+    }
+
+    /// Fails if something could not be read.
+    pub(crate) fn complete(&self) -> anyhow::Result<()> {
+        for preview in &self.roles {
+            ensure!(
+                !preview.unreadable,
+                "role {}: something could not be read, see the facts",
+                preview.role
+            );
+        }
+        Ok(())
+    }
+}

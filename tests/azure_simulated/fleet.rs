@@ -1,0 +1,215 @@
+//! Many clusters of one process: what each wants, and rounds of passes over all of them, each when it is due.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use hyperlink::azure::endpoint::Endpoint;
+use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::link_service::{LinkService, alias};
+use hyperlink::azure::mark::Marks;
+use hyperlink::azure::plan::toward;
+use hyperlink::azure::record::Record;
+use hyperlink::azure::resource::{Kind, Resource};
+use hyperlink::azure::subnet::NatSubnet;
+use hyperlink::azure::zone::Zone;
+use hyperlink::azure::zone_link::ZoneLink;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use crate::sim::Sim;
+use crate::wanted::{ADDRESS, GUEST_SUB, NET, id, seed};
+
+/// What one role wants for one cluster; looked at in one pass.
+pub(crate) type Group = Vec<Box<dyn Resource>>;
+
+/// A seed for so many clusters, each with a group, a network and a frontend of its own.
+pub(crate) fn seed_for(clusters: usize) -> Value {
+    let mut seed = seed();
+    let quotas = json!({"pls_per_load_balancer": 1_000});
+    seed["subscriptions"][0]["quotas"] = quotas;
+    let resources = seed["resources"].as_array_mut().unwrap();
+    let balancer = resources.iter_mut().find(|one| one["sku"].is_object()).unwrap();
+    let frontends = balancer["properties"]["frontendIPConfigurations"]
+        .as_array_mut()
+        .unwrap();
+    let first = frontends[0].clone();
+    for n in 0..clusters {
+        let mut frontend = first.clone();
+        frontend["name"] = json!(format!("f{n}"));
+        frontends.push(frontend);
+    }
+    for n in 0..clusters {
+        resources.push(json!({"id": group(n), "location": "westus2"}));
+        resources.push(
+            json!({"id": format!("{}/virtualNetworks/workers", guest(n)), "location": "westus2", "properties": {
+            "addressSpace": {"addressPrefixes": ["10.1.0.0/16"]},
+            "subnets": [{"name": "guest", "properties": {"addressPrefix": "10.1.0.0/28"}}]}}),
+        );
+    }
+    seed
+}
+
+fn group(n: usize) -> String {
+    format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest-{n}")
+}
+
+fn guest(n: usize) -> String {
+    format!("{}/providers/Microsoft.Network", group(n))
+}
+
+fn marks(n: usize) -> Marks {
+    Marks {
+        owner: ("cluster".into(), n.to_string()),
+        ..Marks::default()
+    }
+}
+
+/// The NAT subnet of the nth cluster, in the network that all of them share.
+pub(crate) fn nat_subnet(n: usize) -> NatSubnet {
+    NatSubnet {
+        id: id(&format!("{NET}/virtualNetworks/hub/subnets/c{n}-pls-nat")),
+        prefix: format!("10.0.{}.{}/28", 16 + n / 16, n % 16 * 16).parse().ok(),
+    }
+}
+
+/// The Private Link Service of the nth cluster.
+pub(crate) fn service(n: usize) -> LinkService {
+    LinkService {
+        id: id(&format!("{NET}/privateLinkServices/pls-{n}")),
+        location: "westus2".into(),
+        marks: marks(n),
+        frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}"),
+        nat_subnet: nat_subnet(n).id,
+        subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
+        known_as: Vec::new(),
+    }
+}
+
+/// The endpoint of the nth cluster.
+pub(crate) fn endpoint(n: usize, alias: &str) -> Endpoint {
+    Endpoint {
+        id: id(&format!("{}/privateEndpoints/private-router-pe", guest(n))),
+        location: "westus2".into(),
+        marks: marks(n),
+        subnet: id(&format!("{}/virtualNetworks/workers/subnets/guest", guest(n))),
+        alias: Some(alias.to_owned()),
+        former_alias: None,
+        recorded_address: None,
+        request_message: "",
+    }
+}
+
+/// One of the zones of the nth cluster.
+pub(crate) fn zone(n: usize, name: &str) -> Zone {
+    Zone {
+        id: id(&format!("{}/privateDnsZones/{name}", guest(n))),
+        marks: marks(n),
+        proven: false,
+    }
+}
+
+/// A record of the nth cluster's internal zone.
+pub(crate) fn record(n: usize, zone: &Zone, name: &str) -> Record {
+    Record {
+        id: zone.id.child(Kind::Record, name).unwrap(),
+        marks: marks(n),
+        address: ADDRESS.parse().ok(),
+        zone_is_ours: true,
+    }
+}
+
+/// The name of the nth cluster's internal zone.
+pub(crate) fn internal(n: usize) -> String {
+    format!("c{n}.hypershift.local")
+}
+
+fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
+    let zone = zone(n, name);
+    let link = ZoneLink {
+        id: zone.id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
+        marks: marks(n),
+        virtual_network: id(&format!("{}/virtualNetworks/workers", guest(n))),
+        proven: true,
+    };
+    let records = records.map(|name| record(n, &zone, name));
+    let [one, two] = records;
+    vec![Box::new(zone), Box::new(link), Box::new(one), Box::new(two)]
+}
+
+/// The process with so many clusters, all of them as wanted.
+pub(crate) struct Fleet {
+    pub(crate) sim: Sim,
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Fleet {
+    pub(crate) async fn new(clusters: usize) -> Self {
+        let mut sim = Sim::seeded(&seed_for(clusters));
+        let mut groups = Vec::new();
+        for n in 0..clusters {
+            let management: Group = vec![Box::new(nat_subnet(n)), Box::new(service(n))];
+            for want in &management {
+                sim.bring(want.as_ref()).await;
+            }
+            let alias = alias(&sim.shown(&service(n).id).unwrap()).unwrap().to_owned();
+            let mut guest: Group = vec![Box::new(endpoint(n, &alias))];
+            guest.extend(zone_with_content(n, &internal(n), ["api", "*.apps"]));
+            let (api, oauth) = (format!("api-c{n}"), format!("oauth-c{n}"));
+            guest.extend(zone_with_content(n, &format!("apps{n}.example.com"), [&api, &oauth]));
+            for want in &guest {
+                sim.bring(want.as_ref()).await;
+            }
+            groups.extend([management, guest]);
+        }
+        Self { sim, groups }
+    }
+
+    /// Passes over the groups, each when the next look at one of its resources is due.
+    pub(crate) async fn run(&mut self, span: Duration) {
+        let end = Instant::now() + span;
+        loop {
+            let due = |group: &Group| self.sim.memory.next_look(group.iter().map(|want| want.id()));
+            let next = self
+                .groups
+                .iter()
+                .enumerate()
+                .filter_map(|(at, group)| Some((due(group)?, at)));
+            let (due, at) = next.min().unwrap();
+            if due >= end {
+                return sleep_until(end).await;
+            }
+            sleep_until(due).await;
+            for want in &self.groups[at] {
+                self.sim.pass(toward, want.as_ref()).await;
+            }
+        }
+    }
+
+    /// Calls to paths that end so.
+    pub(crate) fn calls_to(&self, end: &str) -> usize {
+        let sent = self.sim.azure.sent();
+        sent.iter()
+            .filter(|call| call.request.uri().path().ends_with(end))
+            .count()
+    }
+
+    /// The verbs of the calls to such paths, names decoded.
+    pub(crate) fn verbs_to(&self, which: impl Fn(&str) -> bool) -> String {
+        let sent = self.sim.azure.sent();
+        let verbs = sent
+            .iter()
+            .filter(|call| which(call.request.uri().path()))
+            .map(|call| call.verb());
+        verbs.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads of resources whose type is last in their path.
+    pub(crate) fn single_reads(&self, kind: &str) -> usize {
+        let sent = self.sim.azure.sent();
+        let reads = sent.iter().filter(|call| {
+            let name = call.request.uri().path().rsplit_once(kind).map(|(_, name)| name);
+            call.verb() == "GET" && name.is_some_and(|name| !name.contains('/'))
+        });
+        reads.count()
+    }
+}

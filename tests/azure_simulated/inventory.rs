@@ -1,0 +1,249 @@
+//! Looks at resources at rest come from lists that all clusters share; what a list shows otherwise is read before anything is done.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use hyperlink::azure::plan::toward;
+use hyperlink::azure::resource::{Resource, Seen};
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::fleet::{Fleet, internal, nat_subnet, record, service, zone};
+
+/// So many that a list is worth it.
+const MANY: usize = 10;
+/// All looks but those into zones are due once.
+const ROUND: Duration = Duration::from_secs(330);
+/// Looks into zones are due once.
+const SLOW_ROUND: Duration = Duration::from_secs(2_970);
+
+const SHARED: [&str; 4] = [
+    "/privateLinkServices",
+    "/privateEndpoints",
+    "/privateDnsZones",
+    "/subnets",
+];
+
+async fn at_rest(clusters: usize) -> Fleet {
+    at_rest_for(clusters, ROUND * 2).await
+}
+
+async fn at_rest_for(clusters: usize, span: Duration) -> Fleet {
+    let mut fleet = Fleet::new(clusters).await;
+    fleet.run(span).await;
+    fleet.sim.forget_calls();
+    fleet
+}
+
+/// The figure of 500 clusters in one subscription, from what is measured on few: each list with its pages counts once for all.
+#[tokio::test(start_paused = true)]
+async fn cluster_at_rest_takes_half_a_call_in_five_minutes() {
+    let mut fleet = at_rest_for(MANY, SLOW_ROUND * 2).await;
+    let rounds = 36.0;
+    fleet.run(Duration::from_secs(300) * 36).await;
+    let shared: usize = SHARED.iter().map(|end| fleet.calls_to(end)).sum();
+    let own = fleet.sim.azure.sent().len() - shared;
+    let zones = fleet.calls_to("/privateDnsZones");
+    // 1,000 zones take ten pages; a page of the other lists has 1,000 rows. The list of load balancers is one more.
+    let of_500 = (shared + 9 * zones) as f64 / rounds + 1.2;
+    let figure = own as f64 / MANY as f64 / rounds + of_500 / 500.0;
+    assert!(
+        (0.3..=0.5).contains(&figure),
+        "{figure}: {own} calls of their own, {shared} shared"
+    );
+    assert_eq!(fleet.sim.writes(), 0);
+    assert_eq!(fleet.single_reads("/privateLinkServices/"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_clusters_are_looked_at_one_by_one() {
+    let mut fleet = at_rest(4).await;
+    fleet.run(ROUND).await;
+    let lists: usize = SHARED.iter().map(|end| fleet.calls_to(end)).sum();
+    assert_eq!(lists, 0);
+    assert!(fleet.single_reads("/privateLinkServices/") >= 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drift_that_a_list_shows_is_read_before_it_is_repaired() {
+    let mut fleet = at_rest(MANY).await;
+    let of = service(3);
+    fleet
+        .sim
+        .drift(&of.id, "/properties/visibility", json!({"subscriptions": ["*"]}));
+    fleet.run(ROUND).await;
+    assert_eq!(of.differs(&fleet.sim.shown(&of.id).unwrap()), []);
+    let path = of.id.to_string();
+    let sent = fleet.verbs_to(|called| called == path);
+    assert_eq!(sent, "GET PUT GET");
+    assert_eq!(fleet.sim.writes(), 1);
+    assert_eq!(
+        fleet.single_reads("/privateLinkServices/"),
+        2,
+        "the others are not read"
+    );
+    fleet.sim.forget_calls();
+    fleet.run(ROUND * 2).await;
+    assert_eq!(
+        (fleet.sim.writes(), fleet.single_reads("/privateLinkServices/")),
+        (0, 1),
+        "once more, then from the list"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_that_a_list_shows_with_another_address_is_repaired() {
+    let mut fleet = at_rest_for(1, SLOW_ROUND * 2).await;
+    let of = record(0, &zone(0, &internal(0)), "api");
+    fleet
+        .sim
+        .drift(&of.id, "/properties/aRecords/0/ipv4Address", json!("6.6.6.6"));
+    fleet.run(SLOW_ROUND).await;
+    assert_eq!(of.differs(&fleet.sim.shown(&of.id).unwrap()), []);
+    assert_eq!(
+        (fleet.sim.writes(), fleet.calls_to("/A")),
+        (1, 2),
+        "a list of each zone"
+    );
+    assert_eq!(fleet.single_reads("/A/"), 1);
+}
+
+/// What a list says or does not say is only a suspicion.
+#[rstest]
+#[case::shows_none(json!({"value": []}))]
+#[case::shows_others(json!({"value": [{"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/other"}]}))]
+#[case::shows_rubbish(json!({"value": [1, null, {"id": 7}, {"id": "x"}]}))]
+#[case::shows_all_otherwise(json!({"value": others()}))]
+#[tokio::test(start_paused = true)]
+async fn wrong_list_writes_nothing(#[case] body: Value) {
+    let mut fleet = at_rest(MANY).await;
+    fleet
+        .sim
+        .faults(&[(json!({"path": "/privateLinkServices$"}), json!({"body": body}))]);
+    fleet.run(ROUND).await;
+    assert_eq!(fleet.sim.writes(), 0);
+    assert_eq!(fleet.single_reads("/privateLinkServices/"), MANY);
+}
+
+/// Our services as somebody else's that forward elsewhere.
+fn others() -> Vec<Value> {
+    let other = |n| json!({"id": service(n).id.to_string(), "properties": {"provisioningState": "Succeeded"}});
+    (0..MANY).map(other).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn resource_that_went_is_seen_in_the_list_and_made_anew() {
+    let mut fleet = at_rest(MANY).await;
+    let of = zone(5, &internal(5));
+    fleet.sim.remove(&of.id);
+    fleet.run(ROUND).await;
+    assert!(fleet.sim.shown(&of.id).is_some());
+    let path = of.id.to_string();
+    assert!(
+        fleet.verbs_to(|called| called == path).starts_with("GET PUT"),
+        "read, then written"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_listing_is_denied_each_is_read_and_the_list_is_left_alone_for_an_hour() {
+    let mut fleet = at_rest(MANY).await;
+    let denied = json!({"status": 403, "code": "AuthorizationFailed", "message": "denied"});
+    fleet
+        .sim
+        .faults(&[(json!({"path": "/privateEndpoints$", "times": 1_000}), denied)]);
+    fleet.run(Duration::from_secs(3_300)).await;
+    assert_eq!(fleet.calls_to("/privateEndpoints"), 1);
+    let reads = fleet.single_reads("/privateEndpoints/");
+    assert!((MANY * 10..=MANY * 15).contains(&reads), "{reads}");
+    assert_eq!(fleet.single_reads("/privateLinkServices/"), 0, "other lists go on");
+    fleet.sim.faults(&[]);
+    fleet.run(Duration::from_secs(1_200)).await;
+    fleet.sim.forget_calls();
+    fleet.run(ROUND * 2).await;
+    assert_eq!(fleet.single_reads("/privateEndpoints/"), 0, "allowed again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_fails_is_made_up_for_by_single_reads_until_it_is_answered_again() {
+    let mut fleet = at_rest(MANY).await;
+    let path = json!({"path": "/privateLinkServices$", "times": 2});
+    fleet.sim.faults(&[(
+        path,
+        json!({"status": 500, "code": "InternalServerError", "message": "x"}),
+    )]);
+    fleet.run(ROUND).await;
+    assert!(fleet.single_reads("/privateLinkServices/") >= 1);
+    fleet.run(ROUND * 2).await;
+    fleet.sim.forget_calls();
+    fleet.run(ROUND * 2).await;
+    assert_eq!(fleet.single_reads("/privateLinkServices/"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_never_comes_holds_nobody_for_long() {
+    let fleet = at_rest(MANY).await;
+    sleep(ROUND).await;
+    let path = json!({"path": "/privateLinkServices$", "times": 1_000});
+    fleet.sim.faults(&[(path, json!({"delay_ms": 3_600_000}))]);
+    let began = Instant::now();
+    let wants: Vec<_> = (0..MANY).map(service).collect();
+    let seen = join_all(wants.iter().map(|want| fleet.sim.look(want))).await;
+    assert!(seen.iter().all(|seen| matches!(seen, Seen::Found(_))));
+    assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
+    assert_eq!(fleet.calls_to("/privateLinkServices"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_who_ask_at_once_share_one_list() {
+    let fleet = at_rest(MANY).await;
+    sleep(ROUND).await;
+    fleet.sim.azure.set_latency(Duration::from_millis(300));
+    let wants: Vec<_> = (0..MANY).map(service).collect();
+    join_all(wants.iter().map(|want| fleet.sim.look(want))).await;
+    assert_eq!(fleet.sim.calls(), "GET");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_of_several_pages_serves_all() {
+    let mut fleet = at_rest(MANY).await;
+    for n in 0..120 {
+        let other = zone(0, &format!("other{n}.example.net"));
+        fleet.sim.install(&other.id, json!({"location": "global"}));
+    }
+    fleet.run(ROUND).await;
+    let (pages, singles) = (
+        fleet.calls_to("/privateDnsZones"),
+        fleet.single_reads("/privateDnsZones/"),
+    );
+    assert!((2..=4).contains(&pages), "{pages}");
+    assert_eq!(singles, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_with_more_of_others_than_it_is_worth_is_left_alone() {
+    let mut fleet = at_rest(MANY).await;
+    let row = json!({"id": nat_subnet(0).id.to_string()});
+    let rows = vec![row; MANY * 100 + 1];
+    fleet
+        .sim
+        .faults(&[(json!({"path": "/subnets$"}), json!({"body": {"value": rows}}))]);
+    fleet.run(ROUND * 3).await;
+    assert_eq!(fleet.calls_to("/subnets"), 1);
+    assert!(fleet.single_reads("/subnets/") >= 2 * MANY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_written_is_never_taken_from_a_list() {
+    let mut fleet = at_rest(MANY).await;
+    sleep(ROUND).await;
+    // Wanted otherwise from now on. The list is made in this very pass, and still the resource itself is read.
+    let mut want = service(2);
+    want.subscriptions.clear();
+    fleet.sim.pass(toward, &want).await;
+    assert_eq!(
+        (fleet.sim.calls().as_str(), fleet.calls_to("/privateLinkServices")),
+        ("GET GET PUT", 1)
+    );
+}

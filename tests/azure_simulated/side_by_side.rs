@@ -1,0 +1,97 @@
+//! Many clusters of one process at the same time: writes into one network go one after the other, all else beside each other, and
+//! what never ends delays nobody else.
+
+use std::time::Duration;
+
+use hyperlink::azure::plan::{Verb, away, toward};
+use hyperlink::azure::resource::Resource;
+use rstest::rstest;
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+use crate::fleet::{internal, nat_subnet, seed_for, service, zone};
+use crate::sim::{Rule, Sim};
+
+/// Passes over all, each when it is due, until all but those at `left_out` are as the rule wants them; how long that took.
+async fn all(sim: &mut Sim, rule: Rule, wants: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {
+    let began = Instant::now();
+    let mut open: Vec<usize> = (0..wants.len()).collect();
+    for want in wants {
+        sim.pass(rule, want.as_ref()).await;
+    }
+    while open.iter().any(|at| !left_out.contains(at)) {
+        assert!(began.elapsed() < Duration::from_secs(3_600), "never: {open:?}");
+        let due = |at: &usize| sim.memory.next_look([wants[*at].id()]).unwrap_or(began);
+        let next = *open.iter().min_by_key(|at| due(at)).unwrap();
+        sleep_until(due(&next)).await;
+        let (step, _) = sim.pass(rule, wants[next].as_ref()).await;
+        if step.verb == Verb::Keep {
+            open.retain(|at| *at != next);
+        }
+    }
+    began.elapsed()
+}
+
+fn nat_subnets(clusters: usize) -> Vec<Box<dyn Resource>> {
+    (0..clusters)
+        .map(|n| Box::new(nat_subnet(n)) as Box<dyn Resource>)
+        .collect()
+}
+
+#[rstest]
+#[case::refused_by_conflict("409")]
+#[case::refused_as_retryable("429")]
+#[tokio::test(start_paused = true)]
+async fn twenty_nat_subnets_at_once_in_one_network_come_and_go_one_after_the_other(#[case] busy: &str) {
+    let mut seed = seed_for(0);
+    seed["switches"] = json!({"vnet_busy": busy});
+    let mut sim = Sim::seeded(&seed);
+    let wants = nat_subnets(20);
+    let took = all(&mut sim, toward, &wants, &[]).await;
+    // Azure takes 3 s for each.
+    assert!((60..=70).contains(&took.as_secs()), "{took:?}");
+    assert_eq!(sim.writes(), 20, "none is refused");
+    assert!(sim.azure.sent().len() <= 5 * 20, "{}", sim.calls());
+    sim.forget_calls();
+    let took = all(&mut sim, away, &wants, &[]).await;
+    assert!((200..=230).contains(&took.as_secs()), "{took:?}");
+    assert_eq!(sim.writes(), 20, "none is refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subnet_that_never_comes_holds_the_others_of_its_network_only_as_long_as_azure_does() {
+    let mut sim = Sim::seeded(&seed_for(0));
+    sim.fault("PUT", json!({"operation": "hang"}));
+    let wants = nat_subnets(3);
+    for want in &wants {
+        sim.pass(toward, want.as_ref()).await;
+    }
+    assert_eq!(sim.writes(), 1, "the others wait for their turn");
+    let stuck = tokio::time::timeout(Duration::from_secs(60), all(&mut sim, toward, &wants, &[0])).await;
+    assert!(stuck.is_err(), "Azure does not let them");
+    assert!(sim.writes() > 1, "but they have tried");
+    sim.remove(&nat_subnet(0).id);
+    all(&mut sim, toward, &wants[1..], &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_never_ends_delays_no_other_cluster() {
+    for hangs in ["/privateLinkServices/pls-0$", "/privateDnsZones/c0.hypershift.local$"] {
+        let mut times = Vec::new();
+        for fault in [false, true] {
+            let mut sim = Sim::seeded(&seed_for(5));
+            all(&mut sim, toward, &nat_subnets(5), &[]).await;
+            if fault {
+                let hang = json!({"operation": "hang"});
+                sim.faults(&[(json!({"method": "PUT", "path": hangs}), hang)]);
+            }
+            let services = (0..5).map(|n| Box::new(service(n)) as Box<dyn Resource>);
+            let zones = (0..5).map(|n| Box::new(zone(n, &internal(n))) as Box<dyn Resource>);
+            let wants: Vec<_> = services.chain(zones).collect();
+            let left_out: &[usize] = if fault { &[0, 5] } else { &[] };
+            times.push(all(&mut sim, toward, &wants, left_out).await);
+            assert!(!fault || sim.in_flight() == 1, "it hangs");
+        }
+        assert!(times[1] <= times[0], "{hangs}: {times:?}");
+    }
+}
