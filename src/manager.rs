@@ -1,12 +1,14 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod store;
+mod territory;
 mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use hyperlink::api::{AzurePrivateLinkService, ConditionType, Role, Status};
+use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::id::SubscriptionId;
@@ -14,7 +16,6 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
-use hyperlink::conditions;
 use hyperlink::config::Config;
 use hyperlink::controllers;
 use hyperlink::controllers::context::Context;
@@ -22,19 +23,23 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
+use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
-use hyperlink::metrics::{ConditionCount, Controller as Label, Metrics};
+use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::scopes_file::ScopesFile;
-use kube::runtime::reflector::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch::{self, Receiver};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
+use store::observe_store;
+use territory::Claim;
 use waits::{wait_for_arm, wait_for_crd, wait_for_token};
 
 /// Running passes get this long to end when the process stops.
@@ -55,6 +60,7 @@ struct RoleItems {
     kubernetes: ReadinessItem,
     crd: ReadinessItem,
     lease: ReadinessItem,
+    namespaces: ReadinessItem,
     controllers: ReadinessItem,
 }
 
@@ -65,6 +71,7 @@ impl RoleItems {
             kubernetes: item("kubernetes"),
             crd: item("custom resource definition"),
             lease: item("lease"),
+            namespaces: item("namespaces"),
             controllers: item("controllers"),
         }
     }
@@ -178,7 +185,7 @@ async fn run_roles(
     items: Vec<(Role, RoleItems)>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut roles = tokio::task::JoinSet::new();
+    let mut roles = JoinSet::new();
     for (role, items) in items {
         roles.spawn(run_role(Arc::clone(shared), role, items, stop.clone()));
     }
@@ -196,7 +203,7 @@ async fn run_roles(
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
     let lease = lease(&shared.config, role).context("no lease is configured")?;
-    let elector = Elector::new(shared.kube.clone(), lease)?;
+    let elector = Elector::new(shared.kube.clone(), lease.clone())?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -206,6 +213,7 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
         Arc::clone(&shared.metrics),
     ));
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
+    items.namespaces.ready_as("not leading");
     items.controllers.ready_as("not leading");
     tokio::select! {
         () = wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd) => {}
@@ -214,7 +222,25 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let Some(leadership) = elector.lead(stop.clone()).await else {
         return Ok(());
     };
-    let working = |finish| work(&shared, role, kube, gate, items.controllers, finish);
+    let succeeds = leadership.succeeds();
+    let working = |finish: CancellationToken| async {
+        // Whoever looks at the leases of others ends with the work.
+        let mut looking = JoinSet::new();
+        let claim = Claim {
+            role,
+            lease,
+            succeeds,
+            kube: kube.clone(),
+            item: items.namespaces,
+        };
+        let served = tokio::select! {
+            served = claim.begin(&shared, &mut looking) => served,
+            () = finish.cancelled() => return Ok(()),
+        };
+        let metrics = Arc::clone(&shared.metrics);
+        let cx = context(&shared.config, role, kube, shared.azure.clone(), gate, metrics);
+        work(&shared, Context { served, ..cx }, items.controllers, finish).await
+    };
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
     outcome.unwrap_or(Ok(()))?;
@@ -279,22 +305,14 @@ pub(crate) fn context(
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),
         metrics,
+        served: Served::everything(),
         resync: config.resync,
     }
 }
 
 /// Runs the role's controllers until `stop`.
-async fn work(
-    shared: &Shared,
-    role: Role,
-    kube: kube::Client,
-    gate: Arc<dyn Gate>,
-    synced: ReadinessItem,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    let config = &shared.config;
-    let metrics = Arc::clone(&shared.metrics);
-    let cx = Arc::new(context(config, role, kube, shared.azure.clone(), gate, metrics));
+async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: CancellationToken) -> anyhow::Result<()> {
+    let (config, cx) = (&shared.config, Arc::new(cx));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
@@ -304,15 +322,12 @@ async fn work(
     synced.waiting("the first list");
     let metrics = Arc::clone(&shared.metrics);
     let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
-    match role {
+    match cx.role {
         Role::Ho => {
-            let controller = LinkServiceController::new(settings(config)?);
-            controllers::watch::link_services(
-                Arc::new(Runner::new(controller, cx, Label::LinkService)),
-                scope,
-                on_store,
-            )
-            .await;
+            let neighbours = Arc::new(Neighbours::default());
+            let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
+            let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
+            controllers::watch::link_services(runner, scope, neighbours, on_store).await;
         }
         Role::Cpo => {
             let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
@@ -338,6 +353,7 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
         .as_ref()
         .ok_or_else(|| anyhow!("role ho has no management settings"))?;
     Ok(Settings {
+        cloud: config.azure.cloud_name,
         subscription: SubscriptionId::parse(&management.subscription)?,
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),
@@ -347,40 +363,4 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
         },
         frontend_match: frontend::FrontendMatch::clone(&management.frontend_match),
     })
-}
-
-/// Counts conditions from the store, and tells readiness when the store is filled.
-fn observe_store(
-    store: Store<AzurePrivateLinkService>,
-    filled: CancellationToken,
-    metrics: Arc<Metrics>,
-    synced: ReadinessItem,
-) {
-    metrics.count_conditions_with(move || count_conditions(&store));
-    tokio::spawn(async move {
-        filled.cancelled().await;
-        synced.ready_as("running");
-    });
-}
-
-fn count_conditions(store: &Store<AzurePrivateLinkService>) -> Vec<ConditionCount> {
-    let objects = store.state();
-    let status_of = |cr: &AzurePrivateLinkService, kind| {
-        let found = cr
-            .status
-            .as_ref()
-            .and_then(|status| conditions::get(&status.conditions, kind));
-        [Status::True, Status::False]
-            .into_iter()
-            .find(|s| found.is_some_and(|c| c.status == s.as_str()))
-    };
-    let kinds = ConditionType::ALL.into_iter();
-    kinds
-        .flat_map(|condition| [Some(Status::True), Some(Status::False), None].map(|status| (condition, status)))
-        .map(|(condition, status)| ConditionCount {
-            condition,
-            status,
-            objects: objects.iter().filter(|cr| status_of(cr, condition) == status).count(),
-        })
-        .collect()
 }

@@ -35,6 +35,22 @@ pub fn nat_subnet(infra_id: &str) -> String {
     format!("{infra_id}-pls-nat")
 }
 
+/// The cluster id in the name of the Private Link Service of a custom resource.
+pub fn cluster_id_of_link_service<'a>(cr: &str, name: &'a str) -> Option<&'a str> {
+    let empty = link_service(cr, "");
+    let (start, rest) = name.split_at_checked(empty.len())?;
+    start.eq_ignore_ascii_case(&empty).then_some(rest)
+}
+
+/// The infra id in the name of a NAT subnet that was made.
+pub fn infra_id_of_nat_subnet(name: &str) -> Option<&str> {
+    let end = nat_subnet("");
+    let (infra_id, rest) = name.split_at_checked(name.len().checked_sub(end.len())?)?;
+    rest.eq_ignore_ascii_case(&end)
+        .then_some(infra_id)
+        .filter(|id| !id.is_empty())
+}
+
 /// The name of the Private Endpoint of a custom resource, and of its connection.
 pub fn endpoint(cr: &str) -> String {
     format!("{cr}-pe")

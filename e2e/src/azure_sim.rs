@@ -30,8 +30,10 @@ const HO_OBJECT: &str = "bbbbbbbb-0001-4000-8000-000000000001";
 pub const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
 const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 
-const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
-const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
+/// Client id of another identity with the same rights.
+pub const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
+/// Client id of another identity with the same rights.
+pub const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
 
 /// Client id of the identity of HyperShift's own operator.
 pub const GO_HO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000001";

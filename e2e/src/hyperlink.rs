@@ -94,17 +94,10 @@ impl Hyperlink {
         credential: &Credential,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let azure = ground.azure();
         let own = [
-            ("role", role.as_str().as_ref()),
-            ("kubeconfig", kubeconfig.as_os_str()),
-            ("lease-namespace", roles::NAMESPACE.as_ref()),
-            ("arm-endpoint", azure.arm.as_ref()),
-            ("authority", azure.authority.as_ref()),
-            ("audience", azure.audience.as_ref()),
-            ("ca-file", azure.ca_file.as_os_str()),
-            ("metrics-bind", "127.0.0.1:0".as_ref()),
-            ("log-format", "json".as_ref()),
+            ("role", role.as_str()),
+            ("lease-namespace", roles::NAMESPACE),
+            ("metrics-bind", "127.0.0.1:0"),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
         let scopes = ground.dir().join("allow-scopes.json");
@@ -112,14 +105,12 @@ impl Hyperlink {
         if for_many && !given("allow-scopes") {
             std::fs::write(&scopes, allow_guest_subscription(ground).to_string())?;
         }
-        let own = own
-            .into_iter()
-            .chain(for_many.then_some(("allow-scopes", scopes.as_os_str())));
-        let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
-        let mut program = Program::new(program).without_our_environment().arg("run");
-        for (flag, value) in own.filter(|(flag, _)| !given(flag)).chain(flags) {
-            program = program.flag(flag, value);
-        }
+        let scopes = scopes.to_string_lossy();
+        let own = own.into_iter().chain(for_many.then_some(("allow-scopes", &*scopes)));
+        let own = own.filter(|(flag, _)| !given(flag));
+        let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
+        let program = Program::new(program).without_our_environment().arg("run");
+        let program = with_flags(program, ground, kubeconfig, &flags);
         let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
         let address = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
@@ -204,6 +195,62 @@ impl Hyperlink {
         );
         Ok(())
     }
+}
+
+/// How `hyperlink plan` ended and what it said.
+#[derive(Debug)]
+pub struct Planned {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// Its standard output.
+    pub out: String,
+    /// Its standard error.
+    pub log: String,
+}
+
+/// Runs `hyperlink plan` with these arguments, with an access to the API server and an Azure identity of one's own. The environment
+/// is that of `role`.
+///
+/// # Errors
+///
+/// It cannot be started or does not end.
+pub async fn plan(
+    ground: &Ground,
+    role: Role,
+    kubeconfig: &Path,
+    credential: &Credential,
+    arguments: &[&str],
+) -> Result<Planned> {
+    let dir = crate::run_dir::RunDir::new("plan")?;
+    let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
+    let program = arguments.iter().fold(program.arg("plan"), Program::arg);
+    let program = with_flags(program, ground, kubeconfig, &[]);
+    let process = credentials(program, ground, role, credential).spawn("plan", dir.path())?;
+    let status = process.wait(START * 3).await?;
+    Ok(Planned {
+        code: status.code(),
+        out: std::fs::read_to_string(process.out())?,
+        log: std::fs::read_to_string(process.log())?,
+    })
+}
+
+/// What every command needs that talks to the ground; `flags` replace its own.
+fn with_flags(mut program: Program, ground: &Ground, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
+    let azure = ground.azure();
+    let own = [
+        ("kubeconfig", kubeconfig.as_os_str()),
+        ("arm-endpoint", azure.arm.as_ref()),
+        ("authority", azure.authority.as_ref()),
+        ("audience", azure.audience.as_ref()),
+        ("ca-file", azure.ca_file.as_os_str()),
+        ("log-format", "json".as_ref()),
+    ];
+    let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
+    let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
+    for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
+        program = program.flag(flag, value);
+    }
+    program
 }
 
 /// What a process for all hosted clusters of a ground may use.

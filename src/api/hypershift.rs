@@ -201,6 +201,19 @@ pub struct AzurePlatform {
     pub private: Option<PrivateAccess>,
 }
 
+/// The cloud of a cluster that names none.
+pub const PUBLIC_CLOUD: &str = "AzurePublicCloud";
+
+impl AzurePlatform {
+    /// The name of the cluster's cloud.
+    pub fn cloud_name(&self) -> &str {
+        self.cloud
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .unwrap_or(PUBLIC_CLOUD)
+    }
+}
+
 /// `spec.platform.azure.topology`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Topology {

@@ -28,6 +28,13 @@ pub struct LinkService {
     pub nat_subnet: ResourceId,
     /// Who sees it, and whose connections are approved at once.
     pub subscriptions: BTreeSet<SubscriptionId>,
+    /// The `resourceGuid` or the alias under which exactly this id was recorded as ours: of what is made anew both differ.
+    pub known_as: Vec<String>,
+}
+
+/// The guid that Azure gives a resource when it is made.
+pub fn resource_guid(body: &Value) -> Option<&str> {
+    body.pointer("/properties/resourceGuid").and_then(Value::as_str)
 }
 
 /// The alias; complete only once the service is settled.
@@ -53,7 +60,8 @@ pub fn connections(body: &Value) -> Vec<Connection> {
     list.into_iter().flatten().filter_map(read).collect()
 }
 
-fn frontends(body: &Value) -> Vec<&str> {
+/// The frontends that the service forwards to.
+pub fn frontends(body: &Value) -> Vec<&str> {
     let list = body
         .pointer("/properties/loadBalancerFrontendIpConfigurations")
         .and_then(Value::as_array);
@@ -63,12 +71,12 @@ fn frontends(body: &Value) -> Vec<&str> {
         .collect()
 }
 
-fn nat_subnets(body: &Value) -> Vec<ResourceId> {
-    let list = body.pointer("/properties/ipConfigurations").and_then(Value::as_array);
-    list.into_iter()
-        .flatten()
-        .filter_map(|c| id_at(c, "/properties/subnet/id"))
-        .collect()
+/// The subnet of the service's first NAT address, which can never be another. Others may have been added for more ports.
+pub fn nat_subnet(body: &Value) -> Option<ResourceId> {
+    let list = body.pointer("/properties/ipConfigurations").and_then(Value::as_array)?;
+    let primary = |c: &&Value| c.pointer("/properties/primary") == Some(&Value::Bool(true));
+    let first = list.iter().find(primary).or_else(|| list.first())?;
+    id_at(first, "/properties/subnet/id")
 }
 
 fn subscriptions(body: &Value, list: &str) -> BTreeSet<String> {
@@ -87,6 +95,11 @@ impl LinkService {
         matches!(frontends(current).as_slice(), [only] if same(only, &self.frontend))
     }
 
+    fn is_known(&self, current: &Value) -> bool {
+        let mut names = [resource_guid(current), alias(current)].into_iter().flatten();
+        names.any(|name| self.known_as.iter().any(|known| same(known, name)))
+    }
+
     fn wanted_subscriptions(&self) -> BTreeSet<String> {
         self.subscriptions.iter().map(|s| s.as_str().to_owned()).collect()
     }
@@ -102,7 +115,7 @@ impl Resource for LinkService {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || self.forwards_to_ours(current)
+        self.marks.prove(current) || self.forwards_to_ours(current) || self.is_known(current)
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
@@ -117,7 +130,7 @@ impl Resource for LinkService {
                 Difference::immutable("loadBalancerFrontendIpConfigurations"),
             ),
             (
-                nat_subnets(current) != [self.nat_subnet.clone()],
+                nat_subnet(current).as_ref() != Some(&self.nat_subnet),
                 Difference::immutable("ipConfigurations"),
             ),
             (
@@ -207,6 +220,7 @@ mod tests {
             frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f"),
             nat_subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/nat")).unwrap(),
             subscriptions: BTreeSet::from([SubscriptionId::parse("guest").unwrap()]),
+            known_as: Vec::new(),
         }
     }
 
@@ -257,6 +271,40 @@ mod tests {
             json!([{"id": "other"}]),
         );
         assert!(!wanted().ours(&body));
+    }
+
+    #[test]
+    fn service_that_was_recorded_is_ours_and_one_made_anew_under_its_name_is_not() {
+        let recorded = LinkService {
+            known_as: vec!["guid-1".into(), "pls-x.guid.eastus.azure.privatelinkservice".into()],
+            ..wanted()
+        };
+        let other = |guid: &str, alias: &str| {
+            json!({"properties": {"resourceGuid": guid, "alias": alias,
+                "loadBalancerFrontendIpConfigurations": [{"id": "other"}]}})
+        };
+        assert!(recorded.ours(&other("GUID-1", "another")));
+        assert!(recorded.ours(&other("guid-2", "pls-x.guid.eastus.azure.privatelinkservice")));
+        assert!(!recorded.ours(&other("guid-2", "pls-x.guid2.eastus.azure.privatelinkservice")));
+        assert!(!wanted().ours(&other("guid-1", "another")));
+    }
+
+    #[test]
+    fn more_nat_addresses_are_no_difference_and_another_subnet_of_the_first_is() {
+        let nat = |subnet: &str, primary: bool| {
+            json!({"name": subnet, "properties": {"primary": primary,
+                "subnet": {"id": format!("{NET}/virtualNetworks/v/subnets/{subnet}")}}})
+        };
+        let mut body = found();
+        let list = json!([nat("more", false), nat("NAT", true)]);
+        set(&mut body, &["properties", "ipConfigurations"], list);
+        assert_eq!(wanted().differs(&body), []);
+        set(
+            &mut body,
+            &["properties", "ipConfigurations"],
+            json!([nat("other", true), nat("nat", false)]),
+        );
+        assert_eq!(wanted().differs(&body), [Difference::immutable("ipConfigurations")]);
     }
 
     #[test]

@@ -23,26 +23,70 @@ pub fn takes_link_services(subnet: &Value) -> bool {
     policies.is_some_and(|p| p.eq_ignore_ascii_case("Disabled"))
 }
 
-/// What else than we uses or configures the subnet, if anything does.
+/// What a subnet shows of its users.
+const USERS: [&str; 5] = [
+    "ipConfigurations",
+    "privateEndpoints",
+    "delegations",
+    "serviceAssociationLinks",
+    "resourceNavigationLinks",
+];
+
+fn property<'a>(subnet: &'a Value, name: &str) -> Option<&'a Value> {
+    subnet.get("properties").and_then(|p| p.get(name))
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// What uses or configures the subnet, if anything does.
 pub fn used_by_others(subnet: &Value) -> Option<&'static str> {
-    const LISTS: [&str; 5] = [
-        "ipConfigurations",
-        "privateEndpoints",
-        "delegations",
-        "serviceAssociationLinks",
-        "resourceNavigationLinks",
-    ];
     const REFERENCES: [&str; 3] = ["networkSecurityGroup", "routeTable", "natGateway"];
-    let properties = subnet.get("properties");
-    let at = |key: &str| properties.and_then(|p| p.get(key));
-    let list = LISTS
-        .into_iter()
-        .find(|key| at(key).and_then(Value::as_array).is_some_and(|list| !list.is_empty()));
-    list.or_else(|| {
-        REFERENCES
-            .into_iter()
-            .find(|key| at(key).is_some_and(|reference| !reference.is_null()))
-    })
+    let all = USERS.into_iter().chain(REFERENCES);
+    let mut set = all.filter(|name| property(subnet, name).is_some_and(|value| !is_empty(value)));
+    set.next()
+}
+
+/// Whether nothing uses the subnet but the addresses of a link service that is gone: they go too, a little later.
+pub fn used_only_by(subnet: &Value, service: &ResourceId) -> bool {
+    let own = format!("{service}/").to_ascii_lowercase();
+    let interface = format!("/networkinterfaces/{}.nic.", service.name().to_ascii_lowercase());
+    let is_own = |user: &Value| {
+        let id = user
+            .get("id")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        id.starts_with(&own) || id.contains(&interface)
+    };
+    let addresses = property(subnet, USERS[0]).and_then(Value::as_array);
+    let mut rest = subnet.clone();
+    set(&mut rest, &["properties", USERS[0]], Value::Null);
+    addresses.is_some_and(|all| all.iter().all(is_own)) && used_by_others(&rest).is_none()
+}
+
+/// Whether the subnet is exactly as HyperShift's operator makes one: a /24 whose policies let link services in, and
+/// nothing else set. What Azure fills in by itself does not count.
+pub fn has_reference_shape(subnet: &Value) -> bool {
+    let one = property(subnet, "addressPrefix").into_iter();
+    let many = property(subnet, "addressPrefixes").and_then(Value::as_array);
+    let prefixes: Vec<&Value> = one.chain(many.into_iter().flatten()).collect();
+    let is_24 = |text: &str| text.parse().is_ok_and(|prefix: Ipv4Net| prefix.prefix_len() == 24);
+    let known = |(name, value): (&String, &Value)| match name.as_str() {
+        "addressPrefix"
+        | "addressPrefixes"
+        | "privateLinkServiceNetworkPolicies"
+        | "provisioningState"
+        | "purpose"
+        | "defaultOutboundAccess" => true,
+        "privateEndpointNetworkPolicies" => value == "Disabled",
+        _ => is_empty(value),
+    };
+    let properties = subnet.get("properties").and_then(Value::as_object);
+    matches!(prefixes.as_slice(), [only] if only.as_str().is_some_and(is_24))
+        && takes_link_services(subnet)
+        && properties.is_some_and(|all| all.iter().all(known))
 }
 
 impl Resource for NatSubnet {
@@ -105,6 +149,48 @@ mod tests {
             json!({"properties": {"addressPrefix": "10.9.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled",
                 "networkSecurityGroup": {"id": "nsg"}}})
         );
+    }
+
+    #[test]
+    fn addresses_of_our_own_service_are_told_from_others() {
+        let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        let service = ResourceId::parse(&format!("{net}/privateLinkServices/pls-x")).unwrap();
+        let used = |ids: &[&str]| {
+            let users: Vec<Value> = ids.iter().map(|id| json!({"id": format!("{net}/{id}")})).collect();
+            json!({"properties": {"ipConfigurations": users}})
+        };
+        let own = "PrivateLinkServices/PLS-X/ipConfigurations/pls-nat-ip";
+        let interface = "networkInterfaces/pls-x.nic.6b1f/ipConfigurations/pls-nat-ip";
+        assert!(used_only_by(&used(&[own, interface]), &service));
+        assert!(!used_only_by(
+            &used(&[own, "networkInterfaces/pls-xy.nic.1/ipConfigurations/i"]),
+            &service
+        ));
+        assert!(!used_only_by(
+            &used(&["privateLinkServices/pls-xy/ipConfigurations/i"]),
+            &service
+        ));
+        let mut also = used(&[own]);
+        set(&mut also, &["properties", "natGateway"], json!({"id": "x"}));
+        assert!(!used_only_by(&also, &service));
+    }
+
+    #[test]
+    fn only_a_plain_24_has_the_shape_of_the_reference() {
+        let made = json!({"addressPrefix": "10.0.7.0/24", "provisioningState": "Succeeded", "delegations": [],
+            "privateLinkServiceNetworkPolicies": "Disabled", "privateEndpointNetworkPolicies": "Disabled"});
+        let shape = |field: &str, value: Value| {
+            let mut subnet = json!({"properties": made.clone()});
+            set(&mut subnet, &["properties", field], value);
+            has_reference_shape(&subnet)
+        };
+        assert!(shape("purpose", Value::Null));
+        assert!(!shape("addressPrefix", json!("10.0.7.0/25")));
+        assert!(!shape("addressPrefixes", json!(["fd00::/64"])));
+        assert!(!shape("privateLinkServiceNetworkPolicies", json!("Enabled")));
+        assert!(!shape("networkSecurityGroup", json!({"id": "x"})));
+        assert!(!shape("serviceEndpoints", json!([{"service": "Microsoft.Storage"}])));
+        assert!(!shape("privateEndpointNetworkPolicies", json!("Enabled")));
     }
 
     #[test]

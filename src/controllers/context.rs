@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::recorder::Recorder;
+use super::served::Served;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
@@ -26,6 +27,8 @@ pub struct Context {
     pub inventory: Inventory,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
+    /// Which namespaces are ours.
+    pub served: Served,
     /// How often settled resources are looked at.
     pub resync: Duration,
 }
@@ -72,6 +75,7 @@ pub(crate) mod sample {
             memory: Memory::new(minute, minute),
             inventory: Inventory::default(),
             metrics,
+            served: Served::everything(),
             resync: minute,
         }
     }

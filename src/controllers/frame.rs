@@ -39,9 +39,9 @@ pub enum PassError {
 }
 
 impl PassError {
-    /// Whether someone else changed the object first: nothing is wrong, the pass is run again.
+    /// Whether someone else changed or removed the object first: nothing is wrong, the pass is run again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 409)
+        matches!(self, Self::Kube(kube::Error::Api(status)) if [404, 409].contains(&status.code))
     }
 
     /// Whether the API server does not take the object as it is.

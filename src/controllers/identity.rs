@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use uuid::Uuid;
 
+use super::claims::{self, Claim, Claims, Holder};
 use super::decision::Problem;
-use crate::api::hypershift::ClusterSpec;
+use super::intent::HoIntent;
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
 use crate::api::markers::CLUSTER_ANNOTATION;
-use crate::api::{ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
+use crate::azure::id::{ResourceId, same};
+use crate::azure::resource::Kind;
 use crate::names;
 
 /// A cluster's identity.
@@ -31,12 +36,13 @@ pub fn cluster_ref(annotation: Option<&str>) -> Result<ClusterRef, Problem> {
     text.parse().map_err(|error| invalid(format!("{error}")))
 }
 
-/// The identity that both objects agree on, for a custom resource in `namespace`.
+/// The identity that both objects agree on, for a custom resource in `namespace`, if this process serves their `cloud`.
 pub fn agree(
     namespace: &str,
     cluster: &ClusterRef,
     hosted: Option<&HostedCluster>,
     control_plane: Option<&HostedControlPlane>,
+    cloud: &str,
 ) -> Result<Identity, Problem> {
     if names::control_plane_namespace(cluster) != namespace {
         return Err(Problem::new(
@@ -55,18 +61,156 @@ pub fn agree(
             Reason::HostedControlPlaneNotFound,
             "the HostedControlPlane does not exist".to_owned(),
         )
+        .again(LOOK_AGAIN)
     })?;
     let own = of_spec(&cluster.name, &hosted.spec)?;
     let annotation = control_plane.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
     let same = of_spec(&cluster.name, &control_plane.spec).as_ref() == Ok(&own)
+        && control_plane.name_any() == cluster.name
         && cluster_ref(annotation).as_ref() == Ok(cluster);
-    same.then_some(own).ok_or_else(|| {
-        Problem::new(
-            Reason::IdentityMismatch,
-            "HostedCluster and HostedControlPlane disagree on the cluster".to_owned(),
-        )
-        .again(LOOK_AGAIN)
+    if !same {
+        let text = "HostedCluster and HostedControlPlane disagree on the cluster";
+        return Err(Problem::new(Reason::IdentityMismatch, text).again(LOOK_AGAIN));
+    }
+    for spec in [&hosted.spec, &control_plane.spec] {
+        let named = spec
+            .platform
+            .azure
+            .as_ref()
+            .map_or(PUBLIC_CLOUD, AzurePlatform::cloud_name);
+        if named != cloud {
+            let text = format!("the cluster is in {named}, this process serves {cloud}");
+            return Err(Problem::new(Reason::CloudMismatch, text).again(LOOK_AGAIN));
+        }
+    }
+    Ok(own)
+}
+
+/// Why a cluster whose objects agree may not have what it names: another HostedCluster has it.
+///
+/// Its owner's claims give way to older ones only. What the control plane alone names was never its own.
+pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
+    let own = Holder::of(hosted);
+    let duplicate = |what: String| Problem::new(Reason::DuplicateIdentity, what);
+    let by_older = Claim::of_cluster(hosted).into_iter().find_map(|claim| {
+        let what = match &claim {
+            Claim::ClusterId(_) => "an older HostedCluster has this cluster id".to_owned(),
+            Claim::InfraId(_) => "an older HostedCluster has this infra id".to_owned(),
+            Claim::HostName(host) => format!("an older HostedCluster has the host name {host}"),
+            // Several may derive one namespace, and use one NAT subnet.
+            Claim::Namespace(_) | Claim::NatSubnet(_) => return None,
+        };
+        all.older(&own, &claim).then(|| duplicate(what))
+    });
+    let named: Vec<String> = claims::host_names(&hosted.spec).collect();
+    let by_any = || {
+        let more = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
+        more.map(|host| (all.other(Some(&own.object), &Claim::HostName(host.clone())), host))
+            .find(|(taken, _)| *taken)
+            .map(|(_, host)| duplicate(format!("another HostedCluster has the host name {host}")))
+    };
+    by_older.or_else(by_any)
+}
+
+/// Why the NAT subnet that a custom resource gives is not its cluster's to use.
+pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
+    let given = cr.spec.nat_subnet_id.as_deref()?;
+    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text));
+    if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
+        return refused("natSubnetID is not that of the HostedCluster").map(|problem| problem.again(LOOK_AGAIN));
+    }
+    let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
+    let infra = names::infra_id_of_nat_subnet(id.name())?;
+    let others = all.other(Some(&Holder::of(hosted).object), &Claim::infra_id(infra));
+    if others {
+        refused("natSubnetID is the subnet of another cluster")
+    } else {
+        None
+    }
+}
+
+/// Whose resources a custom resource that goes leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leaving {
+    /// This cluster's.
+    Of(Identity),
+    /// Those of a cluster whose ids a HostedCluster has that is not ours.
+    OfAnother,
+    /// Nobody's: nothing was made, or nothing tells for whom.
+    Unknown,
+}
+
+/// What tells whose a custom resource was, beside the objects that may agree on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traces<'a> {
+    /// What the role recorded. Anybody in the namespace may forge it.
+    pub recorded: Option<&'a HoIntent>,
+    /// The HostedCluster whose control plane is in the namespace.
+    pub hosted: Option<&'a HostedCluster>,
+    /// The owner of the custom resource.
+    pub control_plane: Option<&'a HostedControlPlane>,
+}
+
+/// Whose resources a custom resource leaves behind when its cluster's objects are gone or disagree.
+///
+/// What can be forged counts only for ids that no other HostedCluster has, and that have the form of a cluster's: names
+/// of others' services do not.
+pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> Leaving {
+    let Traces {
+        recorded,
+        hosted,
+        control_plane,
+    } = traces;
+    let own = hosted.map(Holder::of);
+    let claims = |identity: &Identity| {
+        [
+            Claim::cluster_id(&identity.cluster_id),
+            Claim::infra_id(&identity.infra_id),
+        ]
+    };
+    let free = |identity: &Identity| {
+        let own = own.as_ref().map(|own| &own.object);
+        !claims(identity).iter().any(|claim| all.other(own, claim))
+    };
+    let first = |identity: &Identity| {
+        let older = |own| claims(identity).iter().any(|claim| all.older(own, claim));
+        own.as_ref().is_some_and(|own| !older(own))
+    };
+    let recorded = recorded.map(HoIntent::identity);
+    let recorded = recorded.filter(|identity| is_cluster_id(&identity.cluster_id));
+    let of_hosted = hosted.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let of_control_plane = control_plane.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let known = [
+        recorded.map(|identity| (free(&identity), identity)),
+        of_hosted.map(|identity| (first(&identity), identity)),
+        of_control_plane.map(|identity| (free(&identity), identity)),
+        of_status(cr).map(|identity| (free(&identity), identity)),
+    ];
+    let mut taken = false;
+    for (ours, identity) in known.into_iter().flatten() {
+        if ours {
+            return Leaving::Of(identity);
+        }
+        taken = true;
+    }
+    if taken { Leaving::OfAnother } else { Leaving::Unknown }
+}
+
+/// The cluster id in the name of the service that the status shows; all that is left when nothing was recorded.
+fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
+    let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
+    let id = ResourceId::parse_as(Kind::LinkService, id).ok()?;
+    let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
+    is_cluster_id(cluster_id).then(|| Identity {
+        name: String::new(),
+        cluster_id: cluster_id.to_owned(),
+        infra_id: String::new(),
     })
+}
+
+/// Whether a text has the form that HyperShift demands of cluster ids.
+fn is_cluster_id(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// The identity that one object claims.
@@ -102,86 +246,4 @@ fn invalid(message: String) -> Problem {
 }
 
 #[cfg(test)]
-mod tests {
-    use rstest::rstest;
-    use serde_json::json;
-
-    use super::*;
-
-    fn hosted(cluster_id: &str) -> HostedCluster {
-        serde_json::from_value(json!({"metadata": {"name": "example", "namespace": "clusters"},
-            "spec": {"clusterID": cluster_id, "infraID": "example-x"}}))
-        .unwrap()
-    }
-
-    fn control_plane(cluster_id: &str, annotation: &str) -> HostedControlPlane {
-        serde_json::from_value(json!({"metadata": {"name": "example", "namespace": "clusters-example",
-            "annotations": {CLUSTER_ANNOTATION: annotation}}, "spec": {"clusterID": cluster_id, "infraID": "example-x"}}))
-        .unwrap()
-    }
-
-    #[rstest]
-    #[case::no_annotation(None, Err(Reason::InvalidSpec))]
-    #[case::annotation_without_a_slash(Some("example"), Err(Reason::InvalidSpec))]
-    #[case::good(Some("clusters/example"), Ok(()))]
-    fn annotation_names_the_cluster(#[case] annotation: Option<&str>, #[case] expected: Result<(), Reason>) {
-        assert_eq!(cluster_ref(annotation).map(|_| ()).map_err(|p| p.reason), expected);
-    }
-
-    #[rstest]
-    #[case::both_agree(
-        "clusters-example",
-        Some(hosted("id")),
-        Some(control_plane("id", "clusters/example")),
-        Ok("id")
-    )]
-    #[case::cluster_is_gone(
-        "clusters-example",
-        None,
-        Some(control_plane("id", "clusters/example")),
-        Err(Reason::HostedClusterNotFound)
-    )]
-    #[case::control_plane_is_gone(
-        "clusters-example",
-        Some(hosted("id")),
-        None,
-        Err(Reason::HostedControlPlaneNotFound)
-    )]
-    #[case::other_cluster_id(
-        "clusters-example",
-        Some(hosted("id")),
-        Some(control_plane("x", "clusters/example")),
-        Err(Reason::IdentityMismatch)
-    )]
-    #[case::other_annotation(
-        "clusters-example",
-        Some(hosted("id")),
-        Some(control_plane("id", "clusters/other")),
-        Err(Reason::IdentityMismatch)
-    )]
-    #[case::empty_cluster_id(
-        "clusters-example",
-        Some(hosted("")),
-        Some(control_plane("", "clusters/example")),
-        Err(Reason::InvalidSpec)
-    )]
-    #[case::forged_namespace(
-        "evil",
-        Some(hosted("id")),
-        Some(control_plane("id", "clusters/example")),
-        Err(Reason::IdentityMismatch)
-    )]
-    fn identity_needs_agreement(
-        #[case] namespace: &str,
-        #[case] hosted: Option<HostedCluster>,
-        #[case] control_plane: Option<HostedControlPlane>,
-        #[case] expected: Result<&str, Reason>,
-    ) {
-        let cluster = cluster_ref(Some("clusters/example")).unwrap();
-        let found = agree(namespace, &cluster, hosted.as_ref(), control_plane.as_ref());
-        assert_eq!(
-            found.map(|i| i.cluster_id).map_err(|p| p.reason),
-            expected.map(str::to_owned)
-        );
-    }
-}
+mod tests;

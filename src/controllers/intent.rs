@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 use crate::api::{AzurePrivateLinkService, Role};
 use crate::azure::plan::{Step, Why};
 
+use super::identity::Identity;
+
 /// What the HO role records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HoIntent {
     /// The cluster's name.
@@ -21,15 +23,42 @@ pub struct HoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
-    /// The Private Link Service.
-    #[serde(rename = "privateLinkServiceID")]
-    pub link_service: String,
+    /// The Private Link Service, unless it was found to be somebody else's.
+    #[serde(rename = "privateLinkServiceID", default, skip_serializing_if = "Option::is_none")]
+    pub link_service: Option<String>,
+    /// The service's `resourceGuid`, where nothing on the service itself tells for good that it is ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_guid: Option<String>,
     /// The frontend that the service forwards to.
     #[serde(rename = "frontendID")]
     pub frontend: String,
-    /// The NAT subnet, if this role makes it.
+    /// The NAT subnet of our name, if it is used or was.
     #[serde(rename = "natSubnetID", default, skip_serializing_if = "Option::is_none")]
     pub nat_subnet: Option<String>,
+    /// Whether this role made the NAT subnet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nat_subnet_made: bool,
+}
+
+impl HoIntent {
+    /// The cluster that it was recorded for.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            name: self.cluster.clone(),
+            cluster_id: self.cluster_id.clone(),
+            infra_id: self.infra_id.clone(),
+        }
+    }
+
+    /// Nothing but the cluster.
+    pub fn of(identity: &Identity) -> Self {
+        Self {
+            cluster: identity.name.clone(),
+            cluster_id: identity.cluster_id.clone(),
+            infra_id: identity.infra_id.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 /// What the CPO role records.

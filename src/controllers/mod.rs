@@ -1,5 +1,6 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod claims;
 pub mod context;
 pub mod decision;
 pub mod endpoint;
@@ -9,6 +10,7 @@ pub mod frame;
 pub mod identity;
 pub mod intent;
 pub mod link_service;
+pub mod neighbours;
 pub mod observe;
 pub mod owner;
 pub mod pace;
@@ -17,6 +19,7 @@ pub mod recorder;
 pub mod report;
 pub mod run;
 pub mod scopes;
+pub mod served;
 pub mod turns;
 pub mod watch;
 

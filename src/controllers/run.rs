@@ -227,8 +227,9 @@ pub async fn run<R: Reconciler>(
             move |cr, runner: Arc<Runner<R>>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || Arc::clone(&runner).reconcile(cr);
-                    let ended = turns.take(&runner.cx.metrics, work).await;
+                    let namespace = cr.namespace().unwrap_or_default();
+                    let work = || runner.cx.served.during(&namespace, Arc::clone(&runner).reconcile(cr));
+                    let ended = turns.take(&runner.cx.metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },

@@ -1,5 +1,6 @@
 //! What each controller watches, and which object an event is for.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,15 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
+use super::claims::{Claim, Holder};
 use super::context::Context;
+use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
+use crate::names;
 use crate::observer::{self, Observer};
 
 /// How the controllers of a role run.
@@ -62,21 +66,30 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(50)
 }
 
-/// A store of the objects in scope, without what nobody reads, and the events that fill it; `filled` is cancelled when it is.
-///
-/// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
-fn watched<K>(
+/// What is told of objects, without what nobody reads.
+fn events<K>(
     api: Api<K>,
     which: watcher::Config,
+) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    watcher(api, which)
+        .default_backoff()
+        .modify(|object| object.managed_fields_mut().clear())
+}
+
+/// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.
+///
+/// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
+fn stored<K>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
     filled: CancellationToken,
 ) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (reader, writer) = store();
-    let events = watcher(api, which)
-        .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear());
     let applied = reflector(writer, events).inspect_ok(move |event| {
         if matches!(event, watcher::Event::InitDone) {
             filled.cancel();
@@ -85,34 +98,76 @@ where
     (reader, applied.touched_objects())
 }
 
+/// The same for what nobody else listens to.
+fn watched<K>(
+    api: Api<K>,
+    which: watcher::Config,
+    filled: CancellationToken,
+) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    stored(events(api, which), filled)
+}
+
 /// The custom resources and the HostedClusters that they name, for the HO role.
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
+    neighbours: Arc<Neighbours>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
-    let (reader, events) = watched(
-        scope.api::<AzurePrivateLinkService>(client.clone()),
-        pages(),
-        filled.clone(),
-    );
+    let heard = {
+        let neighbours = Arc::clone(&neighbours);
+        move |event: &watcher::Event<_>| neighbours.resource(event)
+    };
+    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
+    let (reader, events) = stored(resources.inspect_ok(heard), filled.clone());
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
-    let controller = Controller::for_stream(events, reader.clone()).watches(
-        Api::<HostedCluster>::all(client),
-        pages(),
-        move |cluster| {
-            let name = format!("{}/{}", cluster.namespace().unwrap_or_default(), cluster.name_any());
-            references(&known, move |cr| {
-                cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name)
-            })
-        },
-    );
+    let clusters = self::events(Api::<HostedCluster>::all(client), pages())
+        .inspect_ok({
+            let neighbours = Arc::clone(&neighbours);
+            move |event| neighbours.cluster(event)
+        })
+        .touched_objects();
+    let controller = Controller::for_stream(events, reader.clone())
+        .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
     synced(reader, filled);
     let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
+}
+
+/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
+/// that were refused for what another one had.
+fn concerned(
+    known: &Store<AzurePrivateLinkService>,
+    neighbours: &Neighbours,
+    cluster: &HostedCluster,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let mut named = BTreeSet::from([Holder::of(cluster).object]);
+    {
+        let clusters = neighbours.clusters();
+        let claims = Claim::of_cluster(cluster);
+        let rivals = claims.iter().flat_map(|claim| clusters.holders(claim));
+        named.extend(rivals.map(|holder| holder.object.clone()));
+    }
+    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
+    let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
+    references(known, move |cr| {
+        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
+        annotation.is_some_and(|name| names.contains(name))
+            || cr.namespace().is_some_and(|namespace| namespaces.contains(&namespace))
+            || is_contested(cr)
+    })
+}
+
+fn is_contested(cr: &AzurePrivateLinkService) -> bool {
+    let conditions = cr.status.iter().flat_map(|status| &status.conditions);
+    let mut reasons = conditions.map(|condition| condition.reason.as_str());
+    reasons.any(|reason| reason == Reason::DuplicateIdentity.as_str())
 }
 
 /// The custom resources and the control planes that own them, for the CPO role.
@@ -175,8 +230,12 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
             move |control_plane, observer: Arc<Observer>| {
                 let turns = Arc::clone(&turns);
                 async move {
-                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = turns.take(&observer.context().metrics, work).await;
+                    let namespace = control_plane.namespace().unwrap_or_default();
+                    let work = || {
+                        let served = &observer.context().served;
+                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
+                    };
+                    let ended = turns.take(&observer.context().metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },

@@ -133,6 +133,7 @@ impl Arm {
 
 struct Process {
     leader: IntGaugeVec,
+    left_alone: IntGaugeVec,
     scopes_stale: IntGaugeVec,
     memory: GaugeVec,
 }
@@ -153,6 +154,11 @@ impl Process {
             .set(seconds_since_1970(SystemTime::now()));
         Ok(Self {
             leader: declare.count("leader", "1 while this process leads the role.", &["role"])?,
+            left_alone: declare.count(
+                "namespaces_left_alone",
+                "Namespaces that this process would serve if no process of their own led them.",
+                &["role"],
+            )?,
             scopes_stale: declare.count(
                 "allowed_scopes_stale",
                 "1 while the file of allowed scopes is no use and its last good version holds; absent without such a file.",
@@ -222,6 +228,12 @@ impl Metrics {
             .leader
             .with_label_values(&[role.as_str()])
             .set(i64::from(leads));
+    }
+
+    /// How many namespaces are left to processes of their own.
+    pub fn namespaces_left_alone(&self, role: Role, namespaces: usize) {
+        let gauge = self.process.left_alone.with_label_values(&[role.as_str()]);
+        gauge.set(clamp(namespaces as u64));
     }
 
     /// Whether the file of allowed scopes is no use, so that its last good version holds.

@@ -14,6 +14,7 @@ use hyperlink::config::Config;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::frame::within;
 use hyperlink::controllers::link_service::LinkServiceController;
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::run::Foresees;
 use hyperlink::leader::gated_client;
@@ -52,7 +53,8 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
         let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
         roles.push(match role {
             Role::Ho => {
-                let controller = LinkServiceController::new(manager::settings(config)?);
+                let neighbours = Arc::new(Neighbours::read(&cx.kube).await?);
+                let controller = LinkServiceController::new(manager::settings(config)?, neighbours);
                 preview(&controller, &cx, &cr).await?
             }
             Role::Cpo => preview(&manager::endpoint(config), &cx, &cr).await?,

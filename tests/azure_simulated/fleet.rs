@@ -81,6 +81,7 @@ pub(crate) fn service(n: usize) -> LinkService {
         frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}"),
         nat_subnet: nat_subnet(n).id,
         subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
+        known_as: Vec::new(),
     }
 }
 

@@ -92,6 +92,7 @@ pub(crate) fn link_service() -> LinkService {
         frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
         nat_subnet: id(&format!("{NET}/virtualNetworks/hub/subnets/given")),
         subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
+        known_as: Vec::new(),
     }
 }
 

@@ -46,6 +46,8 @@ const LAYERS: &[(&str, Layer)] = &[
     ("observer/spec", Decide),
     ("observer/external_services", Decide),
     ("controllers/*/plan", Decide),
+    ("controllers/abandon", Decide),
+    ("controllers/claims", Decide),
     ("controllers/facts", Decide),
     ("controllers/decision", Decide),
     ("controllers/event", Decide),
@@ -61,6 +63,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/siblings", Decide),
     ("controllers/*/nat_subnet", Decide),
     ("controllers/*/status", Decide),
+    ("controllers/*/subnet", Decide),
     ("azure/execute", Effect),
     // All else of azure: transport, client, auth, throttle, inventory, ports.
     ("azure", Wire),

@@ -126,7 +126,11 @@ impl HostedCluster {
         object
     }
 
-    pub(super) fn service(&self, name: &str, owner: &str) -> Value {
+    pub(super) fn service(&self, name: &str, owner: Option<&str>) -> Value {
+        let owner = owner.map(|uid| {
+            json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+                "name": self.name, "uid": uid, "controller": true, "blockOwnerDeletion": true})
+        });
         let mut annotations = json!({INTERNAL.0: INTERNAL.1});
         let ports = if name == ROUTER {
             json!([{"name": "https", "port": 443, "protocol": "TCP", "targetPort": "https"}])
@@ -145,9 +149,7 @@ impl HostedCluster {
                 "namespace": self.control_plane_namespace(),
                 "labels": {"app": name},
                 "annotations": annotations,
-                "ownerReferences": [{
-                    "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
-                    "name": self.name, "uid": owner, "controller": true, "blockOwnerDeletion": true}],
+                "ownerReferences": Vec::from_iter(owner),
             },
             "spec": {
                 "type": "LoadBalancer",

@@ -5,7 +5,7 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
 use kube::api::DeleteParams;
 
-use e2e::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, patch, situation};
 
 async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
     let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
@@ -51,6 +51,29 @@ fn control_plane_deleted_while_its_namespace_stays() {
         let cluster = lives(site, "headless").await?;
         let client = site.ground.client()?;
         cluster.delete_control_plane(&client, SOON).await?;
+        eventually("the custom resource is gone", SOON, || async {
+            ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        site.nothing_is_left_of(&cluster, &[]).await?;
+        cluster.delete_namespace(&client, SOON).await
+    });
+}
+
+#[test]
+fn control_plane_torn_away_by_hand() {
+    situation(async |site| {
+        let cluster = lives(site, "torn").await?;
+        let client = site.ground.client()?;
+        let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.
+        let stripped = serde_json::json!({"metadata": {"finalizers": null}});
+        patch(&control_planes, cluster.name(), stripped).await?;
+        control_planes
+            .delete(cluster.name(), &DeleteParams::background())
+            .await?;
+        ensure!(control_planes.get_opt(cluster.name()).await?.is_none(), "it is there");
         eventually("the custom resource is gone", SOON, || async {
             ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
             Ok(())

@@ -1,11 +1,12 @@
 //! Clusters that HyperShift's controllers have made, and that Hyperlink takes over while they run.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::site::{SOON, patch};
 use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::site::{Site, ends, situation};
@@ -108,6 +109,80 @@ fn adopted_cluster_loses_a_revoked_subscription() {
         })
         .await?;
         site.heals(&cluster).await?;
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+#[test]
+fn adopted_cluster_with_a_dead_alias_gets_another() {
+    situation(async |site| {
+        let cluster = site.their_cluster("dead-alias").await?;
+        let (ho, cpo) = adopted(site, &cluster).await?;
+        let alias = async || {
+            let found = site.custom_resource(&cluster).await?;
+            let alias = found
+                .data
+                .pointer("/status/privateLinkServiceAlias")
+                .and_then(Value::as_str);
+            alias.map(str::to_owned).context("no alias")
+        };
+        let before = alias().await?;
+        site.ground
+            .oracle()
+            .drift_delete(&cluster.link_service(&site.ground))
+            .await?;
+        eventually(
+            "there is another alias, and the endpoint leads to it",
+            SOON,
+            async || {
+                let now = alias().await?;
+                ensure!(now != before, "still {now}");
+                let endpoint = site.ground.oracle().resources(&cluster.endpoint()).await?;
+                ensure!(
+                    serde_json::to_string(&endpoint)?.contains(&now),
+                    "the endpoint leads elsewhere"
+                );
+                Ok(())
+            },
+        )
+        .await?;
+        site.heals(&cluster).await?;
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}
+
+/// A control-plane-operator that was killed between its records and its status.
+#[test]
+fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
+    situation(async |site| {
+        let cluster = site.their_cluster("unrecorded").await?;
+        made_by_theirs(site, &cluster).await?;
+        let fields = json!({"status": {"baseDomainDNSZoneID": null, "privateDNSZoneID": null, "dnsZoneName": null}});
+        let custom = cluster.api(
+            &site.ground.client()?,
+            "AzurePrivateLinkService",
+            &cluster.control_plane_namespace(),
+        );
+        custom
+            .patch_status("private-router", &PatchParams::default(), &Patch::Merge(fields))
+            .await?;
+        let since = site.ground.oracle().last_call().await?;
+        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        eventually("both zones are recorded again", SOON, async || {
+            let status = site.custom_resource(&cluster).await?.data["status"].take();
+            ensure!(
+                status["baseDomainDNSZoneID"].is_string() && status["privateDNSZoneID"].is_string(),
+                "{status}"
+            );
+            Ok(())
+        })
+        .await?;
+        site.heals(&cluster).await?;
+        let writes = site.our_writes(&cluster, since).await?;
+        ensure!(writes.is_empty(), "{writes:?}");
         site.goes(&cluster, &[]).await?;
         ends(ho).await?;
         ends(cpo).await

@@ -1,12 +1,16 @@
 //! Clusters that Hyperlink has made, and that HyperShift's controllers take over.
 
-use anyhow::ensure;
+use anyhow::{Result, ensure};
 use e2e::azure_sim::{GO_CPO_CLIENT, GO_HO_CLIENT};
 use e2e::eventually;
-use e2e::site::{SOON, calls_about};
+use e2e::hosted_cluster::HostedCluster;
+use e2e::site::{SOON, calls_about, patch, refused};
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::json;
 
-use crate::site::{ends, situation};
+use crate::site::{Site, ends, situation};
 
 #[test]
 fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
@@ -55,4 +59,81 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
         go_ho.stop().await?;
         go_cpo.stop().await
     });
+}
+
+/// `cpo-intent` on the custom resource tells the management side that the guest's side replaces a dead endpoint.
+const CPO_INTENT: &str = "hyperlink.hypershift.openshift.io/cpo-intent";
+const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
+
+#[test]
+fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
+    situation(async |site| {
+        let cluster = site.cluster("half-back");
+        cluster.create(&site.ground).await?;
+        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        site.heals(&cluster).await?;
+        let watch = site.watch(&cluster);
+        ends(cpo).await?;
+        let namespace = cluster.control_plane_namespace();
+        let custom = cluster.api(&site.ground.client()?, "AzurePrivateLinkService", &namespace);
+        let annotate = async |name: &str, value: Option<&str>| {
+            patch(
+                &custom,
+                "private-router",
+                json!({"metadata": {"annotations": {name: value}}}),
+            )
+            .await
+        };
+        annotate(CPO_INTENT, None).await?;
+        let go_cpo = site.go_cpo(&cluster).await?;
+
+        // Another NAT subnet takes another service, with another alias.
+        let subnet = site.nat_subnet("half-back-nat").await?;
+        give_nat_subnet(site, &cluster, &subnet).await?;
+        eventually("the replacement waits for leave", SOON, async || {
+            refused(
+                &site.custom_resource(&cluster).await?,
+                &["AzurePLSCreated"],
+                "ReplacementBlocked",
+            )
+        })
+        .await?;
+        watch.never_failed().await?;
+
+        annotate(ALLOW_REPLACE, Some("true")).await?;
+        eventually("the service is another one", SOON, async || {
+            let found = site.seen(&cluster).await?;
+            ensure!(found.contains("half-back-nat"), "{found}");
+            Ok(())
+        })
+        .await?;
+        // Theirs keeps the dead endpoint until somebody deletes it.
+        eventually("their endpoint is disconnected", SOON, async || {
+            let found = site.custom_resource(&cluster).await?;
+            let kind = "AzurePrivateEndpointAvailable";
+            refused(&found, &[kind], "PrivateEndpointConnectionNotApproved")
+        })
+        .await?;
+        site.ground.oracle().drift_delete(&cluster.endpoint()).await?;
+        cluster.becomes_reachable(&site.ground, SOON).await?;
+        annotate(ALLOW_REPLACE, None).await?;
+        site.goes(&cluster, &[&cluster.own_nat_subnet(&site.ground)]).await?;
+        go_cpo.stop().await?;
+        ends(ho).await
+    });
+}
+
+/// Names a NAT subnet on the control plane. Their observer looks when the Service changes.
+async fn give_nat_subnet(site: &Site, cluster: &HostedCluster, subnet: &str) -> Result<()> {
+    let client = site.ground.client()?;
+    let namespace = cluster.control_plane_namespace();
+    let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
+    let named = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {"natSubnetID": subnet}}}}}});
+    patch(&control_planes, cluster.name(), named).await?;
+    let services: Api<Service> = Api::namespaced(client, &namespace);
+    let touched = Patch::Merge(json!({"metadata": {"labels": {"touched": "true"}}}));
+    services
+        .patch("private-router", &PatchParams::default(), &touched)
+        .await?;
+    Ok(())
 }

@@ -64,12 +64,18 @@ impl Site {
     /// The same, with the NAT subnet that HyperShift's operator makes, which it can in 10.0.0.0/16 alone.
     pub(crate) async fn their_cluster(&self, name: &str) -> Result<HostedCluster> {
         let cluster = self.cluster(name);
+        self.nat_subnet(&format!("{}-pls-nat", cluster.infra_id())).await?;
+        Ok(cluster)
+    }
+
+    /// A NAT subnet of the form that HyperShift's operator makes; its id.
+    pub(crate) async fn nat_subnet(&self, name: &str) -> Result<String> {
         let third = self.subnets.fetch_add(1, Ordering::Relaxed);
         let subnet = json!({"properties": {
             "addressPrefix": format!("10.226.{third}.0/24"), "privateLinkServiceNetworkPolicies": "Disabled"}});
-        let id = cluster.own_nat_subnet(&self.ground);
+        let id = format!("{}/subnets/{name}", self.ground.azure().management_vnet);
         self.ground.oracle().drift_put(&id, &subnet).await?;
-        Ok(cluster)
+        Ok(id)
     }
 
     /// HyperShift's operator.

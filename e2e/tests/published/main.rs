@@ -4,4 +4,5 @@
 mod host_names;
 mod oauth;
 mod pause;
+mod siblings;
 mod spec;

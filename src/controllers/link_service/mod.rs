@@ -6,10 +6,11 @@ mod observe;
 pub mod plan;
 mod preview;
 pub mod status;
+mod subnet;
 pub mod teardown;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
@@ -18,26 +19,29 @@ use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
-use crate::azure::plan::Done;
+use crate::azure::plan::{Done, Step, Verb};
 use crate::azure::resource::Kind;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Course;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::neighbours::Neighbours;
 use crate::controllers::run::{self, Reconciler};
 
 /// The controller of the HO role.
 pub struct LinkServiceController {
     settings: plan::Settings,
+    neighbours: Arc<Neighbours>,
     /// Prefixes that Azure refused, by the UID of the custom resource; another cluster was quicker.
     refused: Mutex<HashMap<String, Vec<Ipv4Net>>>,
 }
 
 impl LinkServiceController {
-    /// With the operator's settings.
-    pub fn new(settings: plan::Settings) -> Self {
+    /// With the operator's settings, among the neighbours that are watched.
+    pub fn new(settings: plan::Settings, neighbours: Arc<Neighbours>) -> Self {
         Self {
             settings,
+            neighbours,
             refused: Mutex::default(),
         }
     }
@@ -62,9 +66,7 @@ impl LinkServiceController {
             cr,
         } = outcome.await?;
         let mut wait = frame::next_look(cx, &decision, Instant::now());
-        if let Some(prefix) = overlapping(&decision.steps, &done) {
-            self.refuse(&uid, prefix);
-            cx.memory.doubt(&decision.steps[0].id, Instant::now());
+        if self.chooses_again(cx, &uid, &decision.steps, &done) {
             wait = Duration::ZERO;
         }
         if decision.paused {
@@ -104,24 +106,46 @@ impl LinkServiceController {
         Ok(run::Ended::unsettled(cr, wait, &decision, &done))
     }
 
-    fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
-        let all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(uid).cloned().unwrap_or_default()
+    /// A prefix that Azure did not take is not tried again, and the next one is chosen in the network as it is then:
+    /// another cluster was quicker. Whether to do so at once.
+    fn chooses_again(&self, cx: &Context, uid: &str, steps: &[Step], done: &[Done]) -> bool {
+        let mut steps = steps.iter().zip(done);
+        let Some((step, outcome)) = steps.find(|(step, _)| step.kind == Kind::Subnet) else {
+            return false;
+        };
+        if step.settled().is_some() {
+            self.all_refused().remove(uid);
+            return false;
+        }
+        let Done::Failed(error) = outcome else {
+            return false;
+        };
+        let now = Instant::now();
+        if let Some(network) = step.id.parent() {
+            cx.memory.doubt(&network, now);
+        }
+        let overlaps = matches!(error.code.as_str(), "NetcfgSubnetRangesOverlap" | "NetcfgInvalidSubnet");
+        let Some(prefix) = proposed(step).filter(|_| overlaps) else {
+            return false;
+        };
+        self.all_refused().entry(uid.to_owned()).or_default().push(prefix);
+        cx.memory.doubt(&step.id, now);
+        true
     }
 
-    fn refuse(&self, uid: &str, prefix: Ipv4Net) {
-        let mut all = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(uid.to_owned()).or_default().push(prefix);
+    fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
+        self.all_refused().get(uid).cloned().unwrap_or_default()
+    }
+
+    fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Vec<Ipv4Net>>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The prefix that Azure refused because another subnet has it.
-fn overlapping(steps: &[crate::azure::plan::Step], done: &[Done]) -> Option<Ipv4Net> {
-    let refused = steps.iter().zip(done).find(|(step, done)| {
-        step.kind == Kind::Subnet && matches!(done, Done::Failed(error) if error.code == "NetcfgSubnetRangesOverlap")
-    });
-    match &refused?.0.verb {
-        crate::azure::plan::Verb::Put(body) => body.pointer("/properties/addressPrefix")?.as_str()?.parse().ok(),
+/// The prefix that a step would give a subnet.
+fn proposed(step: &Step) -> Option<Ipv4Net> {
+    match &step.verb {
+        Verb::Put(body) => body.pointer("/properties/addressPrefix")?.as_str()?.parse().ok(),
         _ => None,
     }
 }
@@ -130,7 +154,7 @@ impl Reconciler for LinkServiceController {
     type Around = plan::Surroundings;
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Self::Around, String), PassError> {
-        let around = observe::surroundings(cx, cr).await?;
+        let around = observe::surroundings(cx, cr, &self.neighbours, self.settings.cloud).await?;
         let fingerprint = observe::fingerprint(&around);
         Ok((around, fingerprint))
     }

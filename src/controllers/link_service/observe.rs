@@ -11,50 +11,108 @@ use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
+use crate::controllers::claims::{self, Claim};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
-use crate::controllers::identity;
+use crate::controllers::identity::{self, Identity, Leaving, Traces};
 use crate::controllers::intent::{self, HoIntent};
+use crate::controllers::neighbours::Neighbours;
 use crate::controllers::owner;
 use crate::names;
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
-pub(super) async fn surroundings(cx: &Context, cr: &AzurePrivateLinkService) -> Result<Surroundings, PassError> {
+pub(super) async fn surroundings(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    neighbours: &Neighbours,
+    cloud: &str,
+) -> Result<Surroundings, PassError> {
+    neighbours.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(cx, cr).await?;
-    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let (identity, hosted_cluster, paused) = match identity::cluster_ref(annotation) {
-        Err(problem) => (Err(problem), None, None),
-        Ok(cluster) => {
-            let hosted = hosted_cluster(cx, &cluster).await?;
-            let paused = hosted
-                .as_ref()
-                .and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now()));
-            (
-                identity::agree(&namespace, &cluster, hosted.as_ref(), control_plane.as_ref()),
-                hosted
-                    .filter(|_| names::control_plane_namespace(&cluster) == namespace)
-                    .map(|hosted| hosted.object_ref(&())),
-                paused,
-            )
-        }
-    };
-    let service = service(cx, cr, &namespace, control_plane.as_ref()).await?;
+    let hosted = hosted_cluster(cx, cr, &namespace, neighbours).await?;
+    let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
+    let identity = agreed(cr, &namespace, hosted, control_plane, neighbours, cloud);
+    let service = service(cx, cr, &namespace, control_plane).await?;
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let going = cr.metadata.deletion_timestamp.is_some();
+    let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
+    let siblings = if going || (!made && cr.spec.nat_subnet_id.is_none()) {
+        siblings(cx, cr, &namespace).await?
+    } else {
+        Vec::new()
+    };
+    let traces = Traces {
+        recorded: recorded.as_ref(),
+        hosted,
+        control_plane,
+    };
+    let leaving = match &identity {
+        Ok(identity) => Leaving::Of(identity.clone()),
+        Err(_) => identity::leaving(cr, traces, &neighbours.clusters()),
+    };
     Ok(Surroundings {
-        sibling_stays: going && sibling_stays(cx, cr, &namespace).await?,
-        claimed_elsewhere: going && identity.is_err() && claimed_elsewhere(cx, cr).await?,
+        paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
+        paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
+        sibling_stays: siblings.iter().any(stays),
+        sibling_made_subnet: siblings.iter().any(made_subnet),
+        given_subnets: given_subnets(&leaving, control_plane, neighbours),
+        leaving,
         identity,
-        hosted_cluster,
-        paused,
+        hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
         service,
     })
 }
 
-async fn hosted_cluster(cx: &Context, cluster: &ClusterRef) -> Result<Option<HostedCluster>, PassError> {
+/// The HostedCluster that the custom resource names, if its control plane is in this namespace; else the one whose is.
+async fn hosted_cluster(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+    neighbours: &Neighbours,
+) -> Result<Option<HostedCluster>, PassError> {
+    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let named = identity::cluster_ref(annotation).ok();
+    let named = named.filter(|cluster| names::control_plane_namespace(cluster) == namespace);
+    let derives = || {
+        let clusters = neighbours.clusters();
+        let claim = Claim::Namespace(namespace.to_owned());
+        clusters.holders(&claim).next().map(|holder| holder.object.clone())
+    };
+    let Some(cluster) = named.or_else(derives) else {
+        return Ok(None);
+    };
     let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
     within(api.get_opt(&cluster.name)).await
+}
+
+fn agreed(
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+    hosted: Option<&HostedCluster>,
+    control_plane: Option<&HostedControlPlane>,
+    neighbours: &Neighbours,
+    cloud: &str,
+) -> Result<Identity, Problem> {
+    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let cluster = identity::cluster_ref(annotation)?;
+    let is_named = |hosted: &&HostedCluster| {
+        let named = ClusterRef {
+            namespace: hosted.namespace().unwrap_or_default(),
+            name: hosted.name_any(),
+        };
+        named == cluster
+    };
+    let named = hosted.filter(is_named);
+    let identity = identity::agree(namespace, &cluster, named, control_plane, cloud)?;
+    let (Some(hosted), Some(control_plane)) = (named, control_plane) else {
+        return Ok(identity);
+    };
+    let clusters = neighbours.clusters();
+    let problem = identity::contested(hosted, control_plane, &clusters)
+        .or_else(|| identity::foreign_nat_subnet(cr, hosted, &clusters));
+    problem.map_or(Ok(identity), Err)
 }
 
 async fn service(
@@ -82,35 +140,43 @@ async fn service(
     }))
 }
 
-/// Whether another custom resource of the same control plane stays, and with it what both use.
-async fn sibling_stays(cx: &Context, cr: &AzurePrivateLinkService, namespace: &str) -> Result<bool, PassError> {
+/// The other custom resources of the same control plane.
+async fn siblings(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+) -> Result<Vec<AzurePrivateLinkService>, PassError> {
     let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
-    let others = within(api.list(&ListParams::default())).await?;
-    let stays = |other: &AzurePrivateLinkService| {
-        other.metadata.uid != cr.metadata.uid
-            && (other.metadata.deletion_timestamp.is_none() || other.finalizers().iter().any(|f| f == HO_FINALIZER))
-    };
-    Ok(others.iter().any(stays))
+    let mut all = within(api.list(&ListParams::default())).await?.items;
+    all.retain(|other| other.metadata.uid != cr.metadata.uid);
+    Ok(all)
 }
 
-/// Whether another HostedCluster has the ids that are recorded on the custom resource, which anybody in its namespace may forge.
-async fn claimed_elsewhere(cx: &Context, cr: &AzurePrivateLinkService) -> Result<bool, PassError> {
-    let Some(recorded) = intent::read::<HoIntent>(cr.annotations().get(HO_INTENT)) else {
-        return Ok(false);
+/// Whether a sibling stays, and with it what both use.
+fn stays(sibling: &AzurePrivateLinkService) -> bool {
+    sibling.metadata.deletion_timestamp.is_none() || sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
+}
+
+fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
+    let recorded: Option<HoIntent> = intent::read(sibling.annotations().get(HO_INTENT));
+    recorded.is_some_and(|recorded| recorded.nat_subnet_made)
+}
+
+/// The NAT subnets of the cluster's name that any HostedCluster, custom resource or this control plane gives.
+fn given_subnets(
+    leaving: &Leaving,
+    control_plane: Option<&HostedControlPlane>,
+    neighbours: &Neighbours,
+) -> Vec<String> {
+    let Leaving::Of(identity) = leaving else {
+        return Vec::new();
     };
-    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let own = identity::cluster_ref(annotation).ok();
-    let api: Api<HostedCluster> = Api::all(cx.kube.clone());
-    let all = within(api.list(&ListParams::default())).await?;
-    Ok(all.iter().any(|other| {
-        let name = ClusterRef {
-            namespace: other.namespace().unwrap_or_default(),
-            name: other.name_any(),
-        };
-        let claims = other.spec.cluster_id.as_ref() == Some(&recorded.cluster_id)
-            || other.spec.infra_id.as_ref() == Some(&recorded.infra_id);
-        claims && own.as_ref() != Some(&name)
-    }))
+    let name = names::nat_subnet(&identity.infra_id);
+    let own = control_plane.and_then(|found| claims::nat_subnet(&found.spec));
+    let mut all: Vec<String> = own.map(str::to_ascii_lowercase).into_iter().collect();
+    all.extend(neighbours.clusters().nat_subnets(&name).map(str::to_owned));
+    all.extend(neighbours.resources().nat_subnets(&name).map(str::to_owned));
+    all
 }
 
 /// What of the surroundings can wake a pass, as one text.
@@ -125,9 +191,6 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .service
         .as_ref()
         .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
-    format!(
-        "{identity:?} {:?} {service:?} {}",
-        around.paused.is_some(),
-        around.sibling_stays
-    )
+    let paused = (around.paused.is_some(), &around.paused_until);
+    format!("{identity:?} {paused:?} {service:?} {}", around.sibling_stays)
 }

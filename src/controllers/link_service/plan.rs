@@ -8,25 +8,27 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
 use super::frontend::{self, FrontendMatch, ServiceFacts};
-use super::nat_subnet::{self, NatSubnetRules};
+use super::nat_subnet::NatSubnetRules;
+use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::error::ArmError;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
-use crate::azure::link_service::{LinkService, connections};
+use crate::azure::link_service::{LinkService, connections, resource_guid};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, away, toward};
 use crate::azure::resource::{Kind, Seen};
-use crate::azure::subnet::{NatSubnet, takes_link_services};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::Identity;
+use crate::controllers::identity::{Identity, Leaving};
 use crate::controllers::intent::{self, HoIntent};
 use crate::names;
 
 /// What the operator decided for all clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    /// The Azure cloud that this process serves, as HostedClusters spell it.
+    pub cloud: &'static str,
     /// Where Private Link Services are made.
     pub subscription: SubscriptionId,
     /// The group in it.
@@ -63,18 +65,24 @@ impl Settings {
 /// What Kubernetes says about the custom resource's surroundings.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// The cluster, if HostedCluster and HostedControlPlane agree on it.
+    /// The cluster, if HostedCluster and HostedControlPlane agree on it and no other HostedCluster has what it names.
     pub identity: Result<Identity, Problem>,
     /// The HostedCluster, if its control plane is in this namespace: it hears of what happens.
     pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
+    /// `spec.pausedUntil` of the HostedCluster.
+    pub paused_until: Option<String>,
     /// The Service of the same name.
     pub service: Option<ServiceFacts>,
     /// Whether another custom resource of the same cluster stays.
     pub sibling_stays: bool,
-    /// Whether another HostedCluster has the cluster id or infra id that is recorded on the custom resource.
-    pub claimed_elsewhere: bool,
+    /// Whether another one recorded that the cluster's NAT subnet was made for it.
+    pub sibling_made_subnet: bool,
+    /// Whose resources it leaves behind, if it goes.
+    pub leaving: Leaving,
+    /// The NAT subnets of the cluster's name that somebody gives, in lower case.
+    pub given_subnets: Vec<String>,
 }
 
 /// While the other role's finalizer stands, deletion waits for it this long.
@@ -98,20 +106,43 @@ pub fn build(
     if let Some(problem) = &around.paused {
         return Ok((Decision::paused(problem.clone()), Err(problem.clone())));
     }
-    if let Err(error) = usable(cr, identity, settings) {
-        let problem = Problem::new(Reason::InvalidSpec, error.to_string());
+    if let Err(problem) = usable(cr, identity, settings) {
         return Ok((Decision::stuck(problem.clone()), Err(problem)));
     }
     let found = find_frontend(cr, around, facts, settings)?;
     let decision = match &found {
-        Ok(frontend) => with_frontend(cr, identity, frontend, facts, settings, refused)?,
+        Ok(frontend) => with_frontend(cr, identity, frontend, around, facts, settings, refused)?,
         Err(problem) => Decision::stuck(problem.clone()),
     };
     Ok((decision, found))
 }
 
-/// Whether Azure can take every id and name that there will be. Asked before the first call.
-fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings) -> Result<(), IdError> {
+/// Azure's limit of subscriptions that a service may be shown to, and as many whose connections it approves
+/// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
+const MAX_SUBSCRIPTIONS: usize = 100;
+
+/// The guest's own subscription and those that are allowed besides.
+fn subscriptions(cr: &AzurePrivateLinkService) -> Result<BTreeSet<SubscriptionId>, IdError> {
+    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
+    let more = cr.spec.additional_allowed_subscriptions.iter().flatten();
+    let more = more.map(|text| SubscriptionId::parse(text));
+    std::iter::once(Ok(guest.subscription().clone())).chain(more).collect()
+}
+
+/// Whether Azure can take every id, name and list that there will be. Asked before the first call.
+fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings) -> Result<(), Problem> {
+    let invalid = |text: String| Problem::new(Reason::InvalidSpec, text);
+    let allowed = names_are_usable(cr, identity, settings).and_then(|()| subscriptions(cr));
+    let allowed = allowed.map_err(|error| invalid(error.to_string()))?.len();
+    if allowed > MAX_SUBSCRIPTIONS {
+        let text =
+            format!("{allowed} subscriptions are allowed, the guest's own included; Azure takes {MAX_SUBSCRIPTIONS}");
+        return Err(invalid(text));
+    }
+    Ok(())
+}
+
+fn names_are_usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings) -> Result<(), IdError> {
     let (subscription, group) = (&settings.subscription, settings.resource_group.as_str());
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
     names::in_group(Kind::LinkService, subscription, group, &name)?;
@@ -125,12 +156,12 @@ fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings
             &["any", &names::nat_subnet(&identity.infra_id)],
         )?,
     };
-    ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
     ResourceId::parse_as(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)?;
     Ok(())
 }
 
-fn find_frontend(
+/// The frontend that belongs to the custom resource's Service.
+pub(super) fn find_frontend(
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
     facts: &Facts,
@@ -168,66 +199,83 @@ fn with_frontend(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
+    around: &Surroundings,
     facts: &Facts,
     settings: &Settings,
     refused: &[Ipv4Net],
 ) -> Result<Decision, Needs> {
-    let (subnet, made) = match nat_subnet_of(cr, identity, frontend) {
-        Ok(subnet) => subnet,
+    let chosen = match subnet::choose(cr, identity, frontend) {
+        Ok(chosen) => chosen,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
-    let mut want = match wanted(cr, identity, frontend, &subnet, settings) {
+    let mut want = match wanted(cr, identity, frontend, chosen.id(), settings) {
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
     match recorded_elsewhere(cr, &want.id, settings) {
         Ok(None) => {}
+        // One that is gone from there is made anew here.
+        Ok(Some(recorded)) if *facts.look(Kind::LinkService, &recorded)? == Seen::Absent => {}
         Ok(Some(recorded)) => want.id = recorded,
         Err(problem) => return Ok(Decision::stuck(problem)),
     }
+    want.known_as = known_as(cr, &want.id);
     let mut decision = Decision::default();
-    let ready = if made {
-        let step = match bring_subnet(&subnet, identity, facts, settings, refused)? {
-            Ok(step) => step,
-            Err(problem) => return Ok(Decision::stuck(problem)),
-        };
-        let ready = step.settled().is_some();
-        decision.steps.push(step);
-        ready
-    } else {
-        match check_given(&subnet, facts)? {
+    let mut recorded = intent::read(cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
+    let ready = match &chosen {
+        Chosen::Own(id) => {
+            let step = match subnet::bring(id, identity, facts, settings, refused)? {
+                Ok(step) => step,
+                Err(problem) => return Ok(Decision::stuck(problem)),
+            };
+            let same_one = recorded
+                .nat_subnet
+                .as_deref()
+                .is_some_and(|text| same(text, &id.to_string()));
+            recorded.nat_subnet_made =
+                (same_one && recorded.nat_subnet_made) || around.sibling_made_subnet || step.why == Why::Absent;
+            recorded.nat_subnet = Some(id.to_string());
+            let ready = step.settled().is_some();
+            decision.steps.push(step);
+            ready
+        }
+        Chosen::Given(id) => match subnet::check_given(id, facts)? {
             None => true,
             Some(problem) => return Ok(Decision::stuck(problem)),
-        }
+        },
     };
-    decision.intent = Some(intent::write(&HoIntent {
-        cluster: identity.name.clone(),
-        cluster_id: identity.cluster_id.clone(),
-        infra_id: identity.infra_id.clone(),
-        link_service: want.id.to_string(),
+    recorded = HoIntent {
+        link_service: Some(want.id.to_string()),
         frontend: want.frontend.clone(),
-        nat_subnet: made.then(|| subnet.to_string()),
-    }));
+        resource_guid: recorded.resource_guid,
+        nat_subnet: recorded.nat_subnet,
+        nat_subnet_made: recorded.nat_subnet_made,
+        ..HoIntent::of(identity)
+    };
     if ready {
-        bring_link_service(cr, &want, facts, &mut decision)?;
+        bring_link_service(cr, &want, facts, &mut decision, &mut recorded)?;
     } else {
         decision
             .steps
             .push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
     }
+    decision.intent = Some(intent::write(&recorded));
     Ok(decision)
 }
 
-/// The service as it was recorded, if that is in another place than this process makes services in now.
-/// Never a second one: the recorded one is gone on with, or nothing is done.
+/// The service as it was recorded, or as the status shows it, if that is in another place than this process makes
+/// services in now. Never a second one: the recorded one is gone on with, or nothing is done.
 pub(super) fn recorded_elsewhere(
     cr: &AzurePrivateLinkService,
     own: &ResourceId,
     settings: &Settings,
 ) -> Result<Option<ResourceId>, Problem> {
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let recorded = recorded.and_then(|r| ResourceId::parse_as(Kind::LinkService, &r.link_service).ok());
-    match recorded.filter(|id| id != own && same(id.name(), own.name())) {
+    let recorded = recorded.and_then(|recorded| recorded.link_service);
+    let shown = || cr.status.as_ref()?.private_link_service_id.clone();
+    let known = recorded.or_else(shown);
+    let known = known.and_then(|id| ResourceId::parse_as(Kind::LinkService, &id).ok());
+    match known.filter(|id| id != own && same(id.name(), own.name())) {
         None => Ok(None),
         Some(id) if settings.allows(&id) => Ok(Some(id)),
         Some(id) => {
@@ -238,33 +286,16 @@ pub(super) fn recorded_elsewhere(
     }
 }
 
-/// The NAT subnet, and whether it is this role that makes it.
-fn nat_subnet_of(
-    cr: &AzurePrivateLinkService,
-    identity: &Identity,
-    frontend: &Frontend,
-) -> Result<(ResourceId, bool), Problem> {
-    let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
-    let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
-    match &cr.spec.nat_subnet_id {
-        None => Ok((
-            network
-                .child(Kind::Subnet, &names::nat_subnet(&identity.infra_id))
-                .map_err(invalid)?,
-            true,
-        )),
-        Some(text) => {
-            let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
-            let inside = given.parent().as_ref() == Some(&network);
-            let outside = || {
-                Problem::new(
-                    Reason::InvalidSpec,
-                    "natSubnetID is not in the load balancer's virtual network",
-                )
-            };
-            inside.then_some((given, false)).ok_or_else(outside)
-        }
+/// By what a service is known that the status shows under exactly this id.
+pub(super) fn known_as(cr: &AzurePrivateLinkService, id: &ResourceId) -> Vec<String> {
+    let status = cr.status.clone().unwrap_or_default();
+    let shown = status.private_link_service_id.as_deref();
+    if shown.and_then(|shown| ResourceId::parse(shown).ok()).as_ref() != Some(id) {
+        return Vec::new();
     }
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let guid = recorded.and_then(|recorded| recorded.resource_guid);
+    guid.into_iter().chain(status.private_link_service_alias).collect()
 }
 
 fn wanted(
@@ -275,16 +306,7 @@ fn wanted(
     settings: &Settings,
 ) -> Result<LinkService, IdError> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
-    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?
-        .subscription()
-        .clone();
-    let more = cr
-        .spec
-        .additional_allowed_subscriptions
-        .iter()
-        .flatten()
-        .map(|text| SubscriptionId::parse(text));
-    let subscriptions: BTreeSet<SubscriptionId> = std::iter::once(Ok(guest)).chain(more).collect::<Result<_, _>>()?;
+    let subscriptions = subscriptions(cr)?;
     Ok(LinkService {
         id: names::in_group(
             Kind::LinkService,
@@ -297,60 +319,7 @@ fn wanted(
         frontend: frontend.id.clone(),
         nat_subnet: subnet.clone(),
         subscriptions,
-    })
-}
-
-fn bring_subnet(
-    id: &ResourceId,
-    identity: &Identity,
-    facts: &Facts,
-    settings: &Settings,
-    refused: &[Ipv4Net],
-) -> Result<Result<Step, Problem>, Needs> {
-    let failed = |text: String| Problem::new(Reason::NATSubnetCreationFailed, text);
-    let seen = facts.look(Kind::Subnet, id)?;
-    let mut want = NatSubnet {
-        id: id.clone(),
-        prefix: None,
-    };
-    if *seen == Seen::Absent {
-        let Some(network) = id.parent() else {
-            return Ok(Err(failed(IdError::Form.to_string())));
-        };
-        want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
-            Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
-            Seen::ReadFailed(error) => {
-                let subject = format!("virtual_network {}", network.name());
-                let problem = Problem::error(Reason::NATSubnetCreationFailed, &subject, error);
-                return Ok(Err(problem.again(error.delay(1))));
-            }
-            _ => {
-                return Ok(Err(
-                    failed("the virtual network does not exist".to_owned()).again(PATIENCE)
-                ));
-            }
-        };
-        if want.prefix.is_none() {
-            return Ok(Err(failed(
-                "the virtual network has no room for a NAT subnet".to_owned(),
-            )
-            .again(PATIENCE)));
-        }
-    }
-    Ok(Ok(toward(&want, seen)))
-}
-
-/// What is wrong with a NAT subnet that was given. It is never written.
-fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
-    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(PATIENCE));
-    Ok(match facts.look(Kind::Subnet, id)? {
-        Seen::Found(body) if takes_link_services(body) => None,
-        Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
-        Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
-            let subject = format!("subnet {}", id.name());
-            Some(Problem::error(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
-        }
-        Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
+        known_as: Vec::new(),
     })
 }
 
@@ -360,9 +329,16 @@ fn bring_link_service(
     want: &LinkService,
     facts: &Facts,
     decision: &mut Decision,
+    recorded: &mut HoIntent,
 ) -> Result<(), Needs> {
     let seen = facts.look(Kind::LinkService, &want.id)?;
     let mut step = toward(want, seen);
+    if step.left() {
+        (recorded.link_service, recorded.resource_guid) = (None, None);
+    } else if let Some(found) = seen.found() {
+        let guid = resource_guid(found).filter(|_| !want.marks.prove(found));
+        recorded.resource_guid = guid.map(str::to_owned);
+    }
     if step.verb == Verb::Delete {
         let served = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);
         if !served {

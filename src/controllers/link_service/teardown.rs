@@ -9,17 +9,17 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::plan::{PATIENCE, Settings, Surroundings, disconnect, recorded_elsewhere};
+use super::plan::{PATIENCE, Settings, Surroundings, disconnect, find_frontend, known_as, recorded_elsewhere};
+use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::id::{ResourceId, location, same};
-use crate::azure::link_service::LinkService;
+use crate::azure::id::{ResourceId, location};
+use crate::azure::link_service::{LinkService, nat_subnet};
 use crate::azure::plan::{Step, Verb, Why, away};
-use crate::azure::resource::{Kind, Progress, progress};
-use crate::azure::subnet::{NatSubnet, used_by_others};
+use crate::azure::resource::{Kind, Resource};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
-use crate::controllers::identity::Identity;
+use crate::controllers::identity::{Identity, Leaving};
 use crate::controllers::intent::{self, HoIntent};
 use crate::names;
 
@@ -31,66 +31,81 @@ pub fn teardown(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
-    if let Some(wait) = other_role_at_work(cr, now) {
+    let waited = going_for(cr, now);
+    if let Some(wait) = other_role_at_work(cr, waited) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
         return Ok(Decision::stuck(problem.again(wait)));
     }
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let Some(identity) = identity(around, recorded.as_ref()) else {
-        return Ok(Decision::default());
+    let identity = match (&around.identity, &around.leaving) {
+        (Ok(identity), _) | (Err(_), Leaving::Of(identity)) => identity,
+        (Err(_), Leaving::OfAnother | Leaving::Unknown) => return Ok(Decision::default()),
     };
-    if around.identity.is_err() && around.claimed_elsewhere {
-        let text = "the recorded cluster id or infra id belongs to another HostedCluster";
-        return Ok(Decision::stuck(Problem::new(Reason::DuplicateIdentity, text)));
-    }
-    let frontend = recorded.as_ref().map(|r| r.frontend.clone()).unwrap_or_default();
-    let want = match leaving(cr, &identity, frontend, settings) {
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
+    let mut want = match leaving(cr, identity, &recorded.frontend, settings) {
         Ok(Some(want)) => want,
         Ok(None) => return Ok(Decision::default()),
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
     let mut decision = Decision::default();
     let seen = facts.look(Kind::LinkService, &want.id)?;
+    if seen.found().is_some_and(|body| !want.ours(body))
+        && around.identity.is_ok()
+        && let Ok(frontend) = find_frontend(cr, around, facts, settings)?
+    {
+        // Made by an operator that recorded nothing.
+        want.frontend = frontend.id;
+    }
     let mut step = away(&want, seen);
     if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
         (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
     }
     let service_gone = step.gone() || step.left();
+    let shown = (seen.found().filter(|_| !step.left())).and_then(nat_subnet);
     decision.steps.push(step);
-    if let Some(id) = our_subnet(recorded.as_ref(), &identity, around, settings) {
-        decision.steps.push(if service_gone {
-            remove_subnet(id, facts)?
-        } else {
-            Step::needs(Kind::Subnet, id, "the Private Link Service to go")
-        });
+    let leftover = Leftover {
+        identity,
+        service: &want.id,
+        made: recorded.nat_subnet_made,
+        given: &around.given_subnets,
+        waited,
+    };
+    if around.sibling_stays {
+        return Ok(decision);
+    }
+    let balancer = balancer(cr).filter(|_| service_gone);
+    let Some(id) = subnet_of(&recorded, shown, balancer, leftover, facts, settings)? else {
+        return Ok(decision);
+    };
+    if service_gone {
+        decision.steps.push(leftover.remove(id, facts)?);
+    } else {
+        // Which one it is can be seen only while the service stands.
+        (recorded.link_service, recorded.nat_subnet) = (Some(want.id.to_string()), Some(id.to_string()));
+        decision.intent = Some(intent::write(&recorded));
+        decision
+            .steps
+            .push(Step::needs(Kind::Subnet, id, "the Private Link Service to go"));
     }
     Ok(decision)
 }
 
-fn other_role_at_work(cr: &AzurePrivateLinkService, now: Timestamp) -> Option<Duration> {
-    let since = cr.metadata.deletion_timestamp.as_ref()?.0;
-    let waited = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
-    PATIENCE.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
+/// How long the custom resource has been going.
+fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
+    let since = cr.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
-/// What the cluster's own objects say; what was recorded only where they are gone.
-fn identity(around: &Surroundings, recorded: Option<&HoIntent>) -> Option<Identity> {
-    let recorded = || {
-        recorded.map(|r| Identity {
-            name: r.cluster.clone(),
-            cluster_id: r.cluster_id.clone(),
-            infra_id: r.infra_id.clone(),
-        })
-    };
-    around.identity.as_ref().ok().cloned().or_else(recorded)
+fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
+    let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
+    PATIENCE.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
 }
 
 /// The service as far as it must be known to be deleted; none if its name could never have been used.
 fn leaving(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
-    frontend: String,
+    frontend: &str,
     settings: &Settings,
 ) -> Result<Option<LinkService>, Problem> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
@@ -105,35 +120,37 @@ fn leaving(
     let id = recorded_elsewhere(cr, &id, settings)?.unwrap_or(id);
     Ok(Some(LinkService {
         nat_subnet: id.clone(),
+        known_as: known_as(cr, &id),
         id,
         location: location(&cr.spec.location),
         marks: names::link_service_marks(&identity.name, &identity.cluster_id),
-        frontend,
+        frontend: frontend.to_owned(),
         subscriptions: BTreeSet::new(),
     }))
 }
 
-/// The NAT subnet that was recorded as ours, if this custom resource is the last that uses it.
-fn our_subnet(
-    recorded: Option<&HoIntent>,
-    identity: &Identity,
-    around: &Surroundings,
+/// The NAT subnet of our name: as recorded, as the service shows it while it stands, or in the load balancer's network.
+fn subnet_of(
+    recorded: &HoIntent,
+    shown: Option<ResourceId>,
+    balancer: Option<ResourceId>,
+    leftover: Leftover<'_>,
+    facts: &Facts,
     settings: &Settings,
-) -> Option<ResourceId> {
-    let id = ResourceId::parse_as(Kind::Subnet, recorded?.nat_subnet.as_deref()?).ok()?;
-    let named = same(id.name(), &names::nat_subnet(&identity.infra_id));
-    (named && settings.allows_subnet(&id) && !around.sibling_stays).then_some(id)
+) -> Result<Option<ResourceId>, Needs> {
+    let recorded = recorded.nat_subnet.as_deref();
+    let recorded = recorded.and_then(|id| ResourceId::parse_as(Kind::Subnet, id).ok());
+    match recorded.or(shown).filter(|id| leftover.may_be(id, settings)) {
+        Some(known) => Ok(Some(known)),
+        None => balancer.map_or(Ok(None), |id| leftover.beside(&id, facts, settings)),
+    }
 }
 
-/// Our NAT subnet goes, unless others came to use it.
-fn remove_subnet(id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
-    let seen = facts.look(Kind::Subnet, &id)?;
-    let step = away(&NatSubnet { id, prefix: None }, seen);
-    let settled = seen.found().filter(|body| progress(body) == Progress::Settled);
-    Ok(match settled.and_then(used_by_others) {
-        Some(used) if step.verb == Verb::Delete => step.leave(used),
-        _ => step,
-    })
+/// The load balancer that the status shows, where the NAT subnet was not given.
+fn balancer(cr: &AzurePrivateLinkService) -> Option<ResourceId> {
+    let shown = cr.status.as_ref()?.internal_load_balancer_id.as_deref();
+    let shown = shown.filter(|_| cr.spec.nat_subnet_id.is_none())?;
+    ResourceId::parse_as(Kind::LoadBalancer, shown).ok()
 }
 
 #[cfg(test)]

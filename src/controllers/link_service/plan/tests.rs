@@ -5,12 +5,16 @@ use super::*;
 use crate::azure::error::{ArmError, Class};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, management};
 
+mod limits;
+mod recorded;
+
 const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
 
 fn settings() -> Settings {
     Settings {
+        cloud: "AzurePublicCloud",
         subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
         resource_group: "mgmt".into(),
         nat: NatSubnetRules {
@@ -28,13 +32,16 @@ fn around() -> Surroundings {
         identity: Ok(identity()),
         hosted_cluster: None,
         paused: None,
+        paused_until: None,
         service: Some(ServiceFacts {
             uid: UID.into(),
             owned: true,
             addresses,
         }),
         sibling_stays: false,
-        claimed_elsewhere: false,
+        sibling_made_subnet: false,
+        leaving: Leaving::Of(identity()),
+        given_subnets: Vec::new(),
     }
 }
 
@@ -75,8 +82,21 @@ fn service() -> (String, Value) {
 }
 
 fn run(cr: &AzurePrivateLinkService, around: &Surroundings, world: &[(String, Value)]) -> (Decision, Vec<String>) {
-    let ((decision, _), asked) = decided(facts(), world, |facts| build(cr, around, facts, &settings(), &[]));
+    run_with(cr, around, world, &settings())
+}
+
+fn run_with(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    world: &[(String, Value)],
+    settings: &Settings,
+) -> (Decision, Vec<String>) {
+    let ((decision, _), asked) = decided(facts(), world, |facts| build(cr, around, facts, settings, &[]));
     (decision, asked)
+}
+
+fn intent_of(decision: &Decision) -> HoIntent {
+    serde_json::from_str(decision.intent.as_deref().unwrap()).unwrap()
 }
 
 fn verbs(decision: &Decision) -> Vec<(Kind, &Verb)> {
@@ -104,10 +124,10 @@ fn service_is_put_when_the_subnet_is_there() {
     ));
     assert_eq!(asked, ["infra-pls-nat", "pls-id"]);
     insta::assert_json_snapshot!("link_service", service().1);
-    let intent: HoIntent = serde_json::from_str(decision.intent.as_deref().unwrap()).unwrap();
+    let intent = intent_of(&decision);
     assert_eq!(
-        (intent.nat_subnet.as_deref(), intent.link_service),
-        (Some(management(SUBNET).as_str()), service().0)
+        (intent.nat_subnet, intent.nat_subnet_made, intent.link_service),
+        (Some(management(SUBNET)), false, Some(service().0))
     );
 }
 
@@ -232,20 +252,4 @@ fn unreadable_load_balancers_are_no_absence() {
         build(&resource, &around(), facts, &settings(), &[])
     });
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ILBLookupFailed));
-}
-
-#[test]
-fn service_made_in_another_group_is_not_made_twice() {
-    let recorded = HoIntent {
-        cluster: "example".into(),
-        cluster_id: "id".into(),
-        infra_id: "infra".into(),
-        link_service: management("privateLinkServices/pls-id").replace("/mgmt/", "/old/"),
-        frontend: String::new(),
-        nat_subnet: None,
-    };
-    let moved = cr(Value::Null, json!({HO_INTENT: intent::write(&recorded)}));
-    let (decision, _) = run(&moved, &around(), &[subnet()]);
-    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ConfigurationChanged));
-    assert_eq!(decision.steps, []);
 }

@@ -4,13 +4,16 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controllers::link_service::frontend::FrontendMatch;
 use crate::controllers::link_service::nat_subnet::NatSubnetRules;
-use crate::controllers::samples::{MANAGEMENT, cr, decided, identity as cluster, management};
+use crate::controllers::samples::{MANAGEMENT, cr, decided, management};
+
+mod subnet;
 
 const SERVICE: &str = "privateLinkServices/pls-id";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
 
 fn settings() -> Settings {
     Settings {
+        cloud: "AzurePublicCloud",
         subscription: crate::azure::id::SubscriptionId::parse(MANAGEMENT).unwrap(),
         resource_group: "mgmt".into(),
         nat: NatSubnetRules {
@@ -22,26 +25,33 @@ fn settings() -> Settings {
     }
 }
 
+fn cluster() -> Identity {
+    crate::controllers::samples::identity()
+}
+
+/// The cluster's own objects are gone.
 fn around() -> Surroundings {
     let gone = Problem::new(Reason::HostedClusterNotFound, "gone");
     Surroundings {
         identity: Err(gone),
         hosted_cluster: None,
         paused: None,
+        paused_until: None,
         service: None,
         sibling_stays: false,
-        claimed_elsewhere: false,
+        sibling_made_subnet: false,
+        leaving: Leaving::Of(cluster()),
+        given_subnets: Vec::new(),
     }
 }
 
 fn intent_with(subnet: &str) -> Value {
     let recorded = HoIntent {
-        cluster: "example".into(),
-        cluster_id: "id".into(),
-        infra_id: "infra".into(),
-        link_service: management(SERVICE),
+        link_service: Some(management(SERVICE)),
         frontend: "f".into(),
         nat_subnet: Some(subnet.to_owned()),
+        nat_subnet_made: true,
+        ..HoIntent::of(&cluster())
     };
     json!({HO_INTENT: intent::write(&recorded)})
 }
@@ -124,9 +134,18 @@ fn connections_go_before_the_service_and_the_service_before_the_subnet() {
     assert!(decision.nothing_left());
 }
 
-#[test]
-fn nothing_recorded_and_no_cluster_means_nothing_was_made() {
-    assert!(run(&going(json!({})), &around(), &[], &settings()).nothing_left());
+#[rstest]
+#[case::nobody_knows_the_cluster(Leaving::Unknown)]
+#[case::its_ids_are_those_of_another(Leaving::OfAnother)]
+fn without_a_cluster_of_its_own_it_goes_and_azure_is_not_asked(#[case] leaving: Leaving) {
+    let around = Surroundings { leaving, ..around() };
+    let recorded = going(intent_with(&management(SUBNET)));
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    let (decision, asked) = decided(Facts::default(), &[service(json!([]))], |facts| {
+        teardown(&recorded, &around, facts, &settings(), now)
+    });
+    assert!(decision.nothing_left());
+    assert_eq!(asked, Vec::<String>::new());
 }
 
 #[test]
@@ -146,62 +165,14 @@ fn foreign_service_is_left_and_holds_up_nothing() {
 }
 
 #[test]
-fn subnet_in_use_is_left_and_holds_up_nothing() {
-    let used = (
-        management(SUBNET),
-        json!({"properties": {"ipConfigurations": [{"id": "x"}]}}),
-    );
-    let decision = run(
-        &going(intent_with(&management(SUBNET))),
-        &around(),
-        &[used],
-        &settings(),
-    );
-    assert_eq!(decision.steps[1].why, Why::InUse("ipConfigurations"));
-    assert!(decision.nothing_left());
-}
-
-#[rstest]
-#[case::of_another_name(management("virtualNetworks/v/subnets/production"))]
-#[case::in_another_subscription(crate::controllers::samples::guest(SUBNET))]
-#[case::that_is_no_id("x".to_owned())]
-fn forged_subnet_is_never_touched(#[case] subnet: String) {
-    let world = [(
-        management("virtualNetworks/v/subnets/production"),
-        json!({"properties": {}}),
-    )];
-    let decision = run(&going(intent_with(&subnet)), &around(), &world, &settings());
-    assert!(
-        decision.steps.iter().all(|step| step.kind != Kind::Subnet),
-        "{:?}",
-        decision.steps
-    );
-}
-
-#[test]
-fn forged_cluster_id_of_a_living_cluster_is_refused() {
-    let claimed = Surroundings {
-        claimed_elsewhere: true,
-        ..around()
-    };
-    let decision = run(
-        &going(intent_with(&management(SUBNET))),
-        &claimed,
-        &[service(json!([]))],
-        &settings(),
-    );
-    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::DuplicateIdentity));
-    assert_eq!(decision.steps, []);
-}
-
-#[test]
 fn the_clusters_own_objects_count_more_than_what_was_recorded() {
     let other = Identity {
         cluster_id: "true-id".into(),
         ..cluster()
     };
     let known = Surroundings {
-        identity: Ok(other),
+        identity: Ok(other.clone()),
+        leaving: Leaving::Of(other),
         ..around()
     };
     let decision = run(
@@ -211,17 +182,6 @@ fn the_clusters_own_objects_count_more_than_what_was_recorded() {
         &settings(),
     );
     assert_eq!(decision.steps[0].id.name(), "pls-true-id");
-}
-
-#[test]
-fn sibling_keeps_the_subnet() {
-    let sibling = Surroundings {
-        sibling_stays: true,
-        ..around()
-    };
-    let world = [(management(SUBNET), json!({"properties": {}}))];
-    let decision = run(&going(intent_with(&management(SUBNET))), &sibling, &world, &settings());
-    assert!(decision.steps.iter().all(|step| step.kind != Kind::Subnet));
 }
 
 #[test]
@@ -265,5 +225,73 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
     assert_eq!(
         (decision.steps[0].id.group(), &decision.steps[0].verb),
         ("mgmt", &Verb::Delete)
+    );
+}
+
+fn unmarked(frontend: &str) -> (String, Value) {
+    let body = json!({"tags": {"hypershift.openshift.io_resource-type": "private-link-service"}, "properties": {
+        "alias": crate::controllers::samples::ALIAS, "loadBalancerFrontendIpConfigurations": [{"id": frontend}]}});
+    (management(SERVICE), body)
+}
+
+#[test]
+fn service_of_the_reference_goes_by_its_alias_with_nothing_recorded() {
+    let mut gone = going(json!({}));
+    gone.status = serde_json::from_value(json!({"privateLinkServiceID": management(SERVICE),
+        "privateLinkServiceAlias": crate::controllers::samples::ALIAS}))
+    .unwrap();
+    let decision = run(&gone, &around(), &[unmarked("x")], &settings());
+    assert_eq!(decision.steps[0].verb, Verb::Delete);
+}
+
+#[rstest]
+#[case::its_own(management(FRONTEND), Verb::Delete)]
+#[case::anothers(management("loadBalancers/lb/frontendIPConfigurations/other"), Verb::Refuse)]
+fn service_that_nothing_tells_of_goes_by_its_frontend(#[case] frontend: String, #[case] verb: Verb) {
+    let service = crate::controllers::link_service::frontend::ServiceFacts {
+        uid: "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11".into(),
+        owned: true,
+        addresses: vec!["10.224.0.4".parse().unwrap()],
+    };
+    let known = Surroundings {
+        identity: Ok(cluster()),
+        service: Some(service),
+        ..around()
+    };
+    let own = crate::azure::load_balancer::Frontend {
+        load_balancer: ResourceId::parse(&management("loadBalancers/lb")).unwrap(),
+        id: management(FRONTEND),
+        name: FRONTEND.rsplit('/').next().unwrap().to_owned(),
+        address: "10.224.0.4".parse().unwrap(),
+        subnet: ResourceId::parse(&management("virtualNetworks/v/subnets/lb")).unwrap(),
+    };
+    let scope = (settings().subscription, Some("mgmt".to_owned()));
+    let facts = Facts {
+        frontends: [(scope, Ok(vec![own]))].into(),
+        ..Facts::default()
+    };
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    let decision = decided(facts, &[unmarked(&frontend)], |facts| {
+        teardown(&going(json!({})), &known, facts, &settings(), now)
+    })
+    .0;
+    assert_eq!(decision.steps[0].verb, verb);
+}
+
+const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
+
+#[rstest]
+#[case::of_a_third_party("Approved")]
+#[case::that_nobody_approved("Pending")]
+#[case::that_was_rejected("Rejected")]
+fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
+    let state = json!({"privateLinkServiceConnectionState": {"status": status}});
+    let id = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
+    let connections = json!([{"id": id, "properties": state}]);
+    let held = going(intent_with(&management(SUBNET)));
+    let decision = run(&held, &around(), &[service(connections)], &settings());
+    assert_eq!(
+        verbs(&decision)[..2],
+        [(Kind::Connection, Verb::Delete), (Kind::LinkService, Verb::Wait)]
     );
 }

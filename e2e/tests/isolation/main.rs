@@ -1,0 +1,3 @@
+//! One process for many control planes: none of them reaches what is another's, and none is served by two.
+
+mod leaders;

@@ -1,0 +1,180 @@
+//! A cluster's objects in every order that an API server takes, and taken away in orders of their own.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions, release};
+use e2e::site::{SOON, Site, situation};
+use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
+
+/// An object that comes or goes. The control plane's namespace is always first to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    HostedCluster,
+    ControlPlane,
+    /// With its owner, if that is there.
+    Service,
+    /// The custom resource, made by hand; with its owner, if that is there.
+    Custom,
+    /// The custom resource again: deleted, it is made anew.
+    Anew,
+    Namespace,
+}
+
+use Part::{Anew, ControlPlane, Custom, Namespace as TheNamespace, Service as TheService};
+
+const NAME: &str = "private-router";
+
+async fn uid_of_control_plane(site: &Site, cluster: &HostedCluster) -> Result<Option<String>> {
+    let api = cluster.api(
+        &site.ground.client()?,
+        "HostedControlPlane",
+        &cluster.control_plane_namespace(),
+    );
+    let found = api.get_opt(cluster.name()).await?;
+    Ok(found.and_then(|found| found.metadata.uid))
+}
+
+/// A custom resource as a person might write it, before there is an address.
+async fn by_hand(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let owner = uid_of_control_plane(site, cluster).await?.map(|uid| {
+        json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+            "name": cluster.name(), "uid": uid, "controller": true, "blockOwnerDeletion": true})
+    });
+    let azure = site.ground.azure();
+    let object = json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+        "metadata": {"name": NAME, "ownerReferences": Vec::from_iter(owner)},
+        "spec": {"subscriptionID": azure.guest_subscription, "resourceGroupName": cluster.infra_id(),
+            "location": azure.location, "guestVNetID": cluster.vnet(), "guestSubnetID": cluster.subnet()},
+    });
+    let client = site.ground.client()?;
+    let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+    api.create(&PostParams::default(), &serde_json::from_value(object)?)
+        .await?;
+    eventually("somebody has looked at the custom resource", SOON, || async {
+        let found = api.get(NAME).await?;
+        ensure!(!conditions(&found).is_empty(), "no conditions");
+        Ok(())
+    })
+    .await
+}
+
+async fn comes(site: &Site, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+    let ground = &site.ground;
+    cluster.create_guest_network(ground).await?;
+    cluster.create_namespaces(ground).await?;
+    for part in order {
+        match part {
+            Part::HostedCluster => cluster.create_hosted_cluster(ground).await?,
+            ControlPlane => drop(cluster.create_control_plane(ground).await?),
+            TheService => {
+                let owner = uid_of_control_plane(site, cluster).await?;
+                cluster.create_services(ground, owner.as_deref()).await?;
+            }
+            Custom => by_hand(site, cluster).await?,
+            Anew => ask_to_go(site, cluster, Custom).await?,
+            TheNamespace => {}
+        }
+    }
+    site.heals(cluster).await
+}
+
+async fn ask_to_go(site: &Site, cluster: &HostedCluster, part: Part) -> Result<()> {
+    let (client, namespace) = (site.ground.client()?, cluster.control_plane_namespace());
+    let params = DeleteParams::default();
+    let of_hypershift = |kind, namespace: &str| cluster.api(&client, kind, namespace);
+    let asked = match part {
+        Part::HostedCluster => of_hypershift("HostedCluster", NAMESPACE)
+            .delete(cluster.name(), &params)
+            .await
+            .map(drop),
+        ControlPlane => of_hypershift("HostedControlPlane", &namespace)
+            .delete(cluster.name(), &params)
+            .await
+            .map(drop),
+        Custom | Anew => of_hypershift("AzurePrivateLinkService", &namespace)
+            .delete(NAME, &params)
+            .await
+            .map(drop),
+        TheService => Api::<Service>::namespaced(client.clone(), &namespace)
+            .delete(NAME, &params)
+            .await
+            .map(drop),
+        TheNamespace => Api::<Namespace>::all(client.clone())
+            .delete(&namespace, &params)
+            .await
+            .map(drop),
+    };
+    Ok(asked?)
+}
+
+/// Asks all of them to go, in this order, and does HyperShift's part meanwhile.
+async fn goes(site: &Site, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+    for part in order {
+        ask_to_go(site, cluster, *part)
+            .await
+            .with_context(|| format!("{part:?}"))?;
+    }
+    let client = site.ground.client()?;
+    let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    eventually("only HyperShift holds the HostedControlPlane", SOON, || async {
+        let found = control_planes.get_opt(cluster.name()).await?;
+        let held = found.and_then(|found| found.metadata.finalizers).unwrap_or_default();
+        ensure!(
+            held.iter().all(|one| one == "hypershift.openshift.io/finalizer"),
+            "{held:?}"
+        );
+        Ok(())
+    })
+    .await?;
+    release(&control_planes, cluster.name()).await?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    eventually("the namespace is gone", SOON, || async {
+        let left = namespaces.get_opt(&cluster.control_plane_namespace()).await?;
+        ensure!(left.is_none(), "{:?}", left.and_then(|left| left.status));
+        Ok(())
+    })
+    .await?;
+    release(&cluster.api(&client, "HostedCluster", NAMESPACE), cluster.name()).await?;
+    site.nothing_is_left_of(cluster, &[]).await
+}
+
+#[test]
+fn clusters_come_and_go_in_orders_of_their_own() {
+    use Part::HostedCluster as TheCluster;
+    let lives: [(&str, &[Part], &[Part]); 4] = [
+        (
+            "cluster-last",
+            &[ControlPlane, TheService, TheCluster],
+            &[TheService, Custom, ControlPlane, TheNamespace, TheCluster],
+        ),
+        (
+            "service-first",
+            &[TheService, TheCluster, ControlPlane, TheService],
+            &[Custom, ControlPlane, TheService, TheCluster, TheNamespace],
+        ),
+        (
+            "by-hand",
+            &[TheCluster, ControlPlane, Custom, TheService],
+            &[TheNamespace, TheCluster, Custom],
+        ),
+        (
+            "by-hand-first",
+            &[Custom, TheCluster, ControlPlane, TheService, Anew],
+            &[TheCluster, TheService, ControlPlane, Custom, TheNamespace],
+        ),
+    ];
+    situation(async |site| {
+        let clusters = lives.map(|(name, come, go)| async move {
+            let cluster = HostedCluster::new(&site.ground, name);
+            comes(site, &cluster, come)
+                .await
+                .with_context(|| format!("{name} {come:?}"))?;
+            goes(site, &cluster, go).await.with_context(|| format!("{name} {go:?}"))
+        });
+        try_join_all(clusters).await.map(drop)
+    });
+}

@@ -1,0 +1,73 @@
+//! The zone that `hypershift create infra` makes for an administrator, and a base domain that is equal to it, above or below it.
+
+use anyhow::{Result, ensure};
+use e2e::hosted_cluster::HostedCluster;
+use e2e::site::{SOON, Site, situation};
+use rstest::rstest;
+use serde_json::json;
+
+/// The zone `<name>.example.com` in the cluster's group, linked to the workers' network.
+async fn infra_zone(site: &Site, cluster: &HostedCluster) -> Result<String> {
+    let oracle = site.ground.oracle();
+    cluster.create_guest_network(&site.ground).await?;
+    let zone = format!(
+        "{}/providers/Microsoft.Network/privateDnsZones/{}.example.com",
+        cluster.resource_group(),
+        cluster.name()
+    );
+    let tags = json!({"owner": "administrator"});
+    oracle
+        .drift_put(&zone, &json!({"location": "global", "tags": tags}))
+        .await?;
+    let link = json!({"location": "global", "tags": tags, "properties": {
+        "virtualNetwork": {"id": cluster.vnet()}, "registrationEnabled": false}});
+    oracle
+        .drift_put(&format!("{zone}/virtualNetworkLinks/{}", cluster.name()), &link)
+        .await?;
+    let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
+    oracle.drift_put(&format!("{zone}/A/www"), &record).await?;
+    Ok(zone)
+}
+
+#[rstest]
+#[case::above("domain-above", "example.com")]
+#[case::below("domain-below", "apps.domain-below.example.com")]
+fn zones_nested_in_one_another_share_a_network(#[case] name: &str, #[case] base: &str) {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, name).with_base_domain(base);
+        let zone = infra_zone(site, &cluster).await?;
+        let before = site.seen(&zone).await?;
+        // HyperShift's part makes the group and the network again, as they are.
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        ensure!(
+            site.seen(&zone).await? == before,
+            "the administrator's zone was changed"
+        );
+        cluster.delete(&site.ground, SOON).await?;
+        ensure!(
+            site.seen(&zone).await? == before,
+            "the administrator's zone was changed"
+        );
+        site.nothing_is_left_of(&cluster, &[&zone]).await
+    });
+}
+
+#[test]
+fn zone_of_the_administrator_is_never_taken_for_ours() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "domain-equal").with_base_domain("domain-equal.example.com");
+        let zone = infra_zone(site, &cluster).await?;
+        let before = site.seen(&zone).await?;
+        cluster.create(&site.ground).await?;
+        let conditions = ["AzurePrivateDNSAvailable", "AzurePrivateLinkServiceAvailable"];
+        site.refuses_all(&cluster, &conditions, "NotOurs").await?;
+        ensure!(
+            site.seen(&zone).await? == before,
+            "the administrator's zone was changed"
+        );
+        // The administrator makes room.
+        site.ground.oracle().drift_delete(&zone).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}

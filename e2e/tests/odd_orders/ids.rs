@@ -1,0 +1,72 @@
+//! ARM ids in other letters than ours: ARM takes them as the same, and so do we.
+
+use anyhow::{Context, Result, ensure};
+use e2e::hosted_cluster::HostedCluster;
+use e2e::site::situation;
+use serde_json::{Value, json};
+
+/// The same id as somebody else might write it.
+fn shouted(id: &str) -> String {
+    id.to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")
+}
+
+/// The same id as an old API might answer it.
+fn whispered(id: &str) -> String {
+    id.to_lowercase()
+}
+
+async fn put_again(site: &e2e::site::Site, id: &str, spelt: &str) -> Result<()> {
+    let oracle = site.ground.oracle();
+    let mut found = oracle.resources(id).await?;
+    found.retain(|one| one["id"].as_str().is_some_and(|other| other.eq_ignore_ascii_case(id)));
+    let mut body = found.pop().context("it is not there")?;
+    for server_made in ["id", "name", "type", "etag"] {
+        body.as_object_mut().map(|body| body.remove(server_made));
+    }
+    oracle.drift_put(spelt, &body).await
+}
+
+#[test]
+fn ids_in_other_letters_are_the_same_ids() {
+    situation(async |site| {
+        let ground = &site.ground;
+        let plain = HostedCluster::new(ground, "letters");
+        // HyperShift holds the ids of subnets to our letters itself.
+        let azure = json!({"vnetID": shouted(&plain.vnet()), "resourceGroup": plain.infra_id().to_uppercase(),
+            "location": "East US"});
+        let cluster = plain
+            .with_base_domain("letters.example.com")
+            .with_control_plane(json!({"spec": {"platform": {"azure": azure}}}));
+        cluster.create(ground).await?;
+        put_again(site, &cluster.vnet(), &whispered(&cluster.vnet())).await?;
+        site.heals(&cluster).await?;
+
+        let made = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+        let status = made.data["status"].as_object().context("no status")?;
+        let ids = status.iter().filter(|(field, _)| field.ends_with("ID"));
+        for (field, id) in ids.map(|(field, id)| (field, id.as_str().unwrap_or_default())) {
+            let fixed = id.contains("/resourceGroups/") && id.contains("/providers/Microsoft.Network/");
+            ensure!(fixed, "{field} {id}");
+        }
+        ensure!(made.data["spec"]["location"] == "eastus", "{:?}", made.data);
+
+        // What Azure answers in other letters from now on is no drift.
+        let since = ground.oracle().last_call().await?;
+        for id in [cluster.endpoint(), cluster.link_service(ground)] {
+            put_again(site, &id, &shouted(&id)).await?;
+        }
+        let neighbour = HostedCluster::new(ground, "beside-letters");
+        neighbour.create(ground).await?;
+        site.heals_and_goes(&neighbour).await?;
+        let calls = site.calls_about(&cluster).await?;
+        let late: Vec<_> = calls
+            .iter()
+            .filter(|call| call.seq > since && call.is_write())
+            .collect();
+        ensure!(late.is_empty(), "{late:?}");
+        let kept: Value = made.data["spec"].clone();
+        let now = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+        ensure!(now.data["spec"] == kept, "{:?}", now.data);
+        site.heals_and_goes(&cluster).await
+    });
+}

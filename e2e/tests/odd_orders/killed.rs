@@ -1,0 +1,259 @@
+//! Processes that are killed (-9) again and again while a cluster comes up and goes. Each dies at some call to Azure whose answer is held
+//! back, before or after its effect; which one comes from a seed that is printed, and can be given again as `KILLED_SEED`.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions, release};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{control, leases, run};
+use e2e::{Ground, eventually, roles};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DeleteParams};
+use serde_json::{Value, json};
+
+/// Deaths while the cluster comes up, and as many while it goes.
+const DEATHS: usize = 10;
+/// A process that calls this often without dying has read everything and written something.
+const LONGEST: u64 = 25;
+/// For a phase with all its deaths.
+const PHASE: Duration = Duration::from_secs(240);
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+/// When a process dies.
+#[derive(Debug)]
+struct Death {
+    role: Role,
+    /// At its n-th write, or at its n-th call of any kind.
+    writes_only: bool,
+    call: u64,
+    /// Whether Azure takes the call that it dies in.
+    taken: bool,
+}
+
+impl Death {
+    fn draw(random: &mut Random) -> Self {
+        let writes_only = random.below(2) == 0;
+        Self {
+            role: [Role::Ho, Role::Cpo][usize::from(random.below(2) == 0)],
+            writes_only,
+            call: 1 + random.below(if writes_only { 2 } else { LONGEST }),
+            taken: random.below(2) == 0,
+        }
+    }
+
+    fn client(&self) -> &'static str {
+        match self.role {
+            Role::Ho => HO_CLIENT,
+            Role::Cpo => CPO_CLIENT,
+        }
+    }
+
+    /// From that call on no answer comes back.
+    fn rules(&self) -> Value {
+        let mut held = json!({"delay_ms": 60_000});
+        if !self.taken {
+            held["drop"] = json!("before");
+        }
+        let methods: &[&str] = if self.writes_only {
+            &["PUT", "DELETE"]
+        } else {
+            &["GET", "PUT", "DELETE"]
+        };
+        // Each rule counts for itself: any method may be the one.
+        let rule = |method: &&str| json!({"match": {"principal": self.client(), "method": method, "from": self.call, "times": 1_000_000}, "do": held});
+        methods.iter().map(rule).collect()
+    }
+}
+
+/// A ground with both roles, one of which is dead now and then.
+struct Mortals {
+    ground: Ground,
+    ho: Option<Hyperlink>,
+    cpo: Option<Hyperlink>,
+}
+
+impl Mortals {
+    async fn revive(&mut self, role: Role) -> Result<()> {
+        let leases: Api<Lease> = Api::namespaced(self.ground.client()?, roles::NAMESPACE);
+        let name = format!("hyperlink-{}", role.as_str());
+        // The dead one holds it, and waiting for its end is not what this is about.
+        leases.delete(&name, &DeleteParams::default()).await?;
+        e2e::site::leases(&self.ground).await?;
+        let flags = [("resync", "3s"), ("record-resync", "5s")];
+        let alive = Hyperlink::start(&self.ground, role, role.as_str(), &flags).await?;
+        *self.of(role) = Some(alive);
+        Ok(())
+    }
+
+    fn of(&mut self, role: Role) -> &mut Option<Hyperlink> {
+        match role {
+            Role::Ho => &mut self.ho,
+            Role::Cpo => &mut self.cpo,
+        }
+    }
+
+    /// Lets one die when its time comes, unless `done` is true before. Says whether it died.
+    async fn suffer(&mut self, death: &Death, done: impl AsyncFn(&Ground) -> Result<()>) -> Result<bool> {
+        let since = self.ground.oracle().last_call().await?;
+        control(&self.ground, reqwest::Method::PUT, "/faults", death.rules()).await?;
+        let dies = eventually(&format!("{death:?}"), PHASE, || async {
+            let calls = self.ground.oracle().journal(since).await?;
+            let own = calls
+                .iter()
+                .filter(|call| call.principal.as_deref() == Some(death.client()));
+            let own: Vec<_> = own.map(|call| call.method.as_str()).collect();
+            let count = |method| own.iter().filter(|one| **one == method).count() as u64;
+            let methods = ["PUT", "DELETE", "GET"];
+            let counted = if death.writes_only { &methods[..2] } else { &methods[..] };
+            if counted.iter().any(|method| count(*method) >= death.call) {
+                return Ok(true);
+            }
+            done(&self.ground).await.map(|()| false)
+        })
+        .await?;
+        if dies {
+            *self.of(death.role) = None;
+        }
+        control(&self.ground, reqwest::Method::PUT, "/faults", json!([])).await?;
+        // Azure's budgets are those of a few starts in five minutes.
+        control(&self.ground, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
+        if dies {
+            self.revive(death.role).await?;
+        }
+        Ok(dies)
+    }
+
+    /// Deaths until `done`, and then peace until `done`.
+    async fn live(&mut self, random: &mut Random, done: impl AsyncFn(&Ground) -> Result<()>) -> Result<()> {
+        for _ in 0..DEATHS {
+            let death = Death::draw(random);
+            if !self.suffer(&death, &done).await? {
+                break;
+            }
+        }
+        eventually("the end of the phase", PHASE, || done(&self.ground)).await
+    }
+}
+
+/// Every resource that belongs to a cluster with a base domain is there once.
+async fn built_once(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let ids = ground.resource_ids().await?;
+    let count = |part: &str| {
+        let own = [cluster.infra_id(), cluster.cluster_id()];
+        let mine = ids.iter().filter(|id| own.iter().any(|name| id.contains(name)));
+        mine.filter(|id| {
+            id.rsplit_once('/')
+                .is_some_and(|(parent, _)| parent.to_lowercase().ends_with(&part.to_lowercase()))
+        })
+        .count()
+    };
+    let found = [
+        "/privateLinkServices",
+        "/privateEndpointConnections",
+        "/privateEndpoints",
+        "/privateDnsZones",
+        "/virtualNetworkLinks",
+        "/A",
+        "/mgmt-vnet/subnets",
+    ]
+    .map(|part| (part, count(part)));
+    let numbers = found.map(|(_, number)| number);
+    ensure!(numbers == [1, 1, 1, 2, 2, 4, 1], "{found:?}");
+    Ok(())
+}
+
+async fn is_available(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let found = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+    let all = conditions(&found);
+    ensure!(all.len() == 5 && all.iter().all(|one| one.status == "True"), "{all:?}");
+    Ok(())
+}
+
+/// HyperShift's part of a deletion, as far as it can go now.
+async fn is_gone(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let client = ground.client()?;
+    let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    if let Some(found) = control_planes.get_opt(cluster.name()).await? {
+        let held = found.metadata.finalizers.unwrap_or_default();
+        ensure!(held == ["hypershift.openshift.io/finalizer"], "{held:?}");
+        release(&control_planes, cluster.name()).await?;
+    }
+    let namespaces: Api<Namespace> = Api::all(client);
+    let left = namespaces.get_opt(&cluster.control_plane_namespace()).await?;
+    ensure!(left.is_none(), "{:?}", left.and_then(|left| left.status));
+    Ok(())
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("KILLED_SEED").ok().and_then(|text| text.parse().ok());
+    let now = || {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |now| now.as_secs())
+    };
+    given.unwrap_or_else(now)
+}
+
+#[test]
+fn processes_killed_at_any_moment_of_a_life() {
+    let seed = seed();
+    println!("KILLED_SEED={seed}");
+    run(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        leases(&ground).await?;
+        let before = ground.resource_ids().await?;
+        let cluster = HostedCluster::new(&ground, "mortal").with_base_domain("mortal.example.com");
+        let mut mortals = Mortals {
+            ground,
+            ho: None,
+            cpo: None,
+        };
+        mortals.revive(Role::Ho).await?;
+        mortals.revive(Role::Cpo).await?;
+        let mut random = Random(seed);
+
+        cluster.create(&mortals.ground).await?;
+        mortals
+            .live(&mut random, async |ground| is_available(ground, &cluster).await)
+            .await?;
+        cluster.becomes_reachable(&mortals.ground, PHASE).await?;
+        built_once(&mortals.ground, &cluster).await?;
+
+        let client = mortals.ground.client()?;
+        let hosted_clusters = cluster.api(&client, "HostedCluster", NAMESPACE);
+        let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        hosted_clusters.delete(cluster.name(), &DeleteParams::default()).await?;
+        control_planes.delete(cluster.name(), &DeleteParams::default()).await?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces
+            .delete(&cluster.control_plane_namespace(), &DeleteParams::default())
+            .await?;
+        mortals
+            .live(&mut random, async |ground| is_gone(ground, &cluster).await)
+            .await?;
+        let network = [cluster.resource_group(), cluster.vnet(), cluster.subnet()].map(|id| id.to_lowercase());
+        // The cloud provider takes the frontend away in its own time; it is no resource of its own.
+        let left = mortals.ground.resource_ids().await?;
+        let extra: Vec<_> = left
+            .iter()
+            .filter(|id| !before.contains(*id) && !network.contains(*id))
+            .collect();
+        ensure!(extra.is_empty(), "left behind: {extra:?}");
+        Ok(())
+    });
+}

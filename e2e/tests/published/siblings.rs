@@ -1,0 +1,94 @@
+//! Two custom resources of one control plane share a zone: each goes and comes back without the other noticing.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, OAUTH, ROUTER};
+use kube::api::DeleteParams;
+
+use e2e::site::{SOON, Site, situation};
+
+/// Deletes a custom resource, which comes back; until then the names of the other lead where they led.
+async fn goes_and_comes_back(site: &Site, cluster: &HostedCluster, name: &str, others: &[&str]) -> Result<()> {
+    let client = site.ground.client()?;
+    let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+    let before = api.get(name).await?.metadata.uid;
+    api.delete(name, &DeleteParams::default()).await?;
+    loop {
+        for host in others {
+            let found = site.ground.oracle().reachable(&cluster.vnet(), host).await?;
+            ensure!(found.ok, "{host} while {name} goes: {:?}", found.why);
+        }
+        if cluster
+            .get_custom_resource(&client, name)
+            .await?
+            .is_none_or(|now| now.metadata.uid != before)
+        {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    site.heals(cluster).await
+}
+
+#[test]
+fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
+    situation(async |site| {
+        let nat = site.ground.create_nat_subnet("twins").await?;
+        let cluster = HostedCluster::new(&site.ground, "twins")
+            .with_nat_subnet(&nat)
+            .with_base_domain("twins.example.net")
+            .with_oauth_load_balancer();
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let links = format!("{}/virtualNetworkLinks/", cluster.zones()[1]);
+        let found = site.ground.oracle().resources(&links).await?;
+        ensure!(found.len() == 1, "one link serves both: {found:?}");
+
+        let router = [
+            "api.twins.hypershift.local",
+            "x.apps.twins.hypershift.local",
+            "api-twins.twins.example.net",
+        ];
+        goes_and_comes_back(site, &cluster, OAUTH, &router).await?;
+        goes_and_comes_back(site, &cluster, ROUTER, &["oauth-twins.twins.example.net"]).await?;
+
+        let client = site.ground.client()?;
+        let oauth = cluster.get_custom_resource(&client, OAUTH).await?.context("none")?;
+        let named = oauth.data.pointer("/status/dnsZoneName").cloned().unwrap_or_default();
+        ensure!(
+            named == "twins.hypershift.local",
+            "HyperShift's own operator needs it: {named}"
+        );
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+#[test]
+fn name_of_oauth_goes_back_to_the_router_when_its_own_custom_resource_is_gone() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "merging")
+            .with_base_domain("merging.example.net")
+            .with_oauth_load_balancer();
+        cluster.create(&site.ground).await?;
+        site.heals(&cluster).await?;
+        let client = site.ground.client()?;
+        let namespace = cluster.control_plane_namespace();
+        let services: kube::Api<k8s_openapi::api::core::v1::Service> =
+            kube::Api::namespaced(client.clone(), &namespace);
+        services.delete(OAUTH, &DeleteParams::default()).await?;
+        let api = cluster.api(&client, "AzurePrivateLinkService", &namespace);
+        api.delete(OAUTH, &DeleteParams::default()).await?;
+        eventually("oauth leads to the router", SOON, || async {
+            let host = "oauth-merging.merging.example.net";
+            let found = site.ground.oracle().reachable(&cluster.vnet(), host).await?;
+            ensure!(found.ok, "{:?}", found.why);
+            let reached = found.path.last().map(|hop| hop.id.clone()).unwrap_or_default();
+            ensure!(reached == format!("{namespace}/{ROUTER}"), "it leads to {reached}");
+            Ok(())
+        })
+        .await?;
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}

@@ -1,0 +1,97 @@
+use serde_json::json;
+
+use super::*;
+
+fn cluster(name: &str, created: &str, host: &str) -> HostedCluster {
+    let service = |service: &str, kind: &str, field: &str| json!({"service": service, "servicePublishingStrategy": {"type": kind, field: {"hostname": host}}});
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "clusters", "creationTimestamp": created},
+        "spec": {"clusterID": format!("{name}-ID"), "infraID": name, "services": [
+            service("APIServer", "Route", "route"), service("OAuthServer", "LoadBalancer", "loadBalancer"),
+            service("Ignition", "Route", "route")]}}))
+    .unwrap()
+}
+
+const MONDAY: &str = "2026-01-05T00:00:00Z";
+const TUESDAY: &str = "2026-01-06T00:00:00Z";
+
+fn told(claims: &mut Claims, cluster: &HostedCluster) -> Holder {
+    let holder = Holder::of(cluster);
+    claims.set(holder.clone(), Claim::of_cluster(cluster));
+    holder
+}
+
+fn api(host: &str) -> Claim {
+    Claim::HostName(host.to_owned())
+}
+
+#[test]
+fn ids_and_the_names_of_api_and_oauth_are_claimed_in_any_case() {
+    let claims = Claim::of_cluster(&cluster("One", MONDAY, "API.Example.Com."));
+    assert_eq!(
+        claims,
+        [
+            Claim::Namespace("clusters-One".into()),
+            Claim::ClusterId("one-id".into()),
+            Claim::InfraId("one".into()),
+            api("api.example.com"),
+            api("api.example.com"),
+        ]
+    );
+}
+
+#[test]
+fn the_older_cluster_has_the_name_and_the_newer_one_not() {
+    let mut claims = Claims::default();
+    let older = told(&mut claims, &cluster("z", MONDAY, "api.x"));
+    let newer = told(&mut claims, &cluster("a", TUESDAY, "api.x"));
+    assert!(!claims.older(&older, &api("api.x")) && claims.older(&newer, &api("api.x")));
+    assert!(claims.other(Some(&older.object), &api("api.x")) && claims.other(None, &api("api.x")));
+    assert!(!claims.other(None, &api("api.y")));
+}
+
+#[test]
+fn of_the_same_second_the_lower_name_is_the_older_one() {
+    let mut claims = Claims::default();
+    let (a, b) = (cluster("a", MONDAY, "api.x"), cluster("b", MONDAY, "api.x"));
+    let (b, a) = (told(&mut claims, &b), told(&mut claims, &a));
+    assert!(!claims.older(&a, &api("api.x")) && claims.older(&b, &api("api.x")));
+}
+
+#[test]
+fn what_is_no_longer_claimed_is_free() {
+    let mut claims = Claims::default();
+    let older = told(&mut claims, &cluster("a", MONDAY, "api.x"));
+    let newer = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    told(&mut claims, &cluster("a", MONDAY, "api.y"));
+    assert!(!claims.older(&newer, &api("api.x")), "renamed");
+    told(&mut claims, &cluster("a", MONDAY, "api.x"));
+    claims.remove(&older);
+    assert!(!claims.older(&newer, &api("api.x")), "gone");
+}
+
+#[test]
+fn what_a_new_list_does_not_have_is_gone() {
+    let mut claims = Claims::default();
+    let older = cluster("a", MONDAY, "api.x");
+    told(&mut claims, &older);
+    claims.list_begins();
+    let newer = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    assert!(claims.older(&newer, &api("api.x")), "the list has not ended");
+    claims.list_ends();
+    assert!(!claims.older(&newer, &api("api.x")));
+    told(&mut claims, &older);
+    assert!(claims.older(&newer, &api("api.x")));
+}
+
+#[test]
+fn given_nat_subnets_are_found_by_name() {
+    let mut claims = Claims::default();
+    let id = "/subscriptions/S/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/infra-pls-nat";
+    claims.set(Holder::of(&cluster("a", MONDAY, "x")), vec![Claim::nat_subnet(id)]);
+    assert_eq!(
+        claims.nat_subnets("INFRA-pls-nat").collect::<Vec<_>>(),
+        [id.to_ascii_lowercase()]
+    );
+    assert_eq!(claims.nat_subnets("fra-pls-nat").count(), 0);
+}

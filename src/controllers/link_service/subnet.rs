@@ -1,0 +1,187 @@
+//! What the HO role does for the NAT subnet: which one it is, brought about, checked, or taken away. Pure.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+
+use super::nat_subnet;
+use super::plan::{PATIENCE, Settings};
+use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::id::{IdError, ResourceId, same};
+use crate::azure::load_balancer::{Frontend, internal_frontends};
+use crate::azure::plan::{Step, Verb, Why, away, toward};
+use crate::azure::resource::{Kind, Progress, Seen, progress};
+use crate::azure::subnet::{NatSubnet, has_reference_shape, takes_link_services, used_by_others, used_only_by};
+use crate::controllers::decision::Problem;
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::identity::Identity;
+use crate::names;
+
+/// The NAT subnet of a custom resource that stays.
+pub(super) enum Chosen {
+    /// The one of our name; this role makes and repairs it.
+    Own(ResourceId),
+    /// One that the cluster's owner gives.
+    Given(ResourceId),
+}
+
+impl Chosen {
+    pub(super) fn id(&self) -> &ResourceId {
+        match self {
+            Self::Own(id) | Self::Given(id) => id,
+        }
+    }
+}
+
+/// Which NAT subnet it is. It lies in the network of the frontend.
+pub(super) fn choose(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    frontend: &Frontend,
+) -> Result<Chosen, Problem> {
+    let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
+    let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
+    let Some(text) = &cr.spec.nat_subnet_id else {
+        let own = network.child(Kind::Subnet, &names::nat_subnet(&identity.infra_id));
+        return own.map(Chosen::Own).map_err(invalid);
+    };
+    let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
+    if given.parent().as_ref() == Some(&network) {
+        Ok(Chosen::Given(given))
+    } else {
+        let text = "natSubnetID is not in the load balancer's virtual network";
+        Err(Problem::new(Reason::InvalidSpec, text))
+    }
+}
+
+/// The step that brings our own one about.
+pub(super) fn bring(
+    id: &ResourceId,
+    identity: &Identity,
+    facts: &Facts,
+    settings: &Settings,
+    refused: &[Ipv4Net],
+) -> Result<Result<Step, Problem>, Needs> {
+    let failed = |text: String| Problem::new(Reason::NATSubnetCreationFailed, text);
+    let seen = facts.look(Kind::Subnet, id)?;
+    let mut want = NatSubnet {
+        id: id.clone(),
+        prefix: None,
+    };
+    if *seen == Seen::Absent {
+        let Some(network) = id.parent() else {
+            return Ok(Err(failed(IdError::Form.to_string())));
+        };
+        want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
+            Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
+            Seen::ReadFailed(error) => {
+                let subject = format!("virtual_network {}", network.name());
+                let problem = Problem::error(Reason::NATSubnetCreationFailed, &subject, error);
+                return Ok(Err(problem.again(error.delay(1))));
+            }
+            _ => {
+                let text = "the virtual network does not exist".to_owned();
+                return Ok(Err(failed(text).again(PATIENCE)));
+            }
+        };
+        if want.prefix.is_none() {
+            let text = "the virtual network has no room for a NAT subnet".to_owned();
+            return Ok(Err(failed(text).again(PATIENCE)));
+        }
+    }
+    Ok(Ok(toward(&want, seen)))
+}
+
+/// What is wrong with a NAT subnet that was given. It is never written.
+pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
+    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(PATIENCE));
+    Ok(match facts.look(Kind::Subnet, id)? {
+        Seen::Found(body) if takes_link_services(body) => None,
+        Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
+        Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
+            let subject = format!("subnet {}", id.name());
+            Some(Problem::error(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
+        }
+        Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
+    })
+}
+
+/// What a custom resource that goes leaves of its NAT subnet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leftover<'a> {
+    /// The cluster.
+    pub(super) identity: &'a Identity,
+    /// The service that used it.
+    pub(super) service: &'a ResourceId,
+    /// Whether this role recorded that it made it.
+    pub(super) made: bool,
+    /// The NAT subnets that somebody gives, in lower case.
+    pub(super) given: &'a [String],
+    /// How long the custom resource has been going.
+    pub(super) waited: Duration,
+}
+
+/// What others than this role hold is waited for this long, then left to them.
+const OVERDUE: Duration = Duration::from_secs(600);
+
+impl Leftover<'_> {
+    /// Whether a subnet can be the cluster's: its name is, and this process may touch it.
+    pub(super) fn may_be(&self, id: &ResourceId, settings: &Settings) -> bool {
+        let infra_id = &self.identity.infra_id;
+        !infra_id.is_empty() && same(id.name(), &names::nat_subnet(infra_id)) && settings.allows_subnet(id)
+    }
+
+    /// The subnet of the cluster's name in the one network that a load balancer is in.
+    pub(super) fn beside(
+        &self,
+        load_balancer: &ResourceId,
+        facts: &Facts,
+        settings: &Settings,
+    ) -> Result<Option<ResourceId>, Needs> {
+        if self.identity.infra_id.is_empty() || !settings.allows_subnet(load_balancer) {
+            return Ok(None);
+        }
+        let seen = facts.look(Kind::LoadBalancer, load_balancer)?;
+        let frontends = internal_frontends(seen.found().map(std::slice::from_ref).unwrap_or_default());
+        let networks: BTreeSet<String> = frontends
+            .iter()
+            .filter_map(|frontend| Some(frontend.subnet.parent()?.to_string().to_ascii_lowercase()))
+            .collect();
+        let only = frontends.first().filter(|_| networks.len() == 1);
+        let name = names::nat_subnet(&self.identity.infra_id);
+        let subnet = only.and_then(|frontend| frontend.subnet.parent()?.child(Kind::Subnet, &name).ok());
+        Ok(subnet.filter(|id| self.may_be(id, settings)))
+    }
+
+    /// The step that takes it away, unless it is or came to be others'.
+    pub(super) fn remove(&self, id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
+        let seen = facts.look(Kind::Subnet, &id)?;
+        let given = self.given.contains(&id.to_string().to_ascii_lowercase());
+        let step = away(&NatSubnet { id, prefix: None }, seen);
+        let overdue = self.waited >= OVERDUE;
+        let body = match seen {
+            Seen::DeleteFailed(error) if overdue && error.code == IN_USE => return Ok(step.leave("something in it")),
+            Seen::Found(body) if step.verb == Verb::Delete && progress(body) == Progress::Settled => body,
+            _ => return Ok(step),
+        };
+        Ok(if given {
+            step.leave("natSubnetID of a cluster")
+        } else if !overdue && used_by_others(body).is_some() && used_only_by(body, self.service) {
+            Step {
+                verb: Verb::Wait,
+                why: Why::Needs("the service's addresses to go"),
+                ..step
+            }
+        } else if let Some(used) = used_by_others(body) {
+            step.leave(used)
+        } else if self.made || has_reference_shape(body) {
+            step
+        } else {
+            step.leave("whoever made it")
+        })
+    }
+}
+
+/// ARM's code for a subnet that something is in.
+const IN_USE: &str = "InUseSubnetCannotBeDeleted";

@@ -1,0 +1,169 @@
+//! The NAT subnet goes with the last custom resource, if it is ours and nobody uses it.
+
+use super::*;
+use crate::azure::error::{ArmError, Class};
+use crate::azure::resource::Seen;
+
+fn reference_shape() -> Value {
+    json!({"properties": {"addressPrefix": "10.224.7.0/24", "provisioningState": "Succeeded", "delegations": [],
+        "privateLinkServiceNetworkPolicies": "Disabled", "privateEndpointNetworkPolicies": "Disabled"}})
+}
+
+fn used_by(id: &str) -> Value {
+    let mut used = reference_shape();
+    used["properties"]["ipConfigurations"] = json!([{"id": management(id)}]);
+    used
+}
+
+fn subnet(body: Value) -> (String, Value) {
+    (management(SUBNET), body)
+}
+
+/// The step for the subnet when the service is gone.
+fn step(around: &Surroundings, recorded: Value, body: Value) -> Option<Step> {
+    let decision = run(&going(recorded), around, &[subnet(body)], &settings());
+    decision.step(Kind::Subnet).map(|(_, step)| step.clone())
+}
+
+fn not_made() -> Value {
+    let recorded = HoIntent {
+        nat_subnet: Some(management(SUBNET)),
+        ..HoIntent::of(&cluster())
+    };
+    json!({HO_INTENT: intent::write(&recorded)})
+}
+
+#[test]
+fn subnet_in_use_is_left_and_holds_up_nothing() {
+    let used = subnet(used_by("networkInterfaces/vm/ipConfigurations/x"));
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &around(),
+        &[used],
+        &settings(),
+    );
+    assert_eq!(decision.steps[1].why, Why::InUse("ipConfigurations"));
+    assert!(decision.nothing_left());
+}
+
+#[rstest]
+#[case::of_another_name(management("virtualNetworks/v/subnets/production"))]
+#[case::of_another_cluster(management("virtualNetworks/v/subnets/other-pls-nat"))]
+#[case::in_another_subscription(crate::controllers::samples::guest(SUBNET))]
+#[case::that_is_no_id("x".to_owned())]
+fn forged_subnet_is_never_touched(#[case] subnet: String) {
+    let names = ["production", "other-pls-nat"];
+    let world = names.map(|name| {
+        (
+            management(&format!("virtualNetworks/v/subnets/{name}")),
+            reference_shape(),
+        )
+    });
+    let decision = run(&going(intent_with(&subnet)), &around(), &world, &settings());
+    assert_eq!(decision.step(Kind::Subnet).map(|(_, step)| step.id.name()), None);
+}
+
+#[test]
+fn sibling_keeps_the_subnet() {
+    let sibling = Surroundings {
+        sibling_stays: true,
+        ..around()
+    };
+    assert_eq!(
+        step(&sibling, intent_with(&management(SUBNET)), reference_shape()),
+        None
+    );
+}
+
+#[test]
+fn adopted_subnet_goes_only_in_the_exact_shape_of_the_reference() {
+    let verb = |body| step(&around(), not_made(), body).unwrap().verb;
+    assert_eq!(verb(reference_shape()), Verb::Delete);
+    let mut small = reference_shape();
+    small["properties"]["addressPrefix"] = json!("10.224.7.0/28");
+    assert_eq!(verb(small.clone()), Verb::Refuse);
+    let made = step(&around(), intent_with(&management(SUBNET)), small).unwrap();
+    assert_eq!(made.verb, Verb::Delete, "what we made goes in any shape");
+}
+
+#[test]
+fn subnet_that_somebody_gives_stays() {
+    let given = Surroundings {
+        given_subnets: vec![management(SUBNET).to_ascii_lowercase()],
+        ..around()
+    };
+    let step = step(&given, intent_with(&management(SUBNET)), reference_shape()).unwrap();
+    assert_eq!(step.why, Why::InUse("natSubnetID of a cluster"));
+}
+
+#[test]
+fn address_of_the_service_that_just_went_is_waited_for_but_not_for_ever() {
+    let own = subnet(used_by(&format!("{SERVICE}/ipConfigurations/pls-nat-ip")));
+    let recorded = going(intent_with(&management(SUBNET)));
+    let why = |now: &str| {
+        let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now.parse().unwrap());
+        decided(Facts::default(), std::slice::from_ref(&own), decide).0.steps[1]
+            .why
+            .clone()
+    };
+    assert_eq!(why("2026-01-01T00:00:10Z"), Why::Needs("the service's addresses to go"));
+    assert_eq!(why("2026-01-01T00:10:00Z"), Why::InUse("ipConfigurations"));
+}
+
+#[test]
+fn subnet_that_azure_will_not_delete_is_left_in_the_end() {
+    let error = ArmError::own(Class::Busy, "InUseSubnetCannotBeDeleted");
+    let recorded = going(intent_with(&management(SUBNET)));
+    let left = |now: &str| {
+        let id = ResourceId::parse(&management(SUBNET)).unwrap();
+        let facts = Facts {
+            looks: [(id, Seen::DeleteFailed(error.clone()))].into(),
+            ..Facts::default()
+        };
+        let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now.parse().unwrap());
+        decided(facts, &[], decide).0.nothing_left()
+    };
+    assert!(!left("2026-01-01T00:00:10Z"));
+    assert!(left("2026-01-01T00:10:00Z"));
+}
+
+/// A cluster that HyperShift's operator made and of which nothing was recorded.
+fn unrecorded() -> AzurePrivateLinkService {
+    let mut unrecorded = going(json!({}));
+    let shown = json!({"privateLinkServiceID": management(SERVICE),
+        "privateLinkServiceAlias": crate::controllers::samples::ALIAS,
+        "internalLoadBalancerID": management("loadBalancers/lb")});
+    unrecorded.status = serde_json::from_value(shown).unwrap();
+    unrecorded
+}
+
+#[test]
+fn subnet_of_an_unrecorded_service_is_recorded_while_it_can_be_seen() {
+    let service = json!({"properties": {"alias": crate::controllers::samples::ALIAS, "ipConfigurations": [
+        {"properties": {"primary": true, "subnet": {"id": management(SUBNET)}}}]}});
+    let world = [(management(SERVICE), service), subnet(reference_shape())];
+    let decision = run(&unrecorded(), &around(), &world, &settings());
+    assert_eq!(
+        verbs(&decision),
+        [(Kind::LinkService, Verb::Delete), (Kind::Subnet, Verb::Wait)]
+    );
+    let recorded: HoIntent = serde_json::from_str(decision.intent.as_deref().unwrap()).unwrap();
+    assert_eq!(
+        (recorded.nat_subnet, recorded.nat_subnet_made),
+        (Some(management(SUBNET)), false)
+    );
+}
+
+#[test]
+fn subnet_of_a_service_that_is_gone_already_is_found_in_the_load_balancers_network() {
+    let frontend = json!({"id": management("loadBalancers/lb/frontendIPConfigurations/f"), "name": "f", "properties": {
+        "privateIPAddress": "10.224.0.4", "subnet": {"id": management("virtualNetworks/v/subnets/nodes")}}});
+    let balancer =
+        json!({"id": management("loadBalancers/lb"), "properties": {"frontendIPConfigurations": [frontend]}});
+    let world = [(management("loadBalancers/lb"), balancer), subnet(reference_shape())];
+    let decision = run(&unrecorded(), &around(), &world, &settings());
+    assert_eq!(
+        verbs(&decision),
+        [(Kind::LinkService, Verb::Keep), (Kind::Subnet, Verb::Delete)]
+    );
+}

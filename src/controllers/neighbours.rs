@@ -1,0 +1,102 @@
+//! What this process knows of all HostedClusters and custom resources together, kept from what is watched.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::api::ListParams;
+use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::claims::{Claim, Claims, Holder};
+use super::frame::{PassError, within};
+use crate::api::{AzurePrivateLinkService, HostedCluster};
+
+/// A pass waits this long for the first lists.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The claims of one kind, and whether all are known.
+#[derive(Debug, Default)]
+struct Known {
+    claims: Mutex<Claims>,
+    listed: CancellationToken,
+}
+
+impl Known {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn heard<K: ResourceExt>(&self, event: &Event<K>, claims_of: impl Fn(&K) -> Vec<Claim>) {
+        let mut claims = self.claims();
+        match event {
+            Event::Init => claims.list_begins(),
+            Event::InitApply(object) | Event::Apply(object) => claims.set(Holder::of(object), claims_of(object)),
+            Event::Delete(object) => claims.remove(&Holder::of(object)),
+            Event::InitDone => {
+                claims.list_ends();
+                self.listed.cancel();
+            }
+        }
+    }
+}
+
+/// A list as a watch would tell it.
+fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
+    let all = list.into_iter().map(Event::InitApply);
+    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+}
+
+/// Everybody's claims.
+#[derive(Debug, Default)]
+pub struct Neighbours {
+    clusters: Known,
+    resources: Known,
+}
+
+impl Neighbours {
+    /// What two lists tell, for who does not watch.
+    pub async fn read(kube: &kube::Client) -> Result<Self, PassError> {
+        let neighbours = Self::default();
+        let params = ListParams::default();
+        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&params)).await?;
+        events(clusters.items).for_each(|event| neighbours.cluster(&event));
+        let resources = within(Api::<AzurePrivateLinkService>::all(kube.clone()).list(&params)).await?;
+        events(resources.items).for_each(|event| neighbours.resource(&event));
+        Ok(neighbours)
+    }
+
+    /// A HostedCluster has changed.
+    pub fn cluster(&self, event: &Event<HostedCluster>) {
+        self.clusters.heard(event, Claim::of_cluster);
+    }
+
+    /// A custom resource has changed.
+    pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
+        self.resources.heard(event, |cr| {
+            cr.spec
+                .nat_subnet_id
+                .as_deref()
+                .map(Claim::nat_subnet)
+                .into_iter()
+                .collect()
+        });
+    }
+
+    /// Waits until all have been listed once: nobody decides on a part of them.
+    pub async fn known(&self) -> Result<(), PassError> {
+        let listed = async { tokio::join!(self.clusters.listed.cancelled(), self.resources.listed.cancelled()) };
+        let waited = tokio::time::timeout(PATIENCE, listed).await;
+        waited.map(drop).map_err(|_| PassError::Timeout)
+    }
+
+    /// What the HostedClusters claim. Not to be held while waiting.
+    pub fn clusters(&self) -> MutexGuard<'_, Claims> {
+        self.clusters.claims()
+    }
+
+    /// What the custom resources claim. Not to be held while waiting.
+    pub fn resources(&self) -> MutexGuard<'_, Claims> {
+        self.resources.claims()
+    }
+}
