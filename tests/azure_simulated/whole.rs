@@ -16,9 +16,11 @@ use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::controllers::run::Reconciler;
+use hyperlink::controllers::served::Served;
 use hyperlink::metrics::Metrics;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -62,6 +64,7 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         inventory: Inventory::default(),
         metrics,
         resync,
+        served: Served::everything(),
     }
 }
 
@@ -74,8 +77,9 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
     }
 }
 
-fn management() -> LinkServiceController {
-    LinkServiceController::new(Settings {
+async fn management(cx: &Context) -> LinkServiceController {
+    let settings = Settings {
+        cloud: "AzurePublicCloud",
         subscription: SubscriptionId::parse(SUB).unwrap(),
         resource_group: "mgmt".into(),
         nat: NatSubnetRules {
@@ -84,7 +88,9 @@ fn management() -> LinkServiceController {
         },
         frontend_match: FrontendMatch::Name,
         also_manage: Vec::new(),
-    })
+    };
+    let neighbours = Neighbours::read(&cx.kube).await.unwrap();
+    LinkServiceController::new(settings, Arc::new(neighbours))
 }
 
 async fn pass<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
@@ -145,7 +151,7 @@ impl Life {
             let at = self.next(&cr).await;
             let process = &self.processes[at];
             let wait = match process.role {
-                Role::Ho => pass(&management(), &process.cx, cr).await,
+                Role::Ho => pass(&management(&process.cx).await, &process.cx, cr).await,
                 Role::Cpo => pass(&EndpointController { allowed: None }, &process.cx, cr).await,
             };
             let seen = self.cr().map(|cr| fingerprint(&cr, process.role));
