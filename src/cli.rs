@@ -90,8 +90,9 @@ fn plan() -> Command {
              reads, holds no lease, and may run beside a running Hyperlink or beside HyperShift's own controllers.",
         )
         .after_help(
-            "Without --role: cpo, and ho too if --resource-group is given. The identity needs the role's read actions only. A failed \
-             read is told, and the plan then is not complete.\n\n\
+            "Without --role: cpo, and ho too if --resource-group is given. Without --allow-scopes the guest side is planned as by a \
+             process for that namespace alone. The identity needs the role's read actions only. A failed read is told, and the plan \
+             then is not complete.\n\n\
              Exit codes: 0 nothing to do, or the cluster is paused; 2 something is to be done, under way, or in the way; 1 no such \
              object, something could not be read, wrong settings or a wrong command line.\n\n\
              Flags and environment variables are those of `hyperlink run`; the flag wins.",

@@ -18,7 +18,7 @@ use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
 use hyperlink::controllers;
-use hyperlink::controllers::context::Context;
+use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
@@ -301,6 +301,7 @@ pub(crate) fn context(
         role,
         kube,
         events,
+        stated: Stated::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
         memory: Memory::new(config.resync, config.record_resync),
         inventory: Inventory::default(),

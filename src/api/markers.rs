@@ -23,6 +23,9 @@ pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 /// Lets HO replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
+/// The annotations of the custom resource that are read: a change of another one is nobody's concern.
+pub const READ_ANNOTATIONS: [&str; 5] = [CLUSTER_ANNOTATION, HO_INTENT, CPO_INTENT, ABANDON, ALLOW_REPLACE];
+
 /// On a Service that publishes a host name of a private cluster: exactly [`EXTERNAL_VALUE`].
 pub const EXTERNAL_LABEL: &str = "hypershift.openshift.io/azure-pls-external-private-svc";
 /// The value of [`EXTERNAL_LABEL`].

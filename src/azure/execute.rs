@@ -91,18 +91,15 @@ fn usual(step: &Step) -> Duration {
     }
 }
 
-/// Private DNS documents etags; there, a write holds only for what was seen.
-/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>)
+/// A write over something holds only for what was seen; of Microsoft.Network that is observed, of private DNS documented
+/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). Only private DNS is known to heed
+/// that something shall be new.
 fn condition(step: &Step) -> Condition {
-    if !matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) {
-        return Condition::Any;
-    }
+    let etag = |found: &Value| found.get("etag").and_then(Value::as_str).map(str::to_owned);
     match &step.found {
-        None => Condition::New,
-        Some(found) => match found.get("etag").and_then(Value::as_str) {
-            Some(etag) => Condition::Unchanged(etag.to_owned()),
-            None => Condition::Any,
-        },
+        Some(found) => etag(found).map_or(Condition::Any, Condition::Unchanged),
+        None if matches!(step.kind, Kind::Zone | Kind::ZoneLink | Kind::Record) => Condition::New,
+        None => Condition::Any,
     }
 }
 
@@ -224,6 +221,32 @@ pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<
 mod tests {
     use super::*;
     use crate::azure::plan::Why;
+
+    #[test]
+    fn write_over_something_holds_only_for_what_was_seen() {
+        let step = |kind, found: Option<Value>| Step {
+            kind,
+            id: ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y").unwrap(),
+            verb: Verb::Put(Value::Null),
+            why: Why::Absent,
+            found,
+        };
+        let seen = || Some(serde_json::json!({"etag": "W/\"1\""}));
+        for kind in [
+            Kind::LinkService,
+            Kind::Endpoint,
+            Kind::Subnet,
+            Kind::Zone,
+            Kind::Record,
+        ] {
+            assert_eq!(
+                condition(&step(kind, seen())),
+                Condition::Unchanged("W/\"1\"".to_owned())
+            );
+        }
+        assert_eq!(condition(&step(Kind::LinkService, None)), Condition::Any);
+        assert_eq!(condition(&step(Kind::Zone, None)), Condition::New);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn connection_is_not_deleted_on_the_strength_of_an_old_look_at_its_service() {

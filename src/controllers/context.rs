@@ -1,8 +1,10 @@
 //! What all controllers of one role share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::contention::Statements;
 use super::recorder::Recorder;
 use super::served::Served;
 use crate::api::Role;
@@ -21,6 +23,8 @@ pub struct Context {
     pub arm: ArmClient,
     /// Where Events are said.
     pub events: Recorder,
+    /// What was stated in conditions.
+    pub stated: Stated,
     /// What was seen in Azure.
     pub memory: Memory,
     /// Lists that clusters share.
@@ -31,6 +35,31 @@ pub struct Context {
     pub served: Served,
     /// How often settled resources are looked at.
     pub resync: Duration,
+}
+
+/// What this process has stated in conditions, by the UID of the object.
+#[derive(Debug, Default)]
+pub struct Stated(Mutex<HashMap<String, Statements>>);
+
+impl Stated {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, Statements>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// About one object.
+    pub fn of(&self, uid: &str) -> Statements {
+        self.all().get(uid).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what is stated about one object.
+    pub fn keep(&self, uid: &str, statements: Statements) {
+        self.all().insert(uid.to_owned(), statements);
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.all().remove(uid);
+    }
 }
 
 /// A context for tests of what is done in Kubernetes: its Azure never answers.
@@ -71,6 +100,7 @@ pub(crate) mod sample {
             role: Role::Cpo,
             events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
             kube,
+            stated: Stated::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
             memory: Memory::new(minute, minute),
             inventory: Inventory::default(),

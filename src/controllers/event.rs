@@ -28,6 +28,8 @@ pub enum What {
     Denied,
     /// Azure's request limit is reached.
     Throttled,
+    /// Another controller plays the same role.
+    Contested,
     /// Something of ours stays for others who use it.
     Released,
     /// Something of ours may be left in Azure, as somebody allowed.
@@ -47,6 +49,7 @@ impl What {
             What::Refused => "Refused",
             What::Denied => "Denied",
             What::Throttled => "Throttled",
+            What::Contested => "OtherControllerActive",
             What::Released => "Released",
             What::Abandoned => "Abandoned",
             What::Gone => "Gone",
@@ -60,7 +63,7 @@ impl What {
             What::Adopted => "Adopt",
             What::Repaired => "Repair",
             What::Replaced => "Replace",
-            What::Refused | What::Denied | What::Throttled => "Reconcile",
+            What::Refused | What::Denied | What::Throttled | What::Contested => "Reconcile",
             What::Released | What::Abandoned | What::Gone => "Delete",
         }
     }

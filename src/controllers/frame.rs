@@ -10,12 +10,12 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
-use super::event::{self, Event};
+use super::event::{self, Event, What};
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::AzurePrivateLinkService;
+use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
@@ -206,18 +206,18 @@ async fn record_once(
     }
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch. The steps say what is left to others.
+/// Takes the role's finalizer and intent away, in one guarded patch, and says what has become of what was made.
 pub async fn release(
     cx: &Context,
     cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
-    steps: &[Step],
+    events: &[Event],
 ) -> Result<AzurePrivateLinkService, PassError> {
     let finalizer = cx.role.finalizer();
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
-    cx.events.say(&told(&released, also), &event::released(steps)).await;
+    cx.events.say(&told(&released, also), events).await;
     Ok(released)
 }
 
@@ -235,7 +235,8 @@ async fn patch_object(
     Ok(patched)
 }
 
-/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply.
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
+/// unless another writer has to be left alone.
 /// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
     cx: &Context,
@@ -244,6 +245,15 @@ pub async fn write_status(
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
+    let uid = cr.uid().unwrap_or_default();
+    if let Some(other) = other_writer(&cr, cx.role, Timestamp::now()) {
+        let note = format!("{other} writes this status too: let only one controller serve the cluster");
+        let event = Event::new(What::Contested, note);
+        cx.events.stands(&cr.object_ref(&()), "other writer", Some(event)).await;
+    }
+    let mut statements = cx.stated.of(&uid);
+    let now = Instant::now().into_std();
+    let due = statements.to_be_written(&before, &report.conditions, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -253,7 +263,7 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
-    if let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
+    if due && let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
         let params = PatchParams {
             field_manager: manager,
             force: true,
@@ -262,7 +272,11 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
+        statements.written(&before, &report.conditions, now);
+    } else {
+        statements.stood(&before, &report.conditions, now);
     }
+    cx.stated.keep(&uid, statements);
     cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
     Ok(cr)
 }

@@ -1,6 +1,8 @@
 //! The controllers: each observes, plans, executes and reports, in files of these names.
 
+pub mod abandon;
 pub mod claims;
+pub mod contention;
 pub mod context;
 pub mod decision;
 pub mod endpoint;

@@ -1,11 +1,15 @@
 //! What a pass reports on the custom resource: conditions and plain status fields. Data, and the pure rules of writing them.
 
+use std::time::Instant;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
+use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::{AzurePrivateLinkService, ConditionType, Role};
 use crate::conditions::{self, NewCondition};
+use crate::controllers::contention::Statements;
 use crate::controllers::decision::Problem;
 
 /// Conditions and plain fields as they shall be.
@@ -60,20 +64,18 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Time
 
 /// The parts of a custom resource whose change is worth a pass of `role`, as one text.
 ///
-/// The other role's conditions count only for the role that summarises them.
-pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role) -> String {
+/// The other role's conditions count only for the role that summarises them, one's own only where another writer
+/// contradicts `statements` and it is time to answer.
+pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statements, now: Instant) -> String {
     let status = cr.status.clone().unwrap_or_default();
-    let heeded = |c: &&Condition| match role {
-        Role::Ho => ConditionType::owned_by(Role::Ho).any(|own| own.as_str() == c.type_),
-        Role::Cpo => true,
-    };
-    let conditions: Vec<Value> = status
-        .conditions
-        .iter()
-        .filter(heeded)
-        .map(|c| json!([c.type_, c.status, c.reason, c.message]))
-        .collect();
+    let theirs = ConditionType::owned_by(Role::Ho)
+        .filter(|_| role == Role::Cpo)
+        .filter_map(|kind| conditions::get(&status.conditions, kind))
+        .map(|c| json!([c.type_, c.status, c.reason, c.message]));
+    let theirs: Vec<Value> = theirs.collect();
     let meta = &cr.metadata;
+    let annotations = meta.annotations.as_ref();
+    let read = READ_ANNOTATIONS.map(|name| annotations.and_then(|all| all.get(name)));
     let guest = (role == Role::Cpo).then(|| {
         json!([
             status.private_endpoint_id,
@@ -87,12 +89,13 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role) -> String {
         meta.generation,
         meta.deletion_timestamp.is_some(),
         meta.finalizers,
-        meta.annotations,
+        read,
         status.internal_load_balancer_id,
         status.private_link_service_id,
         status.private_link_service_alias,
         guest,
-        conditions,
+        theirs,
+        statements.heeded(&status.conditions, role, now),
     ])
     .to_string()
 }
@@ -153,6 +156,10 @@ mod tests {
         );
     }
 
+    fn seen(cr: &AzurePrivateLinkService, role: Role) -> String {
+        fingerprint(cr, role, &Statements::default(), Instant::now())
+    }
+
     #[test]
     fn the_alias_wakes_both_and_the_endpoint_only_its_own_role() {
         let (before, alias, endpoint) = (
@@ -160,8 +167,27 @@ mod tests {
             cr(json!({"dnsZoneName": "a.b", "privateLinkServiceAlias": "x"})),
             cr(json!({"dnsZoneName": "a.b", "privateEndpointIP": "10.0.0.1"})),
         );
-        assert_ne!(fingerprint(&before, Role::Cpo), fingerprint(&alias, Role::Cpo));
-        assert_ne!(fingerprint(&before, Role::Cpo), fingerprint(&endpoint, Role::Cpo));
-        assert_eq!(fingerprint(&before, Role::Ho), fingerprint(&endpoint, Role::Ho));
+        assert_ne!(seen(&before, Role::Cpo), seen(&alias, Role::Cpo));
+        assert_ne!(seen(&before, Role::Ho), seen(&alias, Role::Ho));
+        assert_ne!(seen(&before, Role::Cpo), seen(&endpoint, Role::Cpo));
+        assert_eq!(seen(&before, Role::Ho), seen(&endpoint, Role::Ho));
+    }
+
+    #[test]
+    fn only_annotations_that_are_read_wake_a_pass() {
+        let mut other = cr(Value::Null);
+        other.metadata.annotations = Some([("example.com/note".to_owned(), "x".to_owned())].into());
+        let mut intent = cr(Value::Null);
+        intent.metadata.annotations = Some([(crate::api::markers::CPO_INTENT.to_owned(), "{}".to_owned())].into());
+        assert_eq!(seen(&cr(Value::Null), Role::Ho), seen(&other, Role::Ho));
+        assert_ne!(seen(&cr(Value::Null), Role::Ho), seen(&intent, Role::Ho));
+    }
+
+    #[test]
+    fn conditions_of_the_management_side_wake_the_guests_side() {
+        let before = cr(json!({"dnsZoneName": "a.b"}));
+        let patch = conditions_patch(&before, &report(), Timestamp::UNIX_EPOCH).unwrap();
+        let after = cr(json!({"dnsZoneName": "a.b", "conditions": patch["status"]["conditions"]}));
+        assert_ne!(seen(&before, Role::Cpo), seen(&after, Role::Cpo));
     }
 }

@@ -193,10 +193,15 @@ impl<R: Reconciler> Runner<R> {
         };
         *uid = cr.uid().unwrap_or_default();
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
-        let whole = |cr: &AzurePrivateLinkService| format!("{} {surroundings}", fingerprint(cr, self.cx.role));
+        let whole = |cr: &AzurePrivateLinkService| {
+            let (statements, now) = (self.cx.stated.of(uid), Instant::now().into_std());
+            format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
+        };
         *seen = whole(&cr);
         if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
-            return Ok(Action::requeue(rest));
+            let stored = cr.status.unwrap_or_default().conditions;
+            let answer = self.cx.stated.of(uid).next_answer(&stored, Instant::now().into_std());
+            return Ok(Action::requeue(answer.map_or(rest, |answer| answer.min(rest))));
         }
         let counted = self.cx.metrics.pass(self.label);
         let ended = self.reconciler.pass(&self.cx, pass, cr, around).await;
@@ -205,6 +210,7 @@ impl<R: Reconciler> Runner<R> {
         if ended.released {
             self.pacer.forget(uid);
             self.cx.events.forget(uid);
+            self.cx.stated.forget(uid);
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());

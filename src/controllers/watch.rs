@@ -217,13 +217,23 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     let over = Arc::clone(&turns);
     let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
+    let of_service = {
+        let known = reader.clone();
+        move |service| control_planes_of(&known, &service)
+    };
+    let of_custom_resource = {
+        let known = reader.clone();
+        move |cr| control_planes_of(&known, &cr)
+    };
     let passes = Controller::for_stream(events, reader)
-        .watches(router.0, router.1, |service| owner(&service))
-        .watches(oauth.0, oauth.1, |service| owner(&service))
-        .watches_stream(external_events, |service| owner(&service))
-        .watches(scope.api::<AzurePrivateLinkService>(client.clone()), pages(), |cr| {
-            owner(&cr)
-        })
+        .watches(router.0, router.1, of_service.clone())
+        .watches(oauth.0, oauth.1, of_service.clone())
+        .watches_stream(external_events, of_service)
+        .watches(
+            scope.api::<AzurePrivateLinkService>(client.clone()),
+            pages(),
+            of_custom_resource,
+        )
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -245,13 +255,17 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     passes.for_each(async |_| {}).await;
 }
 
-/// The control plane that owns an object.
-fn owner<K: ResourceExt>(object: &K) -> Option<ObjectRef<HostedControlPlane>> {
-    let owner = object
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "HostedControlPlane")?;
-    Some(ObjectRef::new(&owner.name).within(&object.namespace()?))
+/// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
+fn control_planes_of<K: ResourceExt>(
+    known: &Store<HostedControlPlane>,
+    object: &K,
+) -> Vec<ObjectRef<HostedControlPlane>> {
+    let namespace = object.namespace();
+    let mut owners = object.owner_references().iter();
+    match (owners.find(|owner| owner.kind == "HostedControlPlane"), &namespace) {
+        (Some(owner), Some(namespace)) => vec![ObjectRef::new(&owner.name).within(namespace)],
+        _ => references(known, |control_plane| control_plane.namespace() == namespace),
+    }
 }
 
 /// The custom resources that share with this one what serves both.

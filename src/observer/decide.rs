@@ -167,17 +167,16 @@ pub enum Change {
     None,
     /// This guarded merge patch.
     Patch(Value),
-    /// Nothing may be changed: someone else controls it.
+    /// Nothing may be changed: somebody else has made it. Not even an owner can be given to it without the right to delete it.
     Foreign,
 }
 
 /// What makes `current` what is wanted, as far as it may be changed. Equal but for case is equal; values that are immutable
 /// once set are carried over.
 pub fn change(current: &AzurePrivateLinkService, wanted: &Wanted) -> Change {
-    let ours = wanted.resource.owner_references();
-    let controllers = current.owner_references().iter().filter(|o| o.controller == Some(true));
-    let mut others = controllers.filter(|other| ours.iter().all(|our| our.uid != other.uid));
-    if others.next().is_some() {
+    let controls = |one: &&OwnerReference| one.controller == Some(true);
+    let controller = current.owner_references().iter().find(controls).map(|one| &one.uid);
+    if controller != wanted.resource.owner_references().first().map(|one| &one.uid) {
         return Change::Foreign;
     }
     let spec = spec_change(current, wanted);
@@ -186,15 +185,6 @@ pub fn change(current: &AzurePrivateLinkService, wanted: &Wanted) -> Change {
         && current.annotations().get(CLUSTER_ANNOTATION) != Some(annotation)
     {
         metadata.insert("annotations".into(), json!({CLUSTER_ANNOTATION: annotation}));
-    }
-    let controlled = current.owner_references().iter().any(|o| o.controller == Some(true));
-    if !controlled {
-        let uncontrolling = current
-            .owner_references()
-            .iter()
-            .filter(|o| ours.iter().all(|our| our.uid != o.uid));
-        let all: Vec<_> = uncontrolling.chain(ours).collect();
-        metadata.insert("ownerReferences".into(), json!(all));
     }
     if spec.is_empty() && metadata.is_empty() {
         return Change::None;

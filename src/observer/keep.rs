@@ -13,6 +13,9 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::frame::{PassError, within};
 use crate::metrics::{KubeResource, KubeVerb};
 
+/// Of a custom resource that the control plane does not own.
+const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
+
 impl Observer {
     fn manager(&self) -> Option<String> {
         Some(self.cx.role.field_manager().to_owned())
@@ -52,7 +55,7 @@ impl Observer {
         }
         match change(&current, wanted) {
             Change::None => {}
-            Change::Foreign => wrong.push("the custom resource has another owner".to_owned()),
+            Change::Foreign => wrong.push(NOT_OURS.to_owned()),
             Change::Patch(patch) => {
                 within(api.patch(&name, &self.patch_params(), &Patch::Merge(&patch))).await?;
                 self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);

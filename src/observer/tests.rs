@@ -199,7 +199,10 @@ async fn bad_value_is_told_and_the_others_are_kept() {
     assert_eq!(ground.notes(), expected);
     assert_eq!(ground.written(), [""; 0]);
     // One that is there follows its Service nevertheless.
-    let mut standing = json!({"metadata": {"name": "private-router", "namespace": "clusters-example"}});
+    let owner =
+        json!({"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp", "controller": true});
+    let mut standing =
+        json!({"metadata": {"name": "private-router", "namespace": "clusters-example", "ownerReferences": [owner]}});
     standing["spec"] = json!({"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "n", "guestVNetID": "v",
         "loadBalancerIP": "10.1.0.3"});
     ground

@@ -49,6 +49,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/abandon", Decide),
     ("controllers/claims", Decide),
     ("controllers/facts", Decide),
+    ("controllers/contention", Decide),
     ("controllers/decision", Decide),
     ("controllers/event", Decide),
     ("controllers/identity", Decide),

@@ -130,12 +130,33 @@ fn everything_deleted_while_it_is_being_made() {
     situation(async |site| {
         let cluster = HostedCluster::new(&site.ground, "aborted").with_base_domain("aborted.example.com");
         cluster.create(&site.ground).await?;
-        eventually("the first write is out", SOON, || async {
+        eventually("the guest's side has written", SOON, || async {
             let calls = site.calls_about(&cluster).await?;
-            ensure!(calls.iter().any(|call| call.is_write()), "none");
+            let guests = calls.iter().filter(|call| call.path.contains("/privateDnsZones/"));
+            ensure!(guests.into_iter().any(e2e::ground::Call::is_write), "none");
             Ok(())
         })
         .await?;
+        let client = site.ground.client()?;
+        for (kind, name, finalizer) in [
+            (
+                "HostedControlPlane",
+                cluster.name(),
+                "hypershift.openshift.io/azure-pls-endpoint-cleanup",
+            ),
+            (
+                "AzurePrivateLinkService",
+                "private-router",
+                "hypershift.openshift.io/azure-private-link-service",
+            ),
+        ] {
+            let found = cluster
+                .api(&client, kind, &cluster.control_plane_namespace())
+                .get(name)
+                .await?;
+            let held = found.metadata.finalizers.unwrap_or_default();
+            ensure!(held.iter().any(|one| one == finalizer), "{kind} is not held: {held:?}");
+        }
         cluster.delete(&site.ground, SOON).await?;
         site.nothing_is_left_of(&cluster, &[]).await
     });

@@ -188,3 +188,26 @@ fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
         ends(cpo).await
     });
 }
+
+#[test]
+fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
+    situation(async |site| {
+        let cluster = site.their_cluster("handed-over").await?;
+        made_by_theirs(site, &cluster).await?;
+        let client = site.ground.client()?;
+        let namespace = cluster.control_plane_namespace();
+        let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
+        // Their finalizers stand, and they are gone.
+        control_planes
+            .delete(cluster.name(), &kube::api::DeleteParams::default())
+            .await?;
+        let custom = cluster.api(&client, "AzurePrivateLinkService", &namespace);
+        custom
+            .delete("private-router", &kube::api::DeleteParams::default())
+            .await?;
+        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        site.goes(&cluster, &[]).await?;
+        ends(ho).await?;
+        ends(cpo).await
+    });
+}

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::azure_sim::{GO_CPO_CLIENT, GO_HO_CLIENT};
 use e2e::eventually;
-use e2e::hosted_cluster::HostedCluster;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use e2e::site::{SOON, calls_about, patch, refused};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
@@ -123,13 +123,15 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
     });
 }
 
-/// Names a NAT subnet on the control plane. Their observer looks when the Service changes.
+/// Names a NAT subnet on HostedCluster and control plane. Their observer looks when the Service changes.
 async fn give_nat_subnet(site: &Site, cluster: &HostedCluster, subnet: &str) -> Result<()> {
     let client = site.ground.client()?;
     let namespace = cluster.control_plane_namespace();
-    let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
     let named = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {"natSubnetID": subnet}}}}}});
-    patch(&control_planes, cluster.name(), named).await?;
+    for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", namespace.as_str())] {
+        let api = cluster.api(&client, kind, namespace);
+        patch(&api, cluster.name(), named.clone()).await?;
+    }
     let services: Api<Service> = Api::namespaced(client, &namespace);
     let touched = Patch::Merge(json!({"metadata": {"labels": {"touched": "true"}}}));
     services

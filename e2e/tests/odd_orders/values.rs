@@ -28,6 +28,7 @@ fn patches() -> Vec<Value> {
         let annotations = |text: &str| json!({"metadata": {"annotations": {"hypershift.openshift.io/cluster": text}}});
         let mut all = vec![
             annotations(text),
+            annotations(&format!("{text}/{text}")),
             json!({"spec": {"clusterID": text}}),
             json!({"spec": {"infraID": text}}),
             json!({"spec": {"pausedUntil": text}}),

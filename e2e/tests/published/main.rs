@@ -6,3 +6,26 @@ mod oauth;
 mod pause;
 mod siblings;
 mod spec;
+
+use anyhow::{Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::site::{SOON, Site};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
+
+/// Waits until an Event on the control plane says this; how often it has been said.
+async fn told(site: &Site, cluster: &HostedCluster, note: &str) -> Result<usize> {
+    let events: Api<Event> = Api::namespaced(site.ground.client()?, &cluster.control_plane_namespace());
+    eventually(&format!("an Event says: {note}"), SOON, || async {
+        let all = events.list(&ListParams::default()).await?;
+        let about = all.iter().filter(|event| {
+            let object = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
+            object == Some("HostedControlPlane") && event.type_.as_deref() == Some("Warning")
+        });
+        let notes: Vec<_> = about.filter_map(|event| event.note.as_deref()).collect();
+        ensure!(notes.contains(&note), "{notes:?}");
+        Ok(notes.iter().filter(|said| **said == note).count())
+    })
+    .await
+}

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
+use crate::told;
 use e2e::site::{SOON, Site, patch, situation};
 
 async fn link(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
@@ -86,6 +87,44 @@ fn subscriptions_follow_the_control_plane_into_azure() {
         site.heals(&cluster).await?;
         cluster.delete(&site.ground, SOON).await?;
         site.nothing_is_left_of(&cluster, &[&nat]).await
+    });
+}
+
+#[test]
+fn ids_and_region_in_another_spelling_are_understood() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "spelled").with_base_domain("Spelled.Example.com");
+        let (location, vnet) = (&site.ground.azure().location, cluster.vnet());
+        let odd = vnet
+            .replace("/resourceGroups/", "/resourcegroups/")
+            .replace("Microsoft.Network", "microsoft.network");
+        ensure!(odd != vnet);
+        let azure = json!({"location": format!(" {}", location.to_uppercase()), "vnetID": odd});
+        let odd = json!({"spec": {"platform": {"azure": azure}}});
+        let cluster = cluster.with_hosted_cluster(odd.clone()).with_control_plane(odd);
+        cluster.create(&site.ground).await?;
+        arrives(site, &cluster, "guestVNetID", json!(vnet)).await?;
+        arrives(site, &cluster, "location", json!(location)).await?;
+        arrives(site, &cluster, "baseDomain", json!("spelled.example.com")).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}
+
+#[test]
+fn cluster_of_another_cloud_is_refused_where_a_person_looks() {
+    situation(async |site| {
+        let of = |cloud: &str| json!({"spec": {"platform": {"azure": {"cloud": cloud}}}});
+        let cluster = HostedCluster::new(&site.ground, "abroad").with_control_plane(of("AzureChinaCloud"));
+        cluster.create(&site.ground).await?;
+        let note =
+            "private-router: CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud";
+        ensure!(told(site, &cluster, note).await? == 1);
+        let client = site.ground.client()?;
+        ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
+        site.nobody_asked_about(&cluster).await?;
+        let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        patch(&api, cluster.name(), of("AzurePublicCloud")).await?;
+        site.heals_and_goes(&cluster).await
     });
 }
 

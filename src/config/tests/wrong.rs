@@ -17,6 +17,8 @@ use super::*;
 #[case(&[("kubeconfig", "/nowhere")], "--kubeconfig: /nowhere cannot be read: entity not found")]
 #[case(&[("ca-file", "/nowhere")], "the CA file /nowhere cannot be read: entity not found")]
 #[case(&[("cloud", "AzureStackCloud")], "--cloud: unknown cloud \"AzureStackCloud\"; use AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud, or give endpoint, authority and audience")]
+#[case(&[("cloud", "AzureGermanCloud")], "--cloud: unknown cloud \"AzureGermanCloud\"; use AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud, or give endpoint, authority and audience")]
+#[case(&[("cloud", "AzureBleuCloud")], "--cloud: unknown cloud \"AzureBleuCloud\"; use AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud, or give endpoint, authority and audience")]
 #[case(&[("arm-endpoint", "http://management.azure.com"), ("audience", "https://x")], "--arm-endpoint: the ARM endpoint http://management.azure.com/ is plain http; use https (http is for loopback only)")]
 #[case(&[("arm-endpoint", "https://arm.example")], "--audience (or HYPERLINK_AUDIENCE) is missing: https://arm.example/ is not the ARM endpoint of AzurePublicCloud")]
 #[case(&[("arm-endpoint", "arm.example"), ("audience", "https://x")], "--arm-endpoint: the ARM endpoint \"arm.example\" is not a URL of the form https://host[:port]")]

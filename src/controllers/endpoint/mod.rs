@@ -23,8 +23,10 @@ use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::id::ResourceId;
 use crate::azure::resource::Kind;
+use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::owner;
@@ -103,12 +105,15 @@ impl EndpointController {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.nothing_left() {
-            if let Some(wait) = may_come_late(cx, &cr, &decision) {
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        if decision.nothing_left() || abandoned.is_some() {
+            let late = may_come_late(cx, &cr, &decision);
+            if let Some(wait) = late.filter(|_| abandoned.is_none()) {
                 return Ok(Ended::waiting(cr, wait));
             }
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(Ended::released(frame::release(cx, cr, None, &decision.steps).await?));
+            let said = abandoned.map_or_else(|| event::released(&decision.steps), |event| vec![event]);
+            return Ok(Ended::released(frame::release(cx, cr, None, &said).await?));
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
@@ -177,3 +182,6 @@ impl Reconciler for EndpointController {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

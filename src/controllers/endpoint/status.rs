@@ -6,12 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::dns::{Part, WantedZone, part_of};
 use super::plan::Names;
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::error::Class;
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
+use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, shortfall};
 use crate::controllers::report::{Report, fails};
 
@@ -67,7 +68,8 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
             .filter(|(step, _)| mine(step.kind))
             .find_map(|(s, d)| shortfall(s, d, Reason::DeletionFailed));
         let found = decision.problem.clone().or(found);
-        found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"))
+        let found = found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+        abandon::noted(cr, Role::Cpo, found)
     };
     let own = vec![
         fails(

@@ -19,12 +19,15 @@ use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
-use crate::azure::plan::{Done, Step, Verb};
+use crate::azure::plan::{Done, Step, Verb, Why};
 use crate::azure::resource::Kind;
+use crate::controllers::abandon;
 use crate::controllers::context::Context;
-use crate::controllers::decision::Course;
+use crate::controllers::decision::{Course, Decision};
+use crate::controllers::event::{self, Event, What};
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::identity::Leaving;
 use crate::controllers::neighbours::Neighbours;
 use crate::controllers::run::{self, Reconciler};
 
@@ -94,12 +97,17 @@ impl LinkServiceController {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        if decision.nothing_left() {
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            return Ok(run::Ended::released(
-                frame::release(cx, cr, also, &decision.steps).await?,
-            ));
+            let said = match abandoned {
+                Some(event) => vec![event],
+                None if around.leaving == Leaving::OfAnother => vec![not_looked_at()],
+                None => event::released(&decision.steps),
+            };
+            return Ok(run::Ended::released(frame::release(cx, cr, also, &said).await?));
         }
+        hasten_subnet(cx, &decision);
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
         let cr = frame::write_status(cx, cr, also, &report).await?;
@@ -140,6 +148,22 @@ impl LinkServiceController {
     fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Vec<Ipv4Net>>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the addresses of a service that just went hold up is looked at again soon.
+fn hasten_subnet(cx: &Context, decision: &Decision) {
+    if let Some((_, step)) = decision.step(Kind::Subnet)
+        && step.found.is_some()
+        && matches!(step.why, Why::Needs(_))
+    {
+        cx.memory.hasten(&step.id, Kind::Subnet.pace(), Instant::now());
+    }
+}
+
+/// Somebody recorded ids that another cluster has.
+fn not_looked_at() -> Event {
+    let note = "the ids that are known belong to another HostedCluster; nothing was looked at in Azure";
+    Event::new(What::Released, note)
 }
 
 /// The prefix that a step would give a subnet.

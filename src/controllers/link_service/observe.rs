@@ -55,7 +55,8 @@ pub(super) async fn surroundings(
     Ok(Surroundings {
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
-        sibling_stays: siblings.iter().any(stays),
+        sibling_stays: siblings.iter().any(|other| stays(other, cr)),
+        sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(made_subnet),
         given_subnets: given_subnets(&leaving, control_plane, neighbours),
         leaving,
@@ -152,9 +153,14 @@ async fn siblings(
     Ok(all)
 }
 
-/// Whether a sibling stays, and with it what both use.
-fn stays(sibling: &AzurePrivateLinkService) -> bool {
-    sibling.metadata.deletion_timestamp.is_none() || sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
+fn goes(sibling: &AzurePrivateLinkService) -> bool {
+    sibling.metadata.deletion_timestamp.is_some() && sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
+}
+
+/// Whether a sibling stays longer than `cr`, and with it what both use. Of those that go together the one with the lowest
+/// name is the last: it waits for the others.
+fn stays(sibling: &AzurePrivateLinkService, cr: &AzurePrivateLinkService) -> bool {
+    sibling.metadata.deletion_timestamp.is_none() || (goes(sibling) && sibling.name_any() < cr.name_any())
 }
 
 fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
@@ -192,5 +198,35 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .as_ref()
         .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
     let paused = (around.paused.is_some(), &around.paused_until);
-    format!("{identity:?} {paused:?} {service:?} {}", around.sibling_stays)
+    let siblings = (around.sibling_stays, around.sibling_goes);
+    format!("{identity:?} {paused:?} {service:?} {siblings:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
+        let mut going = crate::controllers::samples::cr(Value::Null, json!({}));
+        going.metadata.name = Some(name.to_owned());
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        going.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
+        going
+    }
+
+    #[test]
+    fn of_two_that_go_together_exactly_one_is_the_last() {
+        let (oauth, router) = (
+            going("oauth-openshift", &[HO_FINALIZER]),
+            going("private-router", &[HO_FINALIZER]),
+        );
+        assert!(stays(&oauth, &router) && !stays(&router, &oauth));
+        assert!(goes(&router), "which the last one waits for");
+        let done = going("oauth-openshift", &[]);
+        assert!(!stays(&done, &router) && !goes(&done));
+        let living = crate::controllers::samples::cr(Value::Null, json!({}));
+        assert!(stays(&living, &oauth) && !goes(&living));
+    }
 }

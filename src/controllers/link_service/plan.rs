@@ -75,8 +75,10 @@ pub struct Surroundings {
     pub paused_until: Option<String>,
     /// The Service of the same name.
     pub service: Option<ServiceFacts>,
-    /// Whether another custom resource of the same cluster stays.
+    /// Whether another custom resource of the same cluster stays, or goes last of those that go together.
     pub sibling_stays: bool,
+    /// Whether another one is going, which this one has to outlast.
+    pub sibling_goes: bool,
     /// Whether another one recorded that the cluster's NAT subnet was made for it.
     pub sibling_made_subnet: bool,
     /// Whose resources it leaves behind, if it goes.

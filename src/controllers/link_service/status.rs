@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::plan::Found;
-use crate::api::{AzurePrivateLinkService, ConditionType, Reason};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::link_service::alias;
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
+use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, shortfall};
 use crate::controllers::report::{Report, fails};
 
@@ -60,6 +61,7 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
     let generation = cr.metadata.generation;
     let problem = obstacle(decision, done, |_| Reason::DeletionFailed)
         .unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
+    let problem = abandon::noted(cr, Role::Ho, problem);
     let condition = |kind| fails(kind, &problem, generation);
     Report {
         conditions: vec![

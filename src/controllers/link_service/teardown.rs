@@ -77,7 +77,11 @@ pub fn teardown(
     let Some(id) = subnet_of(&recorded, shown, balancer, leftover, facts, settings)? else {
         return Ok(decision);
     };
-    if service_gone {
+    if service_gone && around.sibling_goes {
+        decision.again = Some(SIBLING_LOOK);
+        let step = Step::needs(Kind::Subnet, id, "the cluster's other custom resource to go");
+        decision.steps.push(step);
+    } else if service_gone {
         decision.steps.push(leftover.remove(id, facts)?);
     } else {
         // Which one it is can be seen only while the service stands.
@@ -89,6 +93,9 @@ pub fn teardown(
     }
     Ok(decision)
 }
+
+/// A sibling that goes too is looked at this often.
+const SIBLING_LOOK: Duration = Duration::from_secs(2);
 
 /// How long the custom resource has been going.
 fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {

@@ -204,26 +204,21 @@ fn of_too_many_subscriptions_none_is_added_and_the_revoked_ones_go() {
 }
 
 #[test]
-fn custom_resource_made_by_hand_gets_owner_and_annotation() {
+fn lost_annotation_is_put_back() {
     let (mut current, next) = (wanted().resource, wanted());
-    current.metadata = Default::default();
+    current.metadata.annotations = None;
     current.metadata.resource_version = Some("7".into());
-    let patch = patched(&current, &next);
-    assert_eq!(
-        patch["metadata"]["ownerReferences"],
-        json!(next.resource.metadata.owner_references)
-    );
-    assert_eq!(
-        patch["metadata"]["annotations"],
-        json!({CLUSTER_ANNOTATION: "clusters/example"})
-    );
-    assert_eq!(patch["metadata"]["resourceVersion"], "7");
+    let metadata = json!({"resourceVersion": "7", "annotations": {CLUSTER_ANNOTATION: "clusters/example"}});
+    assert_eq!(patched(&current, &next)["metadata"], metadata);
 }
 
-#[test]
-fn custom_resource_of_another_controller_is_left_alone() {
+#[rstest]
+#[case::made_by_hand(json!([]))]
+#[case::of_another_controller(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "other", "controller": true}]))]
+#[case::not_controlled(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]))]
+fn custom_resource_that_the_control_plane_does_not_own_is_left_alone(#[case] owners: Value) {
     let (mut current, mut next) = (wanted().resource, wanted());
-    current.metadata.owner_references.as_mut().unwrap()[0].uid = "other".into();
+    current.metadata.owner_references = serde_json::from_value(owners).unwrap();
     next.meant.spec.load_balancer_ip = Some("10.1.0.5".into());
     assert_eq!(change(&current, &next), Change::Foreign);
 }

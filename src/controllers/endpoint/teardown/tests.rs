@@ -5,7 +5,7 @@ use super::super::samples::*;
 use super::*;
 use crate::azure::plan::Why;
 use crate::controllers::decision::Problem;
-use crate::controllers::samples::{cr, guest};
+use crate::controllers::samples::{cr, decided, guest};
 
 #[test]
 fn teardown_needs_nothing_but_the_custom_resource() {
@@ -183,6 +183,33 @@ fn link_in_a_foreign_zone_is_not_touched() {
     let decision = tear(&with_alias(), &around(), &world);
     assert_eq!(step(&decision, "apps.example.com").why, Why::NotOurs);
     assert!(!written(&decision).contains(&"private-router-basedomain-vnet-link"));
+}
+
+#[test]
+fn contents_are_listed_only_when_a_new_look_at_the_zone_tells_of_some() {
+    let asked = |world: &[(String, Value)]| {
+        let ask = |facts: &Facts| teardown(&with_alias(), &around(), facts);
+        let (_, asked) = decided(Facts::default(), world, ask);
+        let about = asked
+            .into_iter()
+            .filter(|asked| asked.contains(' ') && asked.ends_with("apps.example.com"));
+        about.collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&complete()), [""; 0], "its link comes first");
+    let list = "inside apps.example.com";
+    assert_eq!(
+        asked(&unlinked(complete())),
+        ["new apps.example.com", list],
+        "records alone"
+    );
+    let linked = changed(unlinked(complete()), "apps.example.com", |zone| {
+        zone["properties"]["numberOfVirtualNetworkLinks"] = json!(1);
+    });
+    assert_eq!(
+        asked(&linked),
+        ["new apps.example.com", list, list],
+        "links, then records"
+    );
 }
 
 #[test]

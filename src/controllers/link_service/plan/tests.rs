@@ -39,6 +39,7 @@ fn around() -> Surroundings {
             addresses,
         }),
         sibling_stays: false,
+        sibling_goes: false,
         sibling_made_subnet: false,
         leaving: Leaving::Of(identity()),
         given_subnets: Vec::new(),

@@ -39,6 +39,7 @@ fn around() -> Surroundings {
         paused_until: None,
         service: None,
         sibling_stays: false,
+        sibling_goes: false,
         sibling_made_subnet: false,
         leaving: Leaving::Of(cluster()),
         given_subnets: Vec::new(),

@@ -76,6 +76,16 @@ fn sibling_keeps_the_subnet() {
 }
 
 #[test]
+fn the_last_one_waits_for_a_sibling_that_goes_too() {
+    let sibling = Surroundings {
+        sibling_goes: true,
+        ..around()
+    };
+    let step = step(&sibling, intent_with(&management(SUBNET)), reference_shape()).unwrap();
+    assert_eq!(step.why, Why::Needs("the cluster's other custom resource to go"));
+}
+
+#[test]
 fn adopted_subnet_goes_only_in_the_exact_shape_of_the_reference() {
     let verb = |body| step(&around(), not_made(), body).unwrap().verb;
     assert_eq!(verb(reference_shape()), Verb::Delete);

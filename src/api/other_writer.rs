@@ -1,0 +1,137 @@
+//! Whether another controller plays the same role on a custom resource, by what the API server records of its writers.
+//!
+//! Stores drop `managedFields`: the object has to be read anew.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use serde_json::Value;
+
+use super::{AzurePrivateLinkService, ConditionType, Role};
+
+/// A write that is older tells of a controller that has stopped. HyperShift's writes every few seconds.
+const RECENT: SignedDuration = SignedDuration::from_mins(1);
+
+/// The manager that wrote `role`'s part of the status just now, though this role has taken over the object.
+///
+/// HyperShift's operator of the other role is none, though it writes the whole list of conditions, nor is anybody before
+/// this role has recorded its intent.
+pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp) -> Option<&str> {
+    let entries = cr.metadata.managed_fields.iter().flatten();
+    let dated = entries.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
+    let (of_status, of_object): (Vec<_>, Vec<_>) =
+        dated.partition(|(_, _, entry)| entry.subresource.as_deref() == Some("status"));
+    let own = of_object
+        .iter()
+        .filter(|(manager, ..)| *manager == role.field_manager());
+    let taken_over = own.map(|(_, time, _)| *time).max()?;
+    let others = of_status.iter().filter(|(manager, time, entry)| {
+        let ours = Role::ALL.iter().any(|role| role.field_manager() == *manager);
+        let recent = *time > taken_over && now.duration_since(*time) <= RECENT;
+        recent && !ours && *manager != neighbour(role) && writes(entry, role)
+    });
+    others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
+}
+
+/// HyperShift's operator of the other role.
+fn neighbour(role: Role) -> &'static str {
+    match role {
+        Role::Ho => "control-plane-operator",
+        Role::Cpo => "hypershift-operator",
+    }
+}
+
+/// Whether the entry has something that only `role` writes. HyperShift's operators both write the summary.
+fn writes(entry: &ManagedFieldsEntry, role: Role) -> bool {
+    let Some(status) = entry.fields_v1.as_ref().and_then(|fields| fields.0.get("f:status")) else {
+        return false;
+    };
+    let own = ConditionType::owned_by(role).filter(|kind| *kind != ConditionType::AzurePrivateLinkServiceAvailable);
+    let mut keys = own.map(|kind| format!("k:{{\"type\":\"{}\"}}", kind.as_str()));
+    let conditions = status.get("f:conditions").and_then(Value::as_object);
+    keys.any(|key| conditions.is_some_and(|all| all.contains_key(&key)))
+        || fields(role).iter().any(|field| status.get(*field).is_some())
+}
+
+fn fields(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Ho => &[
+            "f:internalLoadBalancerID",
+            "f:privateLinkServiceID",
+            "f:privateLinkServiceAlias",
+        ],
+        Role::Cpo => &[
+            "f:privateEndpointID",
+            "f:privateEndpointIP",
+            "f:privateDNSZoneID",
+            "f:dnsZoneName",
+            "f:baseDomainDNSZoneID",
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-01-01T12:00:00Z";
+
+    fn entry(manager: &str, second: u8, status: Value) -> Value {
+        json!({"manager": manager, "operation": "Update", "subresource": "status", "apiVersion": "hypershift.openshift.io/v1beta1",
+            "time": format!("2026-01-01T11:59:{second:02}Z"), "fieldsType": "FieldsV1", "fieldsV1": {"f:status": status}})
+    }
+
+    fn conditions(kinds: &[&str]) -> Value {
+        let keys = kinds
+            .iter()
+            .map(|kind| (format!("k:{{\"type\":\"{kind}\"}}"), json!({"f:status": {}})));
+        json!({"f:conditions": Value::Object(keys.collect())})
+    }
+
+    /// The intent is recorded.
+    fn ours(second: u8) -> Value {
+        json!({"manager": "hyperlink-cpo", "operation": "Update", "time": format!("2026-01-01T11:59:{second:02}Z"),
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {}}}})
+    }
+
+    fn found(entries: Value) -> Option<String> {
+        let cr: AzurePrivateLinkService = serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1",
+            "kind": "AzurePrivateLinkService", "metadata": {"name": "private-router", "managedFields": entries},
+            "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"}}))
+        .unwrap();
+        other_writer(&cr, Role::Cpo, NOW.parse().unwrap()).map(str::to_owned)
+    }
+
+    #[rstest]
+    #[case::condition(entry("control-plane-operator", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
+    #[case::field(entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}})), true)]
+    #[case::somebody_unknown(entry("unknown", 58, json!({"f:dnsZoneName": {}})), true)]
+    #[case::before_it_was_taken_over(entry("control-plane-operator", 54, json!({"f:privateEndpointIP": {}})), false)]
+    #[case::management_side_and_summary(entry("hypershift-operator", 58, conditions(&["AzurePLSCreated", "AzurePrivateLinkServiceAvailable"])), false)]
+    #[case::management_side_reverts_the_list(entry("hypershift-operator", 58, conditions(&["AzurePrivateDNSAvailable"])), false)]
+    #[case::our_own_other_role(entry("hyperlink-ho", 58, conditions(&["AzurePLSCreated"])), false)]
+    fn second_controller_of_the_guest_side_is_recognised(#[case] other: Value, #[case] active: bool) {
+        let manager = other["manager"].as_str().map(str::to_owned);
+        assert_eq!(found(json!([ours(55), other])), manager.filter(|_| active));
+    }
+
+    #[test]
+    fn cluster_that_was_taken_over_is_not_contested_for_ever() {
+        let mut theirs = entry("control-plane-operator", 59, json!({"f:privateEndpointIP": {}}));
+        assert_eq!(found(json!([theirs.clone()])), None, "nothing of ours is recorded yet");
+        assert!(found(json!([ours(30), theirs.clone()])).is_some());
+        theirs["time"] = json!("2026-01-01T11:58:59Z");
+        let mut ours = ours(30);
+        ours["time"] = json!("2026-01-01T11:30:00Z");
+        assert_eq!(found(json!([ours, theirs])), None, "it has stopped");
+    }
+
+    #[test]
+    fn write_of_the_spec_is_no_write_of_the_status() {
+        let mut theirs = entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}}));
+        theirs.as_object_mut().unwrap().remove("subresource");
+        assert_eq!(found(json!([ours(55), theirs])), None);
+    }
+}

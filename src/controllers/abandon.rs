@@ -1,0 +1,113 @@
+//! When a custom resource that goes is let go although something of its cluster stays in Azure: a lock forbids its removal, or
+//! access is denied and a person has said so. Pure.
+
+use kube::ResourceExt;
+
+use super::decision::{Decision, Problem};
+use super::event::{Event, What};
+use crate::api::markers::ABANDON;
+use crate::api::{AzurePrivateLinkService, Reason, Role};
+use crate::azure::error::{ArmError, Class};
+use crate::azure::plan::{Done, Step, Why};
+use crate::azure::resource::Kind;
+
+/// What to say when the custom resource may go now; none if it may not.
+///
+/// Never for a failure that time can mend: at least one has to be a denial. A lock needs no word: who set it keeps what is
+/// locked, and all else is gone by then.
+pub fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, done: &[Done]) -> Option<Event> {
+    let steps = decision.steps.iter().zip(done);
+    let remaining: Vec<(&Step, &Done)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
+    let error = |(step, done): &(&Step, &Done)| failure(step, done).cloned();
+    let waits = |(step, _): &(&Step, &Done)| matches!(step.why, Why::Needs(_));
+    let locked = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_lock(&error));
+    if decision.problem.is_none()
+        && remaining.iter().any(locked)
+        && remaining.iter().all(|one| locked(one) || waits(one))
+    {
+        let note = format!("{} stays: a lock forbids its removal", listed(cr, role, &remaining));
+        return Some(Event::new(What::Released, note));
+    }
+    let denied = remaining
+        .iter()
+        .filter_map(error)
+        .any(|error| error.class == Class::Denied);
+    let outside = decision
+        .problem
+        .as_ref()
+        .is_some_and(|problem| problem.reason == Reason::ScopeNotAllowed);
+    let reason = word(cr, role)?.ok().filter(|_| denied || outside)?;
+    let forwards = match role {
+        Role::Ho => "; a Private Link Service that is abandoned still forwards",
+        Role::Cpo => "",
+    };
+    let note = format!(
+        "abandoned in Azure ({reason}): {}{forwards}",
+        listed(cr, role, &remaining)
+    );
+    Some(Event::new(What::Abandoned, note))
+}
+
+fn failure<'a>(step: &'a Step, done: &'a Done) -> Option<&'a ArmError> {
+    match (done, &step.why) {
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(error),
+        _ => None,
+    }
+}
+
+fn is_lock(error: &ArmError) -> bool {
+    error.code.eq_ignore_ascii_case("ScopeLocked")
+}
+
+/// The ids that stay. A connection stays with its service; where nothing could be looked at, what the status shows.
+fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Done)]) -> String {
+    let steps = remaining.iter().filter(|(step, _)| step.kind != Kind::Connection);
+    let mut ids: Vec<String> = steps.map(|(step, _)| step.id.to_string()).collect();
+    if ids.is_empty() {
+        let status = cr.status.clone().unwrap_or_default();
+        let shown = match role {
+            Role::Ho => [status.private_link_service_id, None, None],
+            Role::Cpo => [
+                status.private_endpoint_id,
+                status.private_dns_zone_id,
+                status.base_domain_dns_zone_id,
+            ],
+        };
+        ids.extend(shown.into_iter().flatten());
+    }
+    ids.join(", ")
+}
+
+/// The reason in the annotation, if it is there and for this role; or why it does not count.
+fn word(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'static str>> {
+    let text = cr.annotations().get(ABANDON)?;
+    let mut parts = text.splitn(3, '/');
+    let (uid, named, reason) = (parts.next(), parts.next(), parts.next());
+    let other = Role::ALL
+        .iter()
+        .any(|known| *known != role && Some(known.as_str()) == named);
+    if uid != cr.metadata.uid.as_deref() {
+        Some(Err("it does not begin with the uid of this object"))
+    } else if other {
+        None
+    } else if named != Some(role.as_str()) {
+        Some(Err("it names no role, ho or cpo"))
+    } else {
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        Some(reason.ok_or("it gives no reason"))
+    }
+}
+
+/// The problem that keeps the custom resource from going, and what is wrong with the word that shall let it go.
+pub fn noted(cr: &AzurePrivateLinkService, role: Role, problem: Problem) -> Problem {
+    match word(cr, role) {
+        Some(Err(wrong)) => Problem {
+            message: format!("{}; the annotation {ABANDON} does not count: {wrong}", problem.message),
+            ..problem
+        },
+        _ => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests;

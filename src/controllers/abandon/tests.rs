@@ -1,0 +1,180 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::azure::plan::Verb;
+use crate::controllers::samples::{cr, id, management};
+
+fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
+    Step {
+        kind,
+        id: id(&management(path)),
+        verb,
+        why,
+        found: Some(Value::Null),
+    }
+}
+
+fn service(verb: Verb, why: Why) -> Step {
+    step(Kind::LinkService, "privateLinkServices/pls-id", verb, why)
+}
+
+fn subnet() -> Step {
+    let path = "virtualNetworks/v/subnets/infra-pls-nat";
+    step(
+        Kind::Subnet,
+        path,
+        Verb::Wait,
+        Why::Needs("the Private Link Service to go"),
+    )
+}
+
+fn error(class: Class, code: &'static str) -> ArmError {
+    ArmError::own(class, code)
+}
+
+/// What is said when the service could not be deleted for `error`.
+fn said(annotation: Option<&str>, error: ArmError) -> Option<Event> {
+    let annotations = annotation.map_or_else(|| json!({}), |text| json!({ABANDON: text}));
+    let decision = Decision {
+        steps: vec![service(Verb::Delete, Why::Unwanted), subnet()],
+        ..Decision::default()
+    };
+    let done = [Done::Failed(error), Done::Nothing];
+    permission(&cr(Value::Null, annotations), Role::Ho, &decision, &done)
+}
+
+#[rstest]
+#[case::role_was_taken_away(Class::Denied, "AuthorizationFailed", true)]
+#[case::credentials_are_dead(Class::Denied, "TokenRefused", true)]
+#[case::subscription_is_gone(Class::Denied, "SubscriptionNotFound", true)]
+#[case::throttled(Class::Throttled, "SubscriptionRequestsThrottled", false)]
+#[case::busy(Class::Busy, "AnotherOperationInProgress", false)]
+#[case::no_answer(Class::Down, "Timeout", false)]
+#[case::refused(Class::Invalid, "BadRequest", false)]
+fn only_a_denial_lets_go_and_only_with_a_word(#[case] class: Class, #[case] code: &'static str, #[case] goes: bool) {
+    assert_eq!(said(None, error(class, code)), None, "never by itself");
+    assert_eq!(said(Some("u/ho/ticket 7"), error(class, code)).is_some(), goes);
+}
+
+#[test]
+fn word_alone_does_not_let_go_of_what_is_being_deleted() {
+    let decision = Decision {
+        steps: vec![service(Verb::Delete, Why::Unwanted)],
+        ..Decision::default()
+    };
+    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    assert_eq!(permission(&told, Role::Ho, &decision, &[Done::Accepted]), None);
+}
+
+#[test]
+fn what_could_not_even_be_read_may_be_abandoned() {
+    let denied = Why::Error(error(Class::Denied, "AuthorizationFailed"));
+    let decision = Decision {
+        steps: vec![service(Verb::Wait, denied)],
+        ..Decision::default()
+    };
+    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    assert!(permission(&told, Role::Ho, &decision, &[Done::Nothing]).is_some());
+}
+
+#[test]
+fn event_lists_what_is_left_and_says_that_the_service_still_forwards() {
+    let event = said(Some("u/ho/see ticket a/b"), error(Class::Denied, "AuthorizationFailed")).unwrap();
+    assert_eq!(event.what, What::Abandoned);
+    let (service, subnet) = (service(Verb::Keep, Why::AsWanted), subnet());
+    assert_eq!(
+        event.note,
+        format!(
+            "abandoned in Azure (see ticket a/b): {}, {}; a Private Link Service that is abandoned still forwards",
+            service.id, subnet.id
+        )
+    );
+}
+
+#[rstest]
+#[case::of_another_object("other/ho/ticket", "it does not begin with the uid of this object")]
+#[case::without_a_role("u", "it names no role, ho or cpo")]
+#[case::with_another_word("u/admin/ticket", "it names no role, ho or cpo")]
+#[case::without_a_reason("u/ho/", "it gives no reason")]
+#[case::with_a_blank_reason("u/ho/ ", "it gives no reason")]
+fn word_that_does_not_count_is_ignored_and_said(#[case] text: &str, #[case] wrong: &str) {
+    assert_eq!(said(Some(text), error(Class::Denied, "AuthorizationFailed")), None);
+    let told = cr(Value::Null, json!({ABANDON: text}));
+    let problem = noted(&told, Role::Ho, Problem::new(Reason::DeletionFailed, "denied"));
+    assert_eq!(
+        problem.message,
+        format!("denied; the annotation {ABANDON} does not count: {wrong}")
+    );
+}
+
+#[test]
+fn word_for_the_other_role_is_none_of_ours() {
+    assert_eq!(
+        said(Some("u/cpo/ticket"), error(Class::Denied, "AuthorizationFailed")),
+        None
+    );
+    let told = cr(Value::Null, json!({ABANDON: "u/cpo/ticket"}));
+    let problem = Problem::new(Reason::DeletionFailed, "denied");
+    assert_eq!(noted(&told, Role::Ho, problem.clone()), problem);
+}
+
+#[test]
+fn lock_lets_go_by_itself_and_is_told() {
+    let event = said(None, error(Class::Denied, "ScopeLocked")).unwrap();
+    assert_eq!(event.what, What::Released);
+    assert!(
+        event.note.ends_with("infra-pls-nat stays: a lock forbids its removal"),
+        "{}",
+        event.note
+    );
+}
+
+#[test]
+fn locked_connection_lets_go_of_its_service() {
+    let connection = step(
+        Kind::Connection,
+        "privateLinkServices/pls-id/privateEndpointConnections/pe.1",
+        Verb::Delete,
+        Why::Unwanted,
+    );
+    let decision = Decision {
+        steps: vec![
+            connection,
+            service(Verb::Wait, Why::Needs("its connections to go")),
+            subnet(),
+        ],
+        ..Decision::default()
+    };
+    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
+    let done = [locked, Done::Nothing, Done::Nothing];
+    let event = permission(&cr(Value::Null, json!({})), Role::Ho, &decision, &done).unwrap();
+    assert!(!event.note.contains("privateEndpointConnections"), "{}", event.note);
+}
+
+#[test]
+fn lock_does_not_let_go_while_something_else_is_still_going() {
+    let decision = Decision {
+        steps: vec![
+            service(Verb::Delete, Why::Unwanted),
+            service(Verb::Delete, Why::Unwanted),
+        ],
+        ..Decision::default()
+    };
+    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
+    let gone = cr(Value::Null, json!({}));
+    assert_eq!(permission(&gone, Role::Ho, &decision, &[locked, Done::Accepted]), None);
+}
+
+#[test]
+fn scope_that_is_no_longer_allowed_may_be_abandoned() {
+    let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "x"));
+    let endpoint = management("privateEndpoints/private-router-pe");
+    let status = json!({"privateEndpointID": endpoint});
+    let told = cr(status.clone(), json!({ABANDON: "u/cpo/moved"}));
+    let event = permission(&told, Role::Cpo, &decision, &[]).unwrap();
+    assert_eq!(event.note, format!("abandoned in Azure (moved): {endpoint}"));
+    assert_eq!(permission(&cr(status, json!({})), Role::Cpo, &decision, &[]), None);
+    let other = Decision::stuck(Problem::new(Reason::ConfigurationChanged, "x"));
+    assert_eq!(permission(&told, Role::Cpo, &other, &[]), None);
+}

@@ -1,0 +1,147 @@
+//! When to write a condition of ours that somebody else has written over. Pure: the caller brings the time.
+//!
+//! Same status in other words is left alone. Another status is answered at once the first time, then at ever longer
+//! intervals, so that two writers do not wake each other for ever.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::api::{ConditionType, Role};
+use crate::conditions::{self, NewCondition};
+
+/// Between two answers to the same contradiction: at least this long, doubled each time.
+const FIRST: Duration = Duration::from_secs(60);
+/// The longest that the interval gets.
+const MOST: Duration = Duration::from_secs(600);
+
+/// A condition as this process last stated it.
+#[derive(Debug, Clone)]
+struct Statement {
+    status: &'static str,
+    statement: u64,
+    /// Contradictions that were answered in a row.
+    answers: u32,
+    not_before: Option<Instant>,
+}
+
+/// The conditions of one object as this process last stated them.
+#[derive(Debug, Clone, Default)]
+pub struct Statements(HashMap<ConditionType, Statement>);
+
+fn statement(status: &str, reason: &str, message: &str, generation: Option<i64>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (status, reason, message, generation).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn stated(new: &NewCondition) -> u64 {
+    statement(
+        new.status.as_str(),
+        new.reason.as_str(),
+        &new.message,
+        new.observed_generation,
+    )
+}
+
+fn stored_as(old: &Condition) -> u64 {
+    statement(&old.status, &old.reason, &old.message, old.observed_generation)
+}
+
+impl Statement {
+    /// Whether another writer says something else than was stated, so that it matters.
+    fn contradicted(&self, stored: Option<&Condition>) -> bool {
+        stored.is_none_or(|old| old.status != self.status)
+    }
+
+    /// How long a contradiction has to stand still.
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        let rest = self.not_before?.saturating_duration_since(now);
+        (!rest.is_zero()).then_some(rest)
+    }
+}
+
+impl Statements {
+    /// Whether `own` is to be written, where `stored` is what is there.
+    pub fn to_be_written(&self, stored: &[Condition], own: &[NewCondition], now: Instant) -> bool {
+        own.iter().any(|new| {
+            let old = conditions::get(stored, new.kind);
+            if old.is_some_and(|old| stored_as(old) == stated(new)) {
+                return false;
+            }
+            match self.0.get(&new.kind) {
+                // What has become of the object is news, whoever wrote last.
+                Some(said) if said.statement == stated(new) => said.contradicted(old) && said.rest(now).is_none(),
+                _ => true,
+            }
+        })
+    }
+
+    /// `own` has been written over `stored`.
+    pub fn written(&mut self, stored: &[Condition], own: &[NewCondition], now: Instant) {
+        for new in own {
+            let old = conditions::get(stored, new.kind);
+            let before = self.0.get(&new.kind);
+            let answered = before.filter(|said| said.statement == stated(new) && said.contradicted(old));
+            let (answers, not_before) = match (answered, before) {
+                (Some(said), _) => {
+                    let wait = FIRST.saturating_mul(1 << said.answers.min(8)).min(MOST);
+                    (said.answers + 1, Some(now + wait))
+                }
+                (None, Some(said)) => (said.answers, said.not_before),
+                (None, None) => (0, None),
+            };
+            let said = Statement {
+                status: new.status.as_str(),
+                statement: stated(new),
+                answers,
+                not_before,
+            };
+            self.0.insert(new.kind, said);
+        }
+    }
+
+    /// `own` needed no writing. A contradiction whose time has passed without another one is over.
+    pub fn stood(&mut self, stored: &[Condition], own: &[NewCondition], now: Instant) {
+        for new in own {
+            if conditions::get(stored, new.kind).is_none_or(|old| stored_as(old) != stated(new)) {
+                continue;
+            }
+            let open = self.0.remove(&new.kind).filter(|said| said.rest(now).is_some());
+            let said = Statement {
+                status: new.status.as_str(),
+                statement: stated(new),
+                answers: open.as_ref().map_or(0, |said| said.answers),
+                not_before: open.and_then(|said| said.not_before),
+            };
+            self.0.insert(new.kind, said);
+        }
+    }
+
+    /// What of the stored conditions of `role` is worth a pass: what another writer says otherwise, once it may be answered.
+    pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
+        let of_role = ConditionType::owned_by(role);
+        let heeded = of_role.filter_map(|kind| {
+            let old = conditions::get(stored, kind);
+            match self.0.get(&kind) {
+                Some(said) if !said.contradicted(old) || said.rest(now).is_some() => None,
+                _ => Some((kind.as_str(), old.map_or(0, stored_as))),
+            }
+        });
+        heeded.collect()
+    }
+
+    /// When a contradiction that stands may be answered.
+    pub fn next_answer(&self, stored: &[Condition], now: Instant) -> Option<Duration> {
+        let held = self
+            .0
+            .iter()
+            .filter(|(kind, said)| said.contradicted(conditions::get(stored, **kind)));
+        held.filter_map(|(_, said)| said.rest(now)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;
