@@ -1,5 +1,5 @@
 //! The simulated Azure as a process of its own, with a small world in it: one management
-//! subscription with a VNet and an internal load balancer, one empty subscription for hosted
+//! subscription with a VNet and an internal load balancer, two empty subscriptions for hosted
 //! clusters, and one identity for each role of Hyperlink with the rights that are shipped.
 
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use crate::process::{Process, Program};
 
 const TENANT: &str = "22222222-2222-4222-8222-222222222222";
 const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+const OTHER_GUEST: &str = "55555555-5555-4555-8555-555555555555";
 const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
 const GROUP: &str = "mgmt-rg";
 const LOCATION: &str = "eastus";
@@ -130,20 +131,7 @@ impl AzureSim {
         };
         let seed = with_twins(world)?;
         control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
-        let cloud_controller = Program::new(armsim)
-            .without_our_environment()
-            .arg("cloud-controller")
-            .flag("kubeconfig", control_plane.kubeconfig_path())
-            .flag("control", &addresses.control)
-            .flag(
-                "load-balancer",
-                format!("{}/loadBalancers/kubernetes-internal", network()),
-            )
-            .flag(
-                "subnet",
-                format!("{}/virtualNetworks/mgmt-vnet/subnets/nodes", network()),
-            )
-            .spawn("cloud-controller", dir)?;
+        let cloud_controller = cloud_controller(armsim, dir, control_plane, &addresses.control)?;
         first_line(&cloud_controller).await?;
         let azure = Azure {
             arm: addresses.arm,
@@ -156,6 +144,7 @@ impl AzureSim {
             management_group: GROUP.into(),
             management_vnet: format!("{}/virtualNetworks/mgmt-vnet", network()),
             guest_subscription: GUEST.into(),
+            other_guest_subscription: OTHER_GUEST.into(),
             ho: ho_credential(dir, HO_CLIENT)?,
             ho_twin: ho_credential(dir, HO_TWIN)?,
             cpo: cpo_credential(CPO_CLIENT, token_file.clone()),
@@ -182,6 +171,18 @@ impl AzureSim {
     pub fn control_url(&self) -> &str {
         &self.control.base
     }
+}
+
+fn cloud_controller(armsim: &Path, dir: &Path, control_plane: &ControlPlane, control: &str) -> Result<Process> {
+    let network = network();
+    Program::new(armsim)
+        .without_our_environment()
+        .arg("cloud-controller")
+        .flag("kubeconfig", control_plane.kubeconfig_path())
+        .flag("control", control)
+        .flag("load-balancer", format!("{network}/loadBalancers/kubernetes-internal"))
+        .flag("subnet", format!("{network}/virtualNetworks/mgmt-vnet/subnets/nodes"))
+        .spawn("cloud-controller", dir)
 }
 
 /// Says once that the simulator holds nothing against the specs.
@@ -299,10 +300,12 @@ pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: Value) ->
     }]});
     Ok(json!({
         "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
-        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT}],
+        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT},
+            {"id": OTHER_GUEST, "tenant": TENANT}],
         "roles": [
             {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
             {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},
+            {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{OTHER_GUEST}"), "actions": actions(Role::Cpo)?},
         ],
         "resources": [
             {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},

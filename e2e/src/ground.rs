@@ -142,6 +142,8 @@ pub struct Azure {
     pub management_vnet: String,
     /// Subscription of the hosted clusters.
     pub guest_subscription: String,
+    /// Another one, for some of them.
+    pub other_guest_subscription: String,
     /// The management side's identity.
     pub ho: Credential,
     /// Another identity with the same rights.
@@ -276,7 +278,12 @@ impl Ground {
     /// The oracle does not answer.
     pub async fn resource_ids(&self) -> Result<BTreeSet<String>> {
         let mut ids = BTreeSet::new();
-        for subscription in [&self.azure.management_subscription, &self.azure.guest_subscription] {
+        let azure = &self.azure;
+        for subscription in [
+            &azure.management_subscription,
+            &azure.guest_subscription,
+            &azure.other_guest_subscription,
+        ] {
             for resource in self.oracle.resources(&format!("/subscriptions/{subscription}")).await? {
                 let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
                 for one in std::iter::once(&resource).chain(subnets) {

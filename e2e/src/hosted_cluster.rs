@@ -73,6 +73,13 @@ impl HostedCluster {
         self
     }
 
+    /// Puts the guest into another subscription.
+    #[must_use]
+    pub fn in_subscription(mut self, id: &str) -> Self {
+        self.subscription = id.to_owned();
+        self
+    }
+
     /// Publishes OAuth with a load balancer of its own.
     #[must_use]
     pub fn with_oauth_load_balancer(mut self) -> Self {

@@ -20,8 +20,15 @@ const TOKEN_FILE: &str = "AZURE_FEDERATED_TOKEN_FILE";
 /// HyperShift's switch to workload identity; the identity itself is in the other variables.
 const PLS_CLIENT_ID: &str = "AZURE_PLS_CLIENT_ID";
 
-/// The clouds, spelt as HostedControlPlanes spell them.
-const CLOUDS: [&str; 3] = ["AzurePublicCloud", "AzureUSGovernmentCloud", "AzureChinaCloud"];
+/// The clouds, spelt as HostedControlPlanes spell them. The addresses of the last three have to be given.
+const CLOUDS: [&str; 6] = [
+    "AzurePublicCloud",
+    "AzureUSGovernmentCloud",
+    "AzureChinaCloud",
+    "AzureGermanCloud",
+    "AzureBleuCloud",
+    "AzureStackCloud",
+];
 
 pub(super) fn azure(
     reader: &mut Reader<'_>,
@@ -42,18 +49,26 @@ pub(super) fn azure(
 /// The named cloud with whatever of it was given otherwise.
 fn cloud(reader: &mut Reader<'_>) -> Option<(&'static str, Cloud)> {
     let named = reader.one(&CLOUD, |given| {
-        let known = CLOUDS.iter().find(|name| name.eq_ignore_ascii_case(given));
-        let name = known.ok_or_else(|| CloudError::UnknownName(given.to_owned()))?;
-        Cloud::by_name(name).map(|cloud| (*name, cloud))
+        let known = CLOUDS.into_iter().find(|name| name.eq_ignore_ascii_case(given));
+        known.ok_or_else(|| CloudError::UnknownName(given.to_owned()))
     });
     // With a wrong name the rest is still checked.
-    let (name, base) = named.unwrap_or_else(|| (CLOUDS[0], Cloud::public()));
+    let name = named.unwrap_or(CLOUDS[0]);
+    let known = Cloud::by_name(name).ok();
+    let addresses = [&ARM_ENDPOINT, &AUTHORITY, &AUDIENCE];
+    for setting in addresses.into_iter().filter(|_| known.is_none()) {
+        if !reader.is_given(setting) {
+            reader.missing(setting, &format!(": that of {name} has to be given"));
+        }
+    }
+    let is_known = known.is_some();
+    let base = known.unwrap_or_else(Cloud::public);
     let parts = (base.endpoint().as_str(), base.authority().as_str(), base.audience());
     let endpoint = reader.one(&ARM_ENDPOINT, |given| Cloud::custom(given, parts.1, parts.2));
     let authority = reader.one(&AUTHORITY, |given| Cloud::custom(parts.0, given, parts.2));
     let audience = reader.one(&AUDIENCE, |given| Cloud::custom(parts.0, parts.1, given));
     let endpoint = endpoint.as_ref().unwrap_or(&base).endpoint();
-    if endpoint != base.endpoint() && !reader.is_given(&AUDIENCE) {
+    if is_known && endpoint != base.endpoint() && !reader.is_given(&AUDIENCE) {
         reader.missing(&AUDIENCE, &format!(": {endpoint} is not the ARM endpoint of {name}"));
     }
     let authority = authority.as_ref().unwrap_or(&base).authority();

@@ -69,7 +69,7 @@ settings! {
         "Where the lease is kept.";
     KUBECONFIG = "kubeconfig", "KUBECONFIG", "FILE" ["path"], Words("~/.kube/config if there is one, else the cluster that the pod runs in"), false,
         "How to reach the Kubernetes API server.";
-    CLOUD = "cloud", "AZURE_CLOUD_NAME", "NAME" ["AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud"], Value("AzurePublicCloud"), false,
+    CLOUD = "cloud", "AZURE_CLOUD_NAME", "NAME" ["AzurePublicCloud, AzureUSGovernmentCloud or AzureChinaCloud; or, with its addresses, AzureGermanCloud, AzureBleuCloud or AzureStackCloud"], Value("AzurePublicCloud"), false,
         "The Azure cloud.";
     ARM_ENDPOINT = "arm-endpoint", "HYPERLINK_ARM_ENDPOINT", "URL" ["https://host[:port]; http on loopback only"], Words("that of --cloud"), false,
         "Azure Resource Manager. The only host that ever gets a token for it.";

@@ -4,29 +4,34 @@ use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, OAUTH, ROUTER};
 use kube::api::DeleteParams;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use e2e::site::{SOON, Site, patch, situation};
 
-/// The UID of a custom resource, once it is another than `before`.
-async fn uid(site: &Site, cluster: &HostedCluster, name: &str, before: Option<&str>) -> Result<String> {
+/// The UID of a custom resource, once it is there.
+async fn uid(site: &Site, cluster: &HostedCluster, name: &str) -> Result<String> {
     let client = site.ground.client()?;
     eventually(&format!("{name} is there"), SOON, || async {
         let found = cluster.get_custom_resource(&client, name).await?;
-        let uid = found
-            .and_then(|found| found.metadata.uid)
-            .context("no custom resource")?;
-        ensure!(Some(uid.as_str()) != before, "it is still the one before");
-        Ok(uid)
+        found.and_then(|found| found.metadata.uid).context("no custom resource")
     })
     .await
 }
 
-async fn delete(site: &Site, cluster: &HostedCluster, name: &str) -> Result<()> {
+/// Lays this over the control plane, with a subscription of this number, and waits until the observer has seen both.
+async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, number: usize) -> Result<()> {
     let client = site.ground.client()?;
-    let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
-    api.delete(name, &DeleteParams::default()).await?;
-    Ok(())
+    let allowed = json!([format!("aaaaaaaa-0000-4000-8000-{number:012}")]);
+    with["spec"]["platform"]["azure"]["private"]["privateLink"]["additionalAllowedSubscriptions"] = allowed.clone();
+    let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+    patch(&control_planes, cluster.name(), with).await?;
+    eventually("the observer has seen it", SOON, || async {
+        let router = cluster.get_link_service(&client).await?.context("no custom resource")?;
+        let seen = &router.data["spec"]["additionalAllowedSubscriptions"];
+        ensure!(*seen == allowed, "{seen}");
+        Ok(())
+    })
+    .await
 }
 
 #[test]
@@ -43,23 +48,21 @@ fn strategy_of_oauth_counts_as_it_is_now() {
         };
         let cluster = cluster.with_control_plane(by("Route"));
         cluster.create(&site.ground).await?;
-        uid(site, &cluster, ROUTER, None).await?;
+        uid(site, &cluster, ROUTER).await?;
         let client = site.ground.client()?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "published by a route"
         );
 
-        let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
-        patch(&control_planes, cluster.name(), by("LoadBalancer")).await?;
-        let first = uid(site, &cluster, OAUTH, None).await?;
+        turn(site, &cluster, by("LoadBalancer"), 1).await?;
+        let first = uid(site, &cluster, OAUTH).await?;
+        site.heals(&cluster).await?;
         // A custom resource is never taken away, but from then on it is not made either.
-        patch(&control_planes, cluster.name(), by("Route")).await?;
-        let router = uid(site, &cluster, ROUTER, None).await?;
-        delete(site, &cluster, ROUTER).await?;
-        uid(site, &cluster, ROUTER, Some(&router)).await?;
-        ensure!(uid(site, &cluster, OAUTH, None).await? == first, "it was made again");
-        delete(site, &cluster, OAUTH).await?;
+        turn(site, &cluster, by("Route"), 2).await?;
+        ensure!(uid(site, &cluster, OAUTH).await? == first, "it was made again");
+        let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+        api.delete(OAUTH, &DeleteParams::default()).await?;
         eventually("the custom resource of OAuth is gone", SOON, || async {
             ensure!(
                 cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
@@ -68,10 +71,7 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             Ok(())
         })
         .await?;
-        // The next custom resource of the router comes after any of OAuth would have come.
-        let router = uid(site, &cluster, ROUTER, None).await?;
-        delete(site, &cluster, ROUTER).await?;
-        uid(site, &cluster, ROUTER, Some(&router)).await?;
+        turn(site, &cluster, by("Route"), 3).await?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "it came back"

@@ -26,6 +26,39 @@ fn a_cloud_by_its_name_in_any_case_and_with_its_own_endpoint_needs_no_audience()
     assert_eq!(config.azure.cloud, Cloud::china());
 }
 
+#[rstest]
+#[case("AzurePublicCloud", Cloud::public())]
+#[case("AzureUSGovernmentCloud", Cloud::us_government())]
+#[case("AzureChinaCloud", Cloud::china())]
+fn clouds_whose_addresses_are_known(#[case] name: &'static str, #[case] cloud: Cloud) {
+    let variables = [&CPO[..], &[("AZURE_CLOUD_NAME", name)]].concat();
+    let config = resolve(&flags(&[("role", "cpo")]), &Environment::of(&variables)).unwrap();
+    assert_eq!((config.azure.cloud_name, config.azure.cloud), (name, cloud));
+    assert_eq!(cpo(&[]).unwrap().azure.cloud_name, "AzurePublicCloud");
+}
+
+#[rstest]
+#[case("AzureGermanCloud")]
+#[case("AzureBleuCloud")]
+#[case("AzureStackCloud")]
+fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
+    let problems = cpo(&[("cloud", name)]).unwrap_err();
+    let missing = |setting| format!("{setting} is missing: that of {name} has to be given");
+    let expected = [
+        "--arm-endpoint (or HYPERLINK_ARM_ENDPOINT)",
+        "--authority (or AZURE_AUTHORITY_HOST)",
+        "--audience (or HYPERLINK_AUDIENCE)",
+    ];
+    assert_eq!(problems.all(), expected.map(missing));
+    let config = cpo(&[
+        ("cloud", name),
+        ("arm-endpoint", "https://management.example"),
+        ("authority", "https://login.example"),
+        ("audience", "https://management.example"),
+    ]);
+    assert_eq!(config.unwrap().azure.cloud_name, name);
+}
+
 #[test]
 fn everything_that_the_management_side_can_be_told() {
     let scope = format!("/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/old.group");

@@ -16,6 +16,30 @@ fn hypershifts_operator_environment_with_workload_identity_is_enough() {
 }
 
 #[test]
+fn operators_switch_is_no_identity() {
+    let mut variables = HO.to_vec();
+    variables.retain(|(name, _)| *name != "AZURE_PLS_CLIENT_ID");
+    variables.push(("AZURE_PLS_CLIENT_ID", "switch"));
+    let config = resolve(&flags(&[("role", "ho")]), &Environment::of(&variables)).unwrap();
+    let CredentialSource::WorkloadIdentity { client, .. } = config.azure.credential else {
+        panic!("{:?}", config.azure.credential);
+    };
+    assert_eq!(client, "client");
+}
+
+#[test]
+fn nothing_is_tried_that_the_environment_does_not_describe() {
+    let environment = Environment::of(&[("POD_NAMESPACE", "clusters-one")]);
+    let line = [("role", "cpo"), ("namespace", "clusters-one")];
+    let problems = resolve(&flags(&line), &environment).unwrap_err();
+    assert_eq!(problems.all().len(), 1, "{problems}");
+    assert!(
+        problems.all()[0].starts_with("no credential: set AZURE_CREDENTIALS_FILE"),
+        "{problems}"
+    );
+}
+
+#[test]
 fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
     let file = credentials_file(SUBSCRIPTION);
     let environment = Environment::of(&[

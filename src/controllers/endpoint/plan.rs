@@ -123,6 +123,8 @@ pub struct Names {
     pub internal_zone: Option<String>,
     /// The zone that hides public names from the guest.
     pub shadowing: Option<String>,
+    /// Another controller that serves the custom resource too, by the name under which it writes.
+    pub other_controller: Option<String>,
 }
 
 /// The control plane and what is wanted for it, or why the custom resource is not served.
@@ -131,9 +133,6 @@ pub fn served<'a>(
     around: &'a Surroundings,
 ) -> Result<(&'a ControlPlane, Wanted), Box<Decision>> {
     let stuck = |problem: Problem| Box::new(Decision::stuck(problem));
-    if let Some(problem) = &around.refused {
-        return Err(stuck(problem.clone()));
-    }
     let control_plane = around
         .control_plane
         .as_ref()
@@ -141,7 +140,8 @@ pub fn served<'a>(
     if let Some(problem) = &around.paused {
         return Err(Box::new(Decision::paused(problem.clone())));
     }
-    if let Some(problem) = not_vouched_for(cr) {
+    // What is wrong with the cluster as such says more than what it may use.
+    if let Some(problem) = not_vouched_for(cr).or_else(|| around.refused.clone()) {
         return Err(stuck(problem));
     }
     if let Some(field) = outside(cr, &control_plane.azure) {
@@ -182,6 +182,7 @@ pub fn build(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts)
         internal_zone: Some(names::internal_zone(&control_plane.identity.name)),
         shadowing: shadowing(&want.zones, &control_plane.public),
         zones: want.zones,
+        other_controller: None,
     };
     Ok((decision, names))
 }

@@ -45,8 +45,13 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
     finish(cr, own, fields)
 }
 
-/// What is said of names that are as wanted.
+/// What is said of names that are as wanted. A second writer matters more than what it writes beside us: as long as the result
+/// is right, nothing is written against it.
 fn names_hold(names: &Names) -> (Reason, String) {
+    if let Some(manager) = &names.other_controller {
+        let text = format!("available, but {manager} serves this cluster too; stop one of the two");
+        return (Reason::OtherControllerActive, text);
+    }
     match &names.shadowing {
         None => (
             Reason::AzureSuccess,

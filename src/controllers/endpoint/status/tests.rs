@@ -60,6 +60,7 @@ fn settled() -> (Decision, Names) {
             zones: want.zones,
             internal_zone: Some("example.hypershift.local".into()),
             shadowing: None,
+            other_controller: None,
         },
     )
 }
@@ -221,4 +222,24 @@ fn custom_resource_that_goes_and_is_not_allowed_says_so() {
     let report = after_teardown(&resource(), &decision, &[]);
     assert_eq!(reasons(&report), ["ScopeNotAllowed"; 3]);
     assert!(report.fields.is_empty(), "what was seen stays");
+}
+
+#[rstest]
+#[case::beside_names_that_are_right(Done::Nothing, "OtherControllerActive", Status::True)]
+#[case::beside_names_that_are_not(Done::Failed(denied()), "ARecordCreationFailed", Status::False)]
+fn second_writer_is_told_as_long_as_the_names_are_right(
+    #[case] record: Done,
+    #[case] reason: &str,
+    #[case] status: Status,
+) {
+    let (decision, mut names) = settled();
+    names.shadowing = Some("apps.example.com".into());
+    names.other_controller = Some("control-plane-operator".into());
+    let mut done = vec![Done::Nothing; decision.steps.len()];
+    done[3] = record;
+    let report = after_build(&resource(), &decision, &names, &done);
+    assert_eq!(
+        (report.conditions[1].reason.as_str(), report.conditions[1].status),
+        (reason, status)
+    );
 }

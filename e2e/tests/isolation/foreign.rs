@@ -1,0 +1,191 @@
+//! A control plane that asks for what is its neighbour's, and one that says that it is its neighbour.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
+use e2e::site::{SOON, patch, refused};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::tenants::{GUEST_SIDE, Tenants, tenants};
+
+const ANNOTATION: &str = "hypershift.openshift.io/cluster";
+const CPO_FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
+const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
+
+/// Refused, unasked, unheld and unrecorded; and it goes when it is deleted.
+async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -> Result<()> {
+    let site = &tenants.site;
+    site.refuses_all(cluster, &GUEST_SIDE, reason).await?;
+    let calls = tenants.guest_calls_about(cluster).await?;
+    ensure!(calls.is_empty(), "{calls:?}");
+    let client = site.ground.client()?;
+    let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
+    let namespace = cluster.control_plane_namespace();
+    let control_plane = cluster
+        .api(&client, "HostedControlPlane", &namespace)
+        .get(cluster.name())
+        .await?;
+    let finalizers = [cr.metadata.finalizers.clone(), control_plane.metadata.finalizers];
+    let finalizers: Vec<String> = finalizers.into_iter().flatten().flatten().collect();
+    let ours = |one: &String| one == CPO_FINALIZER || one == HCP_FINALIZER;
+    ensure!(!finalizers.iter().any(ours), "{finalizers:?}");
+    let recorded = cr.metadata.annotations.unwrap_or_default();
+    ensure!(
+        !recorded.keys().any(|name| name.ends_with("cpo-intent")),
+        "{recorded:?}"
+    );
+    cluster.delete(&site.ground, SOON).await?;
+    site.nothing_is_left_of(cluster, &[]).await
+}
+
+#[rstest]
+#[case::subnet("subnet", |neighbour: &HostedCluster, _: &str| json!({"subnetID": neighbour.subnet()}))]
+#[case::network("network", |neighbour: &HostedCluster, _: &str| json!({"vnetID": neighbour.vnet()}))]
+#[case::group_of_endpoint_and_zones("group", |neighbour: &HostedCluster, _: &str| json!({"resourceGroup": neighbour.infra_id()}))]
+#[case::subscription("subscription", |_: &HostedCluster, other: &str| json!({"subscriptionID": other}))]
+#[case::connecting_subscription("connecting", |_: &HostedCluster, other: &str|
+    json!({"private": {"privateLink": {"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION, other]}}}))]
+fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn(&HostedCluster, &str) -> Value) {
+    tenants(async |tenants| {
+        let ground = &tenants.site.ground;
+        let azure = asked(&tenants.neighbour, &ground.azure().other_guest_subscription);
+        let spec = json!({"spec": {"platform": {"azure": azure}}});
+        let cluster = HostedCluster::new(ground, &format!("asks-{what}"))
+            .with_hosted_cluster(spec.clone())
+            .with_control_plane(spec);
+        tenants.allow(&cluster).await?;
+        cluster.create(ground).await?;
+        is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
+    });
+}
+
+#[test]
+fn control_plane_says_that_it_is_the_neighbours() {
+    tenants(async |tenants| {
+        let ground = &tenants.site.ground;
+        let neighbour = format!("{NAMESPACE}/{}", tenants.neighbour.name());
+        let forged = json!({"metadata": {"annotations": {ANNOTATION: neighbour}}});
+        let cluster = HostedCluster::new(ground, "annotated").with_control_plane(forged);
+        tenants.allow(&cluster).await?;
+        cluster.create(ground).await?;
+        is_kept_out(tenants, &cluster, "IdentityMismatch").await
+    });
+}
+
+#[test]
+fn control_plane_has_the_neighbours_ids() {
+    tenants(async |tenants| {
+        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let ids = json!({"spec": {"clusterID": neighbour.cluster_id(), "infraID": neighbour.infra_id()}});
+        let cluster = HostedCluster::new(&site.ground, "impostor")
+            .with_hosted_cluster(ids.clone())
+            .with_control_plane(ids);
+        tenants.allow(&cluster).await?;
+        cluster.create(&site.ground).await?;
+        is_kept_out(tenants, &cluster, "DuplicateIdentity").await
+    });
+}
+
+async fn lives(tenants: &Tenants, name: &str) -> Result<(HostedCluster, Api<DynamicObject>)> {
+    let ground = &tenants.site.ground;
+    let cluster = HostedCluster::new(ground, name);
+    tenants.allow(&cluster).await?;
+    cluster.create(ground).await?;
+    tenants.site.heals(&cluster).await?;
+    let namespace = cluster.control_plane_namespace();
+    let api = cluster.api(&ground.client()?, "AzurePrivateLinkService", &namespace);
+    Ok((cluster, api))
+}
+
+#[rstest]
+#[case::subnet_of_the_neighbour("forged-subnet", true, "ScopeNotAllowed")]
+#[case::without_an_owner("ownerless", false, "HostedControlPlaneNotFound")]
+fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[case] reason: &str) {
+    tenants(async |tenants| {
+        let (cluster, api) = lives(tenants, name).await?;
+        let real = api.get("private-router").await?;
+        let mut spec = real.data["spec"].clone();
+        if owned {
+            spec["guestSubnetID"] = tenants.neighbour.subnet().into();
+        }
+        let owners = if owned { real.metadata.owner_references } else { None };
+        let annotations = json!({ANNOTATION: format!("{NAMESPACE}/{name}")});
+        let object = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+            "metadata": {"name": "forged", "annotations": annotations, "ownerReferences": owners}, "spec": spec});
+        api.create(&PostParams::default(), &serde_json::from_value(object)?)
+            .await?;
+        eventually("it is refused", SOON, || async {
+            refused(&api.get("forged").await?, &GUEST_SIDE, reason)
+        })
+        .await?;
+        let calls = tenants.guest_calls_about(&cluster).await?;
+        let asked = calls.iter().find(|call| call.path.contains("forged-pe"));
+        ensure!(asked.is_none(), "{asked:?}");
+        api.delete("forged", &DeleteParams::default()).await?;
+        eventually("it is gone", SOON, || async {
+            ensure!(api.get_opt("forged").await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        tenants.site.heals_and_goes(&cluster).await
+    });
+}
+
+#[test]
+fn status_names_the_neighbours_resources() {
+    tenants(async |tenants| {
+        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let (cluster, api) = lives(tenants, "claiming").await?;
+        let forged = json!({"status": {
+            "privateEndpointID": neighbour.endpoint(),
+            "privateDNSZoneID": neighbour.zones()[0],
+            "baseDomainDNSZoneID": neighbour.zones()[1],
+            "privateLinkServiceID": neighbour.link_service(&site.ground)}});
+        let forge = async || -> Result<()> {
+            let forged = Patch::Merge(&forged);
+            Ok(api
+                .patch_status("private-router", &PatchParams::default(), &forged)
+                .await
+                .map(drop)?)
+        };
+        forge().await?;
+        site.heals(&cluster).await?;
+        // What stands there when it goes is no reason to delete anything either.
+        forge().await?;
+        cluster.delete(&site.ground, SOON).await?;
+        site.nothing_is_left_of(&cluster, &[]).await
+    });
+}
+
+#[test]
+fn intents_name_the_neighbours_identity() {
+    tenants(async |tenants| {
+        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let (cluster, api) = lives(tenants, "intending").await?;
+        let first = api.get("private-router").await?.metadata;
+        let forge = |text: &str| {
+            let text = text.replace(&cluster.infra_id(), &neighbour.infra_id());
+            let text = text.replace(&cluster.cluster_id(), &neighbour.cluster_id());
+            text.replace("\"intending\"", &format!("\"{}\"", neighbour.name()))
+        };
+        let recorded = first.annotations.unwrap_or_default();
+        let intents = recorded.iter().filter(|(name, _)| name.ends_with("-intent"));
+        let forged: serde_json::Map<_, _> = intents
+            .map(|(name, text)| (name.clone(), Value::from(forge(text))))
+            .collect();
+        ensure!(forged.len() == 2, "{forged:?}");
+        let forged = patch(&api, "private-router", json!({"metadata": {"annotations": forged}})).await?;
+        let annotations = json!(forged.metadata.annotations).to_string();
+        ensure!(annotations.contains(&neighbour.cluster_id()), "{annotations}");
+        api.delete("private-router", &DeleteParams::default()).await?;
+        eventually("it goes, and another comes", SOON, || async {
+            let found = api.get_opt("private-router").await?.context("no custom resource")?;
+            ensure!(found.metadata.uid != first.uid, "it has not gone");
+            Ok(())
+        })
+        .await?;
+        site.heals_and_goes(&cluster).await
+    });
+}

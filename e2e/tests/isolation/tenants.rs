@@ -1,0 +1,147 @@
+//! The ground of tenants: one process per role for all, a neighbour that settled before anybody else came, and the operator's file
+//! of what each may use. What a test does must not be noticed by the neighbour.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use e2e::Ground;
+use e2e::azure_sim::{CPO_CLIENT, Preset};
+use e2e::ground::Call;
+use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{SOON, Site, control, leases, no_secret_in, run};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+/// The conditions of the guest's side, without the summary, which may name something else first.
+pub(crate) const GUEST_SIDE: [&str; 2] = ["AzurePrivateEndpointAvailable", "AzurePrivateDNSAvailable"];
+
+/// What is settled is not looked at while the tests run, so that each call has its cause in a test.
+const CPO_FLAGS: [(&str, &str); 2] = [("resync", "2h"), ("record-resync", "2h")];
+
+pub(crate) struct Tenants {
+    pub(crate) site: Site,
+    pub(crate) neighbour: HostedCluster,
+    file: Mutex<File>,
+}
+
+/// The operator's file.
+pub(crate) struct File {
+    path: PathBuf,
+    entries: Vec<Value>,
+}
+
+impl File {
+    /// Puts the text there as a whole.
+    pub(crate) fn write(&self, text: &str) -> Result<()> {
+        let new = self.path.with_extension("new");
+        std::fs::write(&new, text)?;
+        Ok(std::fs::rename(new, &self.path)?)
+    }
+
+    /// Puts the entries there.
+    pub(crate) fn write_entries(&self) -> Result<()> {
+        self.write(&json!({"hostedClusters": self.entries}).to_string())
+    }
+}
+
+impl Tenants {
+    async fn start() -> Result<Self> {
+        let ground = Ground::local(Preset::Fast).await?;
+        leases(&ground).await?;
+        let file = File {
+            path: ground.dir().join("tenants.json"),
+            entries: Vec::new(),
+        };
+        file.write_entries()?;
+        let path = file.path.to_string_lossy().into_owned();
+        let flags = [&CPO_FLAGS[..], &[("allow-scopes", path.as_str())]].concat();
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[("resync", "3s")]).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
+        let neighbour = HostedCluster::new(&ground, "neighbour").with_base_domain("neighbour.example.com");
+        let tenants = Self {
+            site: Site { ground, ho, cpo },
+            neighbour,
+            file: Mutex::new(file),
+        };
+        tenants.allow(&tenants.neighbour).await?;
+        tenants.neighbour.create(&tenants.site.ground).await?;
+        tenants.site.heals(&tenants.neighbour).await?;
+        Ok(tenants)
+    }
+
+    /// Lets a cluster use its own resource group, and nothing else.
+    pub(crate) async fn allow(&self, cluster: &HostedCluster) -> Result<()> {
+        let mut file = self.file.lock().await;
+        file.entries.push(
+            json!({"namespace": NAMESPACE, "names": [cluster.name()], "scopes": [cluster.resource_group()],
+            "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}),
+        );
+        file.write_entries()
+    }
+
+    /// Takes a cluster's entry away.
+    pub(crate) async fn forbid(&self, cluster: &HostedCluster) -> Result<()> {
+        let mut file = self.file.lock().await;
+        file.entries.retain(|entry| entry["names"][0] != cluster.name());
+        file.write_entries()
+    }
+
+    /// Keeps others from changing the file.
+    pub(crate) async fn file(&self) -> MutexGuard<'_, File> {
+        self.file.lock().await
+    }
+
+    /// What the guest's side has asked Azure about a cluster.
+    pub(crate) async fn guest_calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
+        let mut calls = self.site.calls_about(cluster).await?;
+        calls.retain(|call| call.principal.as_deref() == Some(CPO_CLIENT));
+        Ok(calls)
+    }
+
+    /// Everything of the neighbour that somebody might change.
+    async fn neighbours_state(&self) -> Result<Value> {
+        let (ground, cluster) = (&self.site.ground, &self.neighbour);
+        let client = ground.client()?;
+        let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
+        let namespace = cluster.control_plane_namespace();
+        let control_plane = cluster.api(&client, "HostedControlPlane", &namespace);
+        let control_plane = control_plane.get(cluster.name()).await?;
+        let mut azure = Vec::new();
+        for id in [
+            cluster.resource_group(),
+            cluster.link_service(ground),
+            cluster.own_nat_subnet(ground),
+        ] {
+            azure.extend(ground.oracle().resources(&id).await?);
+        }
+        // A subnet's changes with each other subnet of the network.
+        for resource in &mut azure {
+            resource.as_object_mut().map(|resource| resource.remove("etag"));
+        }
+        Ok(json!([cr, control_plane.metadata.resource_version, azure]))
+    }
+}
+
+/// Runs a test on the shared ground. Whatever it does, the neighbour notices nothing.
+pub(crate) fn tenants<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Tenants) -> F) {
+    static TENANTS: OnceCell<Tenants> = OnceCell::const_new();
+    run(async {
+        let tenants = TENANTS.get_or_try_init(Tenants::start).await?;
+        let (ground, neighbour) = (&tenants.site.ground, &tenants.neighbour);
+        // Azure's budgets are those of five minutes of a few clusters; here many come up in one.
+        control(ground, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
+        let (before, since) = (tenants.neighbours_state().await?, ground.oracle().last_call().await?);
+        test(tenants).await?;
+        let after = tenants.neighbours_state().await?;
+        ensure!(before == after, "the neighbour was {before}\nand is {after}");
+        neighbour.becomes_reachable(ground, SOON).await?;
+        let foreign = neighbour.resource_group().to_lowercase();
+        let mut calls = ground.oracle().journal(since).await?;
+        calls.retain(|call| call.path.to_lowercase().starts_with(&foreign));
+        ensure!(calls.is_empty(), "called on the neighbour's group: {calls:?}");
+        no_secret_in(&tenants.site.ho)?;
+        no_secret_in(&tenants.site.cpo)
+    });
+}
