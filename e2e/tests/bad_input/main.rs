@@ -1,8 +1,10 @@
 //! What Hyperlink makes of bad input, end to end on the real API server and the simulated Azure: wrong objects, things
 //! of others under our names, lost neighbours, orders in which nobody should delete.
 
+mod abandon;
 mod approval;
 mod deletion;
+mod duplicate;
 mod elsewhere;
 mod events;
 mod foreign;

@@ -1,0 +1,78 @@
+//! A cluster that goes while Azure denies access.
+
+use anyhow::{Context, Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::HostedCluster;
+use kube::api::{Api, DeleteParams, DynamicObject};
+use serde_json::{Value, json};
+
+use e2e::site::{SOON, Site, patch, situation};
+
+const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
+
+/// Azure denies each delete of the cluster's service.
+fn denied(cluster: &HostedCluster) -> Value {
+    json!([{"match": {"method": "DELETE", "path": format!("pls-{}", cluster.cluster_id()), "times": 1_000_000},
+        "do": {"status": 403, "code": "AuthorizationFailed", "message": "no"}}])
+}
+
+async fn lives(site: &Site, name: &str) -> Result<(HostedCluster, Api<DynamicObject>)> {
+    let cluster = HostedCluster::new(&site.ground, name);
+    cluster.create(&site.ground).await?;
+    site.heals(&cluster).await?;
+    let client = site.ground.client()?;
+    let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+    Ok((cluster, api))
+}
+
+async fn is_gone(api: &Api<DynamicObject>, uid: Option<&String>) -> Result<()> {
+    eventually("the custom resource is gone", SOON, || async {
+        let found = api.get_opt("private-router").await?;
+        ensure!(
+            found.is_none_or(|found| found.metadata.uid.as_ref() != uid),
+            "it is there"
+        );
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn denied_deletion_is_let_go_by_a_word_alone() {
+    situation(async |site| {
+        let (cluster, api) = lives(site, "abandoned").await?;
+        site.faults(denied(&cluster)).await?;
+        let before = api.get("private-router").await?.metadata.uid;
+        let client = site.ground.client()?;
+        let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        planes.delete(cluster.name(), &DeleteParams::default()).await?;
+        api.delete("private-router", &DeleteParams::default()).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
+        let word =
+            |uid: &str| json!({"metadata": {"annotations": {ABANDON: format!("{uid}/ho/the subscription is gone")}}});
+        patch(&api, "private-router", word("another")).await?;
+        eventually("the word that does not count is answered", SOON, || async {
+            let found = api.get("private-router").await?;
+            ensure!(
+                found.data.to_string().contains("does not begin with the uid"),
+                "{}",
+                found.data
+            );
+            Ok(())
+        })
+        .await?;
+        patch(&api, "private-router", word(before.as_deref().context("no uid")?)).await?;
+        is_gone(&api, before.as_ref()).await?;
+        site.seen(&cluster.link_service(&site.ground)).await?;
+        site.faults(json!([])).await?;
+        site.ground
+            .oracle()
+            .drift_delete(&cluster.link_service(&site.ground))
+            .await?;
+        site.ground
+            .oracle()
+            .drift_delete(&cluster.own_nat_subnet(&site.ground))
+            .await?;
+        cluster.delete(&site.ground, SOON).await
+    });
+}
