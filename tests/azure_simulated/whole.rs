@@ -10,7 +10,7 @@ use hyperlink::azure::client::{Client, Pass};
 use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
-use hyperlink::controllers::context::Context;
+use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
@@ -41,6 +41,14 @@ struct Process {
     seen: String,
 }
 
+impl Process {
+    /// What of the object is worth a pass.
+    fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
+        let stated = self.cx.stated.of(cr.metadata.uid.as_deref().unwrap_or_default());
+        fingerprint(cr, self.role, &stated, Instant::now())
+    }
+}
+
 struct Life {
     sim: Sim,
     cluster: Arc<Cluster>,
@@ -65,6 +73,7 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         metrics,
         resync,
         served: Served::everything(),
+        stated: Stated::default(),
     }
 }
 
@@ -131,7 +140,7 @@ impl Life {
 
     /// The process whose pass comes next: one that sees a change, else the one that is due first.
     async fn next(&self, cr: &AzurePrivateLinkService) -> usize {
-        let changed = |process: &Process| process.seen != fingerprint(cr, process.role);
+        let changed = |process: &Process| process.seen != process.fingerprint(cr);
         if let Some(at) = self.processes.iter().position(changed) {
             return at;
         }
@@ -154,7 +163,7 @@ impl Life {
                 Role::Ho => pass(&management(&process.cx).await, &process.cx, cr).await,
                 Role::Cpo => pass(&EndpointController { allowed: None }, &process.cx, cr).await,
             };
-            let seen = self.cr().map(|cr| fingerprint(&cr, process.role));
+            let seen = self.cr().map(|cr| process.fingerprint(&cr));
             if self.sim.valve.is_shut() {
                 self.died = true;
                 self.sim.valve.set(i64::MAX);
