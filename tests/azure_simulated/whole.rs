@@ -45,7 +45,7 @@ impl Process {
     /// What of the object is worth a pass.
     fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
         let stated = self.cx.stated.of(cr.metadata.uid.as_deref().unwrap_or_default());
-        fingerprint(cr, self.role, &stated, Instant::now())
+        fingerprint(cr, self.role, &stated, Instant::now().into_std())
     }
 }
 
