@@ -1,7 +1,7 @@
 //! When to write a condition of ours that somebody else has written over. Pure: the caller brings the time.
 //!
-//! Same status in other words is left alone. Another status is answered at once the first time, then at ever longer
-//! intervals, so that two writers do not wake each other for ever.
+//! Same status in other words is left alone, unless ours names another controller. Another status is answered at once, then
+//! at ever longer intervals, so that two writers do not wake each other for ever: four times in ten minutes.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,11 +9,14 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use crate::api::{ConditionType, Role};
+use crate::api::{ConditionType, Reason, Role};
 use crate::conditions::{self, NewCondition};
 
-/// Between two answers to the same contradiction: at least this long, doubled each time.
-const FIRST: Duration = Duration::from_secs(60);
+/// So many contradictions in a row are answered at once. A writer that puts back the list as it was before its pass reverts an
+/// answer that lands within that pass; the next one lands after it.
+const AT_ONCE: u32 = 2;
+/// Between two answers after that: at least this long, doubled each time.
+const FIRST: Duration = Duration::from_secs(150);
 /// The longest that the interval gets.
 const MOST: Duration = Duration::from_secs(600);
 
@@ -21,6 +24,7 @@ const MOST: Duration = Duration::from_secs(600);
 #[derive(Debug, Clone)]
 struct Statement {
     status: &'static str,
+    reason: Reason,
     statement: u64,
     /// Contradictions that were answered in a row.
     answers: u32,
@@ -50,10 +54,17 @@ fn stored_as(old: &Condition) -> u64 {
     statement(&old.status, &old.reason, &old.message, old.observed_generation)
 }
 
+/// How long to rest after so many answers in a row.
+fn rest_after(answers: u32) -> Option<Duration> {
+    let doubled = answers.checked_sub(AT_ONCE)?;
+    Some(FIRST.saturating_mul(1 << doubled.min(8)).min(MOST))
+}
+
 impl Statement {
     /// Whether another writer says something else than was stated, so that it matters.
     fn contradicted(&self, stored: Option<&Condition>) -> bool {
-        stored.is_none_or(|old| old.status != self.status)
+        let names_another = self.reason == Reason::OtherControllerActive;
+        stored.is_none_or(|old| old.status != self.status || (names_another && old.reason != self.reason.as_str()))
     }
 
     /// How long a contradiction has to stand still.
@@ -86,15 +97,13 @@ impl Statements {
             let before = self.0.get(&new.kind);
             let answered = before.filter(|said| said.statement == stated(new) && said.contradicted(old));
             let (answers, not_before) = match (answered, before) {
-                (Some(said), _) => {
-                    let wait = FIRST.saturating_mul(1 << said.answers.min(8)).min(MOST);
-                    (said.answers + 1, Some(now + wait))
-                }
-                (None, Some(said)) => (said.answers, said.not_before),
-                (None, None) => (0, None),
+                (Some(said), _) => (said.answers + 1, rest_after(said.answers + 1).map(|rest| now + rest)),
+                (None, Some(said)) if said.status == new.status.as_str() => (said.answers, said.not_before),
+                (None, _) => (0, None),
             };
             let said = Statement {
                 status: new.status.as_str(),
+                reason: new.reason,
                 statement: stated(new),
                 answers,
                 not_before,
@@ -112,6 +121,7 @@ impl Statements {
             let open = self.0.remove(&new.kind).filter(|said| said.rest(now).is_some());
             let said = Statement {
                 status: new.status.as_str(),
+                reason: new.reason,
                 statement: stated(new),
                 answers: open.as_ref().map_or(0, |said| said.answers),
                 not_before: open.and_then(|said| said.not_before),

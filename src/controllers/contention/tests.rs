@@ -41,17 +41,39 @@ fn beside(theirs: &[NewCondition], ours: &NewCondition) -> Vec<u64> {
 #[test]
 fn contradiction_is_answered_at_once_and_then_ever_more_rarely() {
     // What we say first, and the answers.
-    assert_eq!(beside(&[good("theirs")], &bad("ours")), [0, 1, 61, 181, 421]);
+    assert_eq!(beside(&[good("theirs")], &bad("ours")), [0, 1, 2, 152, 452]);
 }
 
 #[test]
 fn condition_that_is_dropped_again_and_again_is_answered_as_rarely() {
-    assert_eq!(beside(&[], &bad("ours")), [0, 1, 61, 181, 421]);
+    assert_eq!(beside(&[], &bad("ours")), [0, 1, 2, 152, 452]);
 }
 
 #[test]
 fn same_status_in_other_words_is_left() {
     assert_eq!(beside(&[good("theirs")], &good("ours")), [0]);
+}
+
+#[test]
+fn same_status_is_no_answer_to_one_that_names_another_controller() {
+    let named = NewCondition {
+        reason: Reason::OtherControllerActive,
+        ..good("another controller writes too")
+    };
+    assert_eq!(beside(&[good("theirs")], &named), [0, 1, 2, 152, 452]);
+}
+
+#[test]
+fn turn_of_our_own_is_defended_at_once_again() {
+    let (now, there) = (Instant::now(), stored(&[good("theirs")]));
+    let mut statements = Statements::default();
+    for _ in 0..3 {
+        statements.written(&there, &[bad("ours")], now);
+    }
+    assert!(!statements.to_be_written(&there, &[bad("ours")], now));
+    let theirs = stored(&[bad("theirs")]);
+    statements.written(&theirs, &[good("ours")], now);
+    assert!(statements.to_be_written(&theirs, &[good("ours")], now));
 }
 
 #[test]
@@ -71,6 +93,7 @@ fn news_of_ours_is_written_though_a_contradiction_is_open() {
     let (now, there) = (Instant::now(), stored(&[good("theirs")]));
     let mut statements = Statements::default();
     statements.written(&[], &[bad("a")], now);
+    statements.written(&there, &[bad("a")], now);
     statements.written(&there, &[bad("a")], now);
     assert!(!statements.to_be_written(&there, &[bad("a")], now));
     assert!(statements.to_be_written(&there, &[bad("b")], now));
@@ -98,6 +121,7 @@ fn contradiction_wakes_nobody_until_it_may_be_answered() {
     let mut statements = Statements::default();
     statements.written(&[], &own, now);
     statements.written(&there, &own, now);
+    statements.written(&there, &own, now);
     let heeded = |at| {
         statements
             .heeded(&there, Role::Cpo, at)
@@ -116,10 +140,15 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
     let mut statements = Statements::default();
     statements.written(&[], &own, now);
     statements.written(&there, &own, now);
+    statements.written(&there, &own, now);
     statements.stood(&stored(&own), &own, now + FIRST);
     assert!(statements.to_be_written(&there, &own, now + FIRST));
     statements.written(&there, &own, now + FIRST);
-    assert_eq!(statements.next_answer(&there, now + FIRST), Some(FIRST));
+    assert_eq!(
+        statements.next_answer(&there, now + FIRST),
+        None,
+        "answered at once again"
+    );
 }
 
 #[test]
