@@ -143,12 +143,14 @@ pub async fn carry_out<X>(
 
 /// Doubts what was changed by others between the look and the write; whether there is such a thing.
 fn outdated(cx: &Context, plan: &Plan, done: &[Done]) -> bool {
-    let steps = plan.steps.iter().zip(done);
-    let outdated = steps.filter(|(_, done)| matches!(done, Done::Failed(error) if error.status == 412));
-    outdated
-        .map(|(step, _)| cx.memory.doubt(&step.id, Instant::now()))
-        .count()
-        > 0
+    let mut any = false;
+    for (step, done) in plan.steps.iter().zip(done) {
+        if matches!(done, Done::Failed(error) if error.status == 412) {
+            cx.memory.doubt(&step.id, Instant::now());
+            any = true;
+        }
+    }
+    any
 }
 
 fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {

@@ -1,0 +1,108 @@
+use rstest::rstest;
+
+use super::*;
+use crate::controllers::samples;
+
+const NOW: Timestamp = Timestamp::constant(2_000, 0);
+
+fn cluster() -> ClusterRef {
+    "clusters/example".parse().unwrap()
+}
+
+fn condition(kind: &str, status: &str, message: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": "X", "message": message, "lastTransitionTime": "1970-01-01T00:00:01Z"})
+}
+
+fn cr(name: &str, conditions: &[Value]) -> AzurePrivateLinkService {
+    let mut cr = samples::cr(
+        json!({"conditions": conditions}),
+        json!({CLUSTER_ANNOTATION: "clusters/example"}),
+    );
+    cr.metadata.name = Some(name.to_owned());
+    cr
+}
+
+fn hosted(conditions: &[Value]) -> Value {
+    json!({"metadata": {"resourceVersion": "7", "generation": 3}, "status": {"conditions": conditions}})
+}
+
+/// Status, reason and message of the condition after the patch.
+fn said(patch: &Value, kind: &str) -> Option<(String, String, String)> {
+    let all = patch.pointer("/status/conditions")?.as_array()?;
+    let found = all.iter().find(|condition| condition["type"] == kind)?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+fn parts(status: &str, reason: &str, message: &str) -> Option<(String, String, String)> {
+    Some((status.to_owned(), reason.to_owned(), message.to_owned()))
+}
+
+const KIND: &str = "AzurePLSCreated";
+
+#[rstest]
+#[case::nobody_reports_it(&[], &[], parts("Unknown", "StatusUnknown", "AzurePrivateLinkService conditions not found"))]
+#[case::both_hold(&[condition(KIND, "True", "a")], &[condition(KIND, "True", "b")], parts("True", "AzureSuccess", "All is well"))]
+#[case::one_lacks_it(&[condition(KIND, "True", "a")], &[], parts("True", "AzureSuccess", "All is well"))]
+#[case::one_fails(&[condition(KIND, "True", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b"))]
+#[case::both_fail(&[condition(KIND, "False", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b; a"))]
+fn conditions_of_two_custom_resources_are_summed_up(
+    #[case] router: &[Value],
+    #[case] oauth: &[Value],
+    #[case] expected: Option<(String, String, String)>,
+) {
+    let found = [cr("private-router", router), cr("oauth-openshift", oauth)];
+    let patch = patch(&hosted(&[]), &cluster(), &found, NOW).unwrap();
+    assert_eq!(said(&patch, KIND), expected);
+}
+
+#[test]
+fn nothing_is_written_when_only_time_differs() {
+    let found = [cr("private-router", &[condition(KIND, "True", "a")])];
+    let first = patch(&hosted(&[]), &cluster(), &found, NOW).unwrap();
+    let stored = first["status"]["conditions"].as_array().unwrap();
+    assert_eq!(stored.len(), 5);
+    assert_eq!(
+        patch(&hosted(stored), &cluster(), &found, Timestamp::constant(3_000, 0)),
+        None
+    );
+}
+
+#[test]
+fn conditions_of_others_stay_as_they_are_and_the_write_is_guarded() {
+    let other = condition("Available", "True", "theirs");
+    let patch = patch(
+        &hosted(std::slice::from_ref(&other)),
+        &cluster(),
+        &[cr("private-router", &[])],
+        NOW,
+    )
+    .unwrap();
+    assert_eq!(patch["status"]["conditions"][0], other);
+    assert_eq!(patch["metadata"]["resourceVersion"], "7");
+}
+
+#[test]
+fn stale_conditions_go_with_the_last_custom_resource() {
+    let stored = [condition("Available", "True", "theirs"), condition(KIND, "True", "a")];
+    let patched = patch(&hosted(&stored), &cluster(), &[], NOW).unwrap();
+    assert_eq!(patched["status"]["conditions"], json!([stored[0]]));
+    assert_eq!(patch(&hosted(&stored[..1]), &cluster(), &[], NOW), None);
+}
+
+#[test]
+fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
+    let mut stranger = cr("private-router", &[condition(KIND, "False", "x")]);
+    stranger.metadata.annotations = Some([(CLUSTER_ANNOTATION.to_owned(), "other/one".to_owned())].into());
+    assert_eq!(patch(&hosted(&[]), &cluster(), &[stranger], NOW), None);
+}
+
+#[rstest]
+#[case::private_link(json!({"type": "Azure", "azure": {"private": {"type": "PrivateLink"}}}), true)]
+#[case::public_now(json!({"type": "Azure", "azure": {}}), true)]
+#[case::swift(json!({"type": "Azure", "azure": {"private": {"type": "Swift"}}}), false)]
+#[case::another_platform(json!({"type": "AWS"}), false)]
+fn only_azure_without_swift_is_summed_up(#[case] platform: Value, #[case] expected: bool) {
+    let spec: ClusterSpec = serde_json::from_value(json!({"platform": platform})).unwrap();
+    assert_eq!(concerns(&spec), expected);
+}
