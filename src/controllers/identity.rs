@@ -177,7 +177,7 @@ pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -
         own.as_ref().is_some_and(|own| !older(own))
     };
     let recorded = recorded.map(HoIntent::identity);
-    let recorded = recorded.filter(|identity| is_cluster_id(&identity.cluster_id));
+    let recorded = recorded.filter(|identity| is_uuid(&identity.cluster_id));
     let of_hosted = hosted.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
     let of_control_plane = control_plane.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
     let known = [
@@ -201,15 +201,15 @@ fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
     let id = ResourceId::parse_as(Kind::LinkService, id).ok()?;
     let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
-    is_cluster_id(cluster_id).then(|| Identity {
+    is_uuid(cluster_id).then(|| Identity {
         name: String::new(),
         cluster_id: cluster_id.to_owned(),
         infra_id: String::new(),
     })
 }
 
-/// Whether a text has the form that HyperShift demands of cluster ids.
-fn is_cluster_id(text: &str) -> bool {
+/// Whether a text has the form that HyperShift demands of cluster ids, and Azure of subscriptions.
+pub fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 

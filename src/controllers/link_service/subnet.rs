@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 
 use super::nat_subnet;
-use super::plan::{PATIENCE, Settings};
+use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, same};
 use crate::azure::load_balancer::{Frontend, internal_frontends};
@@ -17,6 +17,9 @@ use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
 use crate::names;
+
+/// What a person has to mend is looked at again after this long.
+const AGAIN: Duration = Duration::from_secs(300);
 
 /// The NAT subnet of a custom resource that stays.
 pub(super) enum Chosen {
@@ -82,12 +85,12 @@ pub(super) fn bring(
             }
             _ => {
                 let text = "the virtual network does not exist".to_owned();
-                return Ok(Err(failed(text).again(PATIENCE)));
+                return Ok(Err(failed(text).again(AGAIN)));
             }
         };
         if want.prefix.is_none() {
             let text = "the virtual network has no room for a NAT subnet".to_owned();
-            return Ok(Err(failed(text).again(PATIENCE)));
+            return Ok(Err(failed(text).again(AGAIN)));
         }
     }
     Ok(Ok(toward(&want, seen)))
@@ -95,7 +98,7 @@ pub(super) fn bring(
 
 /// What is wrong with a NAT subnet that was given. It is never written.
 pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
-    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(PATIENCE));
+    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
     Ok(match facts.look(Kind::Subnet, id)? {
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
