@@ -327,8 +327,16 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
         Role::Ho => {
             let neighbours = Arc::new(Neighbours::default());
             let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
-            let runner = Arc::new(Runner::new(controller, cx, Label::LinkService));
-            controllers::watch::link_services(runner, scope, neighbours, on_store).await;
+            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::LinkService));
+            let sums_up = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
+            tokio::join!(
+                controllers::watch::link_services(runner, scope.clone(), neighbours, on_store),
+                async {
+                    if sums_up {
+                        controllers::watch::hosted_clusters(cx, scope).await;
+                    }
+                }
+            );
         }
         Role::Cpo => {
             let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));

@@ -100,9 +100,8 @@ pub struct AzureSim {
 }
 
 impl AzureSim {
-    /// Starts the simulator and its cloud controller, and seeds the world. `token_file` holds a
+    /// Starts the simulator and its cloud controller, and seeds the [`world`]. `token_file` holds a
     /// ServiceAccount token of `control_plane`, which is what the guest side's identity trusts.
-    /// The identities may do what is shipped, but for one `denied` action of one role.
     ///
     /// # Errors
     ///
@@ -113,7 +112,7 @@ impl AzureSim {
         preset: Preset,
         control_plane: &ControlPlane,
         token_file: PathBuf,
-        denied: Option<(Role, &str)>,
+        world: Value,
     ) -> Result<(Self, Azure)> {
         let mut simulator = Program::new(armsim)
             .without_our_environment()
@@ -130,7 +129,7 @@ impl AzureSim {
             base: addresses.control.clone(),
             http: reqwest::Client::new(),
         };
-        let seed = with_twins(world(&control_plane.token_keys().await?, denied)?)?;
+        let seed = with_twins(world)?;
         control.send(reqwest::Method::PUT, "/seed", &[], Some(&seed)).await?;
         let cloud_controller = cloud_controller(armsim, dir, control_plane, &addresses.control)?;
         first_line(&cloud_controller).await?;
@@ -280,7 +279,13 @@ pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
     serde_json::from_value(definition["Actions"].take()).with_context(|| format!("no Actions in {}", path.display()))
 }
 
-fn world(token_keys: &Value, denied: Option<(Role, &str)>) -> Result<Value> {
+/// A small world. The identities may do what is shipped, but for one `denied` action of one role; `quotas` are those of the
+/// management subscription.
+///
+/// # Errors
+///
+/// A role that is shipped cannot be read.
+pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: Value) -> Result<Value> {
     let actions = |role: Role| -> Result<Vec<String>> {
         let mut actions = shipped_actions(role.as_str())?;
         actions.retain(|action| denied != Some((role, action)));
@@ -295,7 +300,7 @@ fn world(token_keys: &Value, denied: Option<(Role, &str)>) -> Result<Value> {
     }]});
     Ok(json!({
         "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
-        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT}, {"id": GUEST, "tenant": TENANT},
+        "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT},
             {"id": OTHER_GUEST, "tenant": TENANT}],
         "roles": [
             {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
-use crate::azure_sim::{AzureSim, Preset};
+use crate::azure_sim::{self, AzureSim, Preset};
 use crate::hyperlink::Role;
 use crate::kubeconfig::Access;
 use crate::roles;
@@ -187,7 +187,16 @@ impl Ground {
     ///
     /// A build fails, or something does not come up.
     pub async fn local(preset: Preset) -> Result<Self> {
-        Self::start(preset, None).await
+        Self::start(preset, None, json!({})).await
+    }
+
+    /// The same, but the management subscription has other quotas than Azure's own: support raises some on request.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ground::local`].
+    pub async fn local_with_quotas(preset: Preset, quotas: Value) -> Result<Self> {
+        Self::start(preset, None, quotas).await
     }
 
     /// The same, but the identity of `role` lacks one Azure action.
@@ -196,10 +205,10 @@ impl Ground {
     ///
     /// As [`Ground::local`].
     pub async fn local_without(preset: Preset, role: Role, action: &str) -> Result<Self> {
-        Self::start(preset, Some((role, action))).await
+        Self::start(preset, Some((role, action)), json!({})).await
     }
 
-    async fn start(preset: Preset, denied: Option<(Role, &str)>) -> Result<Self> {
+    async fn start(preset: Preset, denied: Option<(Role, &str)>, quotas: Value) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
         let control_plane = ControlPlane::start().await?;
@@ -208,8 +217,9 @@ impl Ground {
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
         let token_file = dir.path().join("federated-token");
         std::fs::write(&token_file, token)?;
+        let world = azure_sim::world(&control_plane.token_keys().await?, denied, quotas)?;
         let (azure_sim, azure) =
-            AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, denied).await?;
+            AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, world).await?;
         Ok(Self {
             azure,
             oracle: azure_sim.oracle(),

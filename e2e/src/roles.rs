@@ -23,6 +23,15 @@ pub async fn install(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// Gives `ho` what it needs beside with `--aggregate-conditions true`.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
+    apply(control_plane, "role-ho-aggregate.yaml", "ClusterRole", "ho").await
+}
+
 async fn apply(control_plane: &ControlPlane, file: &str, kind: &str, account: &str) -> Result<()> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

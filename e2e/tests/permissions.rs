@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::ground::Call;
-use e2e::hosted_cluster::{HostedCluster, conditions};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::{ControlPlane, Ground, eventually, repository, roles, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -49,7 +49,9 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
 /// Comes up with everything of its own, stands by, takes over, is repaired, comes back, goes.
 async fn whole_life(ground: &Ground) -> Result<()> {
     let flags = [("resync", "1s"), ("record-resync", "1s")];
-    let first = Hyperlink::start(ground, Role::Ho, "ho", &flags).await?;
+    let of_ho = [flags[0], flags[1], ("aggregate-conditions", "true")];
+    roles::install_aggregation(ground.control_plane()).await?;
+    let first = Hyperlink::start(ground, Role::Ho, "ho", &of_ho).await?;
     let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &flags).await?;
     first.ready(SOON).await?;
     cpo.ready(SOON).await?;
@@ -58,8 +60,9 @@ async fn whole_life(ground: &Ground) -> Result<()> {
     cluster.create(ground).await?;
     cluster.becomes_available(ground, SOON).await?;
     cluster.becomes_reachable(ground, SOON).await?;
+    all_is_well(ground, &cluster).await?;
 
-    let second = Hyperlink::start(ground, Role::Ho, "ho-2", &flags).await?;
+    let second = Hyperlink::start(ground, Role::Ho, "ho-2", &of_ho).await?;
     let third = Hyperlink::start(ground, Role::Cpo, "cpo-2", &flags).await?;
     second.ready(SOON).await?;
     third.ready(SOON).await?;
@@ -84,6 +87,20 @@ async fn whole_life(ground: &Ground) -> Result<()> {
     cluster.delete(ground, SOON).await?;
     second.stop().await?;
     third.stop().await
+}
+
+/// The HostedCluster tells what the custom resource does.
+async fn all_is_well(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let api = cluster.api(&ground.client()?, "HostedCluster", NAMESPACE);
+    eventually("the HostedCluster says that all is well", SOON, || async {
+        let all = conditions(&api.get(cluster.name()).await?);
+        let well = all
+            .iter()
+            .filter(|one| one.status == "True" && one.message == "All is well");
+        ensure!(well.count() == 5, "{all:?}");
+        Ok(())
+    })
+    .await
 }
 
 /// The first zone's operation ends badly. Only the operation's own URL tells why.
@@ -236,7 +253,9 @@ fn right(group: &str, resource: &str, subresource: &str, verb: &str) -> Right {
 
 fn granted_rights(role: Role) -> Result<BTreeSet<Right>> {
     let mut granted = BTreeSet::new();
-    for file in [format!("role-{}.yaml", role.as_str()), "role-lease.yaml".into()] {
+    let more = (role == Role::Ho).then(|| "role-ho-aggregate.yaml".to_owned());
+    let files = [format!("role-{}.yaml", role.as_str()), "role-lease.yaml".into()];
+    for file in files.into_iter().chain(more) {
         for rule in rules(&file)? {
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {

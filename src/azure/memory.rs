@@ -47,6 +47,8 @@ struct Entry {
     listed: Option<u64>,
     /// Whether the last look was only at a list.
     only_listed: bool,
+    /// Since when every look has shown that it is not there.
+    absent_since: Option<Instant>,
     operation: Option<Operation>,
     look_failures: u32,
     write_failures: u32,
@@ -176,6 +178,12 @@ impl Memory {
         }
     }
 
+    /// For how long looks have shown nothing but that the resource is not there.
+    pub fn absent_for(&self, id: &ResourceId, now: Instant) -> Duration {
+        let since = self.entries().get(id).and_then(|entry| entry.absent_since);
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
     /// The operation under way on the resource.
     pub fn operation(&self, id: &ResourceId) -> Option<Operation> {
         self.entries().get(id).and_then(|entry| entry.operation.clone())
@@ -188,9 +196,9 @@ impl Memory {
             self.entries().retain(|known, _| !known.is_in(id));
         }
         self.update(kind, id, now, |entry| {
-            if seen == Seen::Absent {
-                entry.made_here = false;
-            }
+            let absent = seen == Seen::Absent;
+            entry.made_here &= !absent;
+            entry.absent_since = absent.then(|| entry.absent_since.unwrap_or(now));
             entry.at_rest = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
             (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
             (entry.listed, entry.only_listed) = (None, false);
@@ -209,7 +217,7 @@ impl Memory {
     /// Azure took a write and works on it.
     pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
         self.update(kind, id, operation.began, |entry| {
-            entry.at_rest = false;
+            (entry.at_rest, entry.absent_since) = (false, None);
             entry.made_here |= made_here;
             entry.operation = Some(operation);
         });
@@ -321,6 +329,7 @@ impl Memory {
             at_rest: false,
             listed: None,
             only_listed: false,
+            absent_since: None,
             operation: None,
             look_failures: 0,
             write_failures: 0,

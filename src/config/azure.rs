@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::reader::Reader;
 use super::setting::{
-    ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH, NAT_ADDRESS_POOL,
-    NAT_PREFIX_LENGTH, RESOURCE_GROUP, SUBSCRIPTION,
+    AGGREGATE_CONDITIONS, ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH,
+    NAT_ADDRESS_POOL, NAT_PREFIX_LENGTH, RESOURCE_GROUP, SUBSCRIPTION,
 };
 use super::{Azure, Management, parse};
 use crate::api::Role;
@@ -221,6 +221,7 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
             NAT_ADDRESS_POOL.flag, NAT_PREFIX_LENGTH.flag
         ));
     }
+    let aggregate_conditions = reader.one(&AGGREGATE_CONDITIONS, parse::boolean);
     let frontend_match = reader.one(&FRONTEND_MATCH, parse::frontend_match);
     Some(Management {
         subscription: subscription?,
@@ -229,6 +230,7 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
         nat_prefix_length: nat_prefix_length?,
         nat_address_pool,
         frontend_match: frontend_match?,
+        aggregate_conditions: aggregate_conditions?,
     })
 }
 

@@ -100,6 +100,8 @@ pub struct Management {
     pub nat_address_pool: Option<Ipv4Net>,
     /// How a Service's frontend is recognised.
     pub frontend_match: FrontendMatch,
+    /// Whether conditions are summed up on the HostedCluster.
+    pub aggregate_conditions: bool,
 }
 
 /// Form and extent of the log.

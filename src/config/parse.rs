@@ -141,6 +141,10 @@ pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
     }
 }
 
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "use true or false".to_owned())
+}
+
 pub(super) fn frontend_match(text: &str) -> Result<FrontendMatch, String> {
     match text {
         "name" => Ok(FrontendMatch::Name),

@@ -93,6 +93,8 @@ settings! {
         "Where role ho takes NAT subnets from.";
     FRONTEND_MATCH = "frontend-match", "HYPERLINK_FRONTEND_MATCH", "RULE" ["name or address"], Value("name"), false,
         "How role ho recognises a Service's load balancer frontend: by the name that the cloud provider gives it, or by address alone for other providers.";
+    AGGREGATE_CONDITIONS = "aggregate-conditions", "HYPERLINK_AGGREGATE_CONDITIONS", "BOOLEAN" ["true or false"], Value("false"), false,
+        "Whether role ho sums up the conditions of custom resources on their HostedCluster, where HyperShift's operator does not. Needs role-ho-aggregate.yaml.";
     LOG_FORMAT = "log-format", "HYPERLINK_LOG_FORMAT", "FORMAT" ["text or json"], Value("text"), false,
         "Form of the log on standard error.";
     LOG_LEVEL = "log-level", "HYPERLINK_LOG_LEVEL", "FILTER" ["level, or directives such as info,hyperlink::azure=debug"], Value("info"), false,

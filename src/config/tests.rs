@@ -107,6 +107,7 @@ fn defaults_are_those_of_the_help() {
             nat_prefix_length: 28,
             nat_address_pool: None,
             frontend_match: FrontendMatch::Name,
+            aggregate_conditions: false,
         })
     );
     assert_eq!(config.log.format, telemetry::Format::Text);

@@ -152,6 +152,7 @@ fn reason_of(error: &ArmError, failure: Reason) -> Reason {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rstest::rstest;
     use serde_json::json;
 
@@ -207,5 +208,28 @@ mod tests {
         assert_eq!(said.map(|p| p.reason), Some(Reason::Deleting));
         let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::PLSCreationFailed);
         assert_eq!(said.map(|p| p.reason), Some(Reason::Provisioning));
+    }
+
+    proptest! {
+        /// A condition or Event says Azure's code and our own words, whatever Azure writes beside them.
+        #[test]
+        fn no_text_of_azures_reaches_a_person(
+            status in 400_u16..600,
+            code in prop_oneof!["[A-Z][a-z]{3,12}", Just("AuthorizationFailed".to_owned()), Just("RetryableError".to_owned())],
+            text in "\\PC{0,40}",
+        ) {
+            let marked = format!("<<{text}>>");
+            let body = json!({"error": {"code": code, "message": marked, "details": [{"code": code, "message": marked}]}});
+            let error = ArmError::from_json(status, &body, None);
+            let of_step = [
+                shortfall(&step(Why::Absent), &Done::Failed(error.clone()), Reason::PLSCreationFailed),
+                shortfall(&step(Why::Error(error.clone())), &Done::Nothing, Reason::DeletionFailed),
+                Some(Problem::error(Reason::ILBLookupFailed, "load balancers", &error)),
+            ];
+            for problem in of_step.into_iter().flatten() {
+                prop_assert!(!problem.message.contains("<<"), "{}", problem.message);
+                prop_assert!(problem.message.contains(&code) || problem.reason == Reason::ScopeLocked, "{}", problem.message);
+            }
+        }
     }
 }

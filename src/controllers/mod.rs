@@ -9,6 +9,7 @@ pub mod endpoint;
 pub mod event;
 pub mod facts;
 pub mod frame;
+pub mod hosted_cluster;
 pub mod identity;
 pub mod intent;
 pub mod link_service;

@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Holder};
 use super::context::Context;
+use super::hosted_cluster;
 use super::neighbours::Neighbours;
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
 use crate::metrics::Controller as Label;
 use crate::names;
 use crate::observer::{self, Observer};
@@ -251,6 +252,34 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
             Arc::new(Observer::new(cx, cloud, external)),
+        );
+    passes.for_each(async |_| {}).await;
+}
+
+/// HostedClusters and the custom resources that name them, for the HO role where it sums up conditions.
+pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
+    let client = cx.kube.clone();
+    let turns = Arc::new(Turns::new(Label::HostedCluster, scope.concurrency));
+    let over = Arc::clone(&turns);
+    let only = scope.namespace.clone();
+    let passes = Controller::new(Api::<HostedCluster>::all(client.clone()), pages())
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| {
+            let cluster: Option<ClusterRef> = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok();
+            cluster.map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
+        })
+        .reconcile_all_on(scope.changes())
+        .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
+        .run(
+            move |cluster, cx: Arc<Context>| {
+                let (turns, only) = (Arc::clone(&turns), only.clone());
+                async move {
+                    let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
+                    let ended = turns.take(&cx.metrics, work).await;
+                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                }
+            },
+            |_, _, _| Action::requeue(Duration::from_secs(10)),
+            cx,
         );
     passes.for_each(async |_| {}).await;
 }

@@ -7,19 +7,27 @@ pub enum Controller {
     Observer,
     /// The management side: NAT subnet and Private Link Service.
     LinkService,
+    /// Conditions of custom resources, summed up on their HostedCluster.
+    HostedCluster,
     /// The guest side: Private Endpoint and private DNS.
     Endpoint,
 }
 
 impl Controller {
     /// Every controller.
-    pub const ALL: [Controller; 3] = [Controller::Observer, Controller::LinkService, Controller::Endpoint];
+    pub const ALL: [Controller; 4] = [
+        Controller::Observer,
+        Controller::LinkService,
+        Controller::HostedCluster,
+        Controller::Endpoint,
+    ];
 
     /// The metric label, and the word in logs.
     pub fn label(self) -> &'static str {
         match self {
             Controller::Observer => "observer",
             Controller::LinkService => "link_service",
+            Controller::HostedCluster => "hosted_cluster",
             Controller::Endpoint => "endpoint",
         }
     }
@@ -73,6 +81,8 @@ pub enum KubeResource {
     LinkService,
     /// `azureprivatelinkservices/status`
     LinkServiceStatus,
+    /// `hostedclusters/status`
+    HostedClusterStatus,
     /// `hostedcontrolplanes`
     HostedControlPlane,
     /// `services`
@@ -89,6 +99,7 @@ impl KubeResource {
         match self {
             KubeResource::LinkService => "azureprivatelinkservices",
             KubeResource::LinkServiceStatus => "azureprivatelinkservices/status",
+            KubeResource::HostedClusterStatus => "hostedclusters/status",
             KubeResource::HostedControlPlane => "hostedcontrolplanes",
             KubeResource::Service => "services",
             KubeResource::Event => "events",

@@ -10,6 +10,7 @@
 )]
 
 mod answers;
+mod cluster;
 mod creates;
 mod drift;
 mod failures;
@@ -24,3 +25,4 @@ mod side_by_side;
 mod sim;
 mod transport;
 mod wanted;
+mod whole;

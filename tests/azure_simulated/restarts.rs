@@ -8,7 +8,7 @@ use crate::sim::Sim;
 use crate::wanted::{endpoint, link_service, record, subnet, zone, zone_link};
 
 /// What Azure has, without what differs from time to time.
-fn state(sim: &Sim) -> Vec<Value> {
+pub(crate) fn state(sim: &Sim) -> Vec<Value> {
     let all = sim.azure.world().resources(sim.azure.now(), "");
     let known = |body: &Value| body["id"].as_str().unwrap().to_owned();
     let mut seen: Vec<(String, Value)> = all

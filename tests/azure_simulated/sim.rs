@@ -32,6 +32,11 @@ impl Valve {
     pub(crate) fn set(&self, writes: i64) {
         self.0.store(writes, Ordering::SeqCst);
     }
+
+    /// Whether all have passed that may.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.0.load(Ordering::SeqCst) <= 0
+    }
 }
 
 impl Gate for Valve {
@@ -239,6 +244,11 @@ impl Sim {
             .collect();
         let rules = armsim::parse_faults(json!(rules).to_string().as_bytes()).unwrap();
         self.azure.world().set_faults(rules);
+    }
+
+    /// Longer than any operation takes.
+    pub(crate) async fn let_operations_end(&self) {
+        sleep(Duration::from_secs(3_600)).await;
     }
 
     /// The next call with this method fails so.

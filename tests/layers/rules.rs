@@ -64,6 +64,7 @@ const LAYERS: &[(&str, Layer)] = &[
     ("controllers/*/siblings", Decide),
     ("controllers/*/nat_subnet", Decide),
     ("controllers/*/status", Decide),
+    ("controllers/*/aggregate", Decide),
     ("controllers/*/subnet", Decide),
     ("azure/execute", Effect),
     // All else of azure: transport, client, auth, throttle, inventory, ports.

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
-use e2e::hosted_cluster::{HostedCluster, OAUTH, ROUTER};
+use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, OAUTH, ROUTER};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -18,10 +18,9 @@ async fn uid(site: &Site, cluster: &HostedCluster, name: &str) -> Result<String>
     .await
 }
 
-/// Lays this over the control plane, with a subscription of this number, and waits until the observer has seen both.
-async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, number: usize) -> Result<()> {
+/// Lays this over the control plane, with these allowed subscriptions, and waits until the observer has seen both.
+async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, allowed: Value) -> Result<()> {
     let client = site.ground.client()?;
-    let allowed = json!([format!("aaaaaaaa-0000-4000-8000-{number:012}")]);
     with["spec"]["platform"]["azure"]["private"]["privateLink"]["additionalAllowedSubscriptions"] = allowed.clone();
     let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&control_planes, cluster.name(), with).await?;
@@ -38,7 +37,10 @@ async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, number: usi
 fn strategy_of_oauth_counts_as_it_is_now() {
     situation(async |site| {
         // Its Service is internal all the time; only the strategy turns.
-        let cluster = HostedCluster::new(&site.ground, "turning").with_oauth_load_balancer();
+        let nat = site.ground.create_nat_subnet("turning").await?;
+        let cluster = HostedCluster::new(&site.ground, "turning")
+            .with_nat_subnet(&nat)
+            .with_oauth_load_balancer();
         let by = |kind: &str| {
             json!({"spec": {"services": [
                 {"service": "APIServer", "servicePublishingStrategy": {"type": "Route"}},
@@ -55,11 +57,11 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             "published by a route"
         );
 
-        turn(site, &cluster, by("LoadBalancer"), 1).await?;
+        turn(site, &cluster, by("LoadBalancer"), Value::Null).await?;
         let first = uid(site, &cluster, OAUTH).await?;
         site.heals(&cluster).await?;
         // A custom resource is never taken away, but from then on it is not made either.
-        turn(site, &cluster, by("Route"), 2).await?;
+        turn(site, &cluster, by("Route"), json!([ADDITIONAL_SUBSCRIPTION])).await?;
         ensure!(uid(site, &cluster, OAUTH).await? == first, "it was made again");
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         api.delete(OAUTH, &DeleteParams::default()).await?;
@@ -71,7 +73,7 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             Ok(())
         })
         .await?;
-        turn(site, &cluster, by("Route"), 3).await?;
+        turn(site, &cluster, by("Route"), Value::Null).await?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "it came back"

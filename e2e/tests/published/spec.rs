@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
-use e2e::hosted_cluster::{HostedCluster, ROUTER};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, ROUTER};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -10,11 +10,15 @@ use serde_json::{Value, json};
 use crate::told;
 use e2e::site::{SOON, Site, patch, situation};
 
+/// As its owner says it on the HostedCluster, and HyperShift on the HostedControlPlane.
 async fn link(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
     let client = site.ground.client()?;
-    let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     let with = json!({"spec": {"platform": {"azure": {"private": {"privateLink": with}}}}});
-    patch(&api, cluster.name(), with).await.map(drop)
+    let namespace = cluster.control_plane_namespace();
+    for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", &namespace)] {
+        patch(&cluster.api(&client, kind, namespace), cluster.name(), with.clone()).await?;
+    }
+    Ok(())
 }
 
 async fn arrives(site: &Site, cluster: &HostedCluster, field: &str, value: Value) -> Result<()> {

@@ -13,6 +13,7 @@ pub mod status;
 pub mod teardown;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch::Receiver;
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
+use crate::azure::id::ResourceId;
 use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
@@ -107,6 +109,10 @@ impl EndpointController {
         let Outcome { decision, done, cr, .. } = outcome.await?;
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
         if decision.nothing_left() || abandoned.is_some() {
+            let late = may_come_late(cx, &cr, &decision);
+            if let Some(wait) = late.filter(|_| abandoned.is_none()) {
+                return Ok(Ended::waiting(cr, wait));
+            }
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = abandoned.map_or_else(|| event::released(&decision.steps), |event| vec![event]);
             return Ok(Ended::released(frame::release(cx, cr, None, &said).await?));
@@ -116,6 +122,30 @@ impl EndpointController {
         let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(Ended::unsettled(cr, wait, &decision, &done))
     }
+}
+
+/// A zone that was put may take this long until anything can be read of it.
+const LATE: Duration = Duration::from_secs(40);
+
+/// How long a zone may still come about that another process put before it died: its intent stands, no status names the zone,
+/// and that nothing can be read of it says little.
+fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
+    let (now, status) = (Instant::now(), cr.status.clone().unwrap_or_default());
+    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
+    let named = named.map(|text| ResourceId::parse(&text?).ok());
+    let zones = decision
+        .steps
+        .iter()
+        .filter(|step| step.kind == Kind::Zone && step.gone());
+    let unnamed = zones.filter(|step| !named.contains(&Some(step.id.clone())));
+    let waits = unnamed.filter_map(|step| {
+        let wait = LATE
+            .checked_sub(cx.memory.absent_for(&step.id, now))
+            .filter(|wait| !wait.is_zero())?;
+        cx.memory.hasten(&step.id, wait, now);
+        Some(wait)
+    });
+    waits.max()
 }
 
 /// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.

@@ -1,0 +1,139 @@
+//! A management side of HyperShift's that says, at every event, that all is well when it is not.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::GO_HO_CLIENT;
+use e2e::hosted_cluster::{HostedCluster, conditions};
+use e2e::site::{SOON, patch, refused};
+use e2e::{eventually, roles};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::site::{Site, ends, situation};
+
+const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
+
+/// Where two answers in a row were not heard, the next one waits for minutes.
+#[test]
+fn few_status_writes_beside_a_management_side_that_contradicts() {
+    situation(async |site| {
+        let (ours, theirs) = contradicted(site).await?;
+        ensure!(
+            ours <= 1,
+            "{ours} of our own status writes against {theirs} of their passes"
+        );
+        Ok(())
+    });
+}
+
+/// How long it is contradicted.
+const TIME: Duration = Duration::from_secs(30);
+
+/// How often we have written the status in this time, and how often HyperShift's operator has looked.
+async fn contradicted(site: &'static Site) -> Result<(usize, usize)> {
+    let (cluster, zone) = unavailable(site).await?;
+    let (ho, cpo) = (site.go_ho(&cluster).await?, site.cpo(&cluster).await?);
+    they_have_the_last_word(site, &cluster).await?;
+
+    let since = (status_writes(site, &cluster)?, site.ground.oracle().last_call().await?);
+    touch(site, &cluster).await?;
+    let ours = status_writes(site, &cluster)? - since.0;
+    let looks = site.ground.oracle().journal(since.1).await?;
+    let service = cluster.link_service(&site.ground);
+    let theirs = looks
+        .iter()
+        .filter(|call| call.principal.as_deref() == Some(GO_HO_CLIENT) && call.path.eq_ignore_ascii_case(&service));
+    let theirs = theirs.count();
+    ensure!(theirs > 50, "they have looked {theirs} times only");
+    says(site, &cluster, "True").await?;
+    site.goes(&cluster, &[&zone, &cluster.own_nat_subnet(&site.ground)])
+        .await?;
+    ho.stop().await?;
+    ends(cpo).await?;
+    Ok((ours, theirs))
+}
+
+/// A cluster whose guest side can never become available, and why: a customer's zone has the name of the internal one.
+async fn unavailable(site: &Site) -> Result<(HostedCluster, String)> {
+    let cluster = site.their_cluster("contradicted").await?;
+    let (oracle, location) = (site.ground.oracle(), &site.ground.azure().location);
+    oracle
+        .drift_put(&cluster.resource_group(), &json!({"location": location}))
+        .await?;
+    let zone = cluster.zones().remove(0);
+    oracle
+        .drift_put(&zone, &json!({"location": "global", "tags": {"owner": "customer"}}))
+        .await?;
+    cluster.create(&site.ground).await?;
+    Ok((cluster, zone))
+}
+
+/// Waits until our guest side has said what is wrong, was contradicted, and leaves it for a while.
+async fn they_have_the_last_word(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let calm = Mutex::new((0, Instant::now()));
+    eventually(
+        "our guest side is at rest, and they have the last word",
+        SOON,
+        async || {
+            let found = site.custom_resource(cluster).await?;
+            refused(&found, &["AzurePrivateDNSAvailable"], "NotOurs")?;
+            says(site, cluster, "True").await?;
+            let writes = status_writes(site, cluster)?;
+            let mut calm = calm.lock().await;
+            if calm.0 != writes {
+                *calm = (writes, Instant::now());
+            }
+            ensure!(calm.1.elapsed() > Duration::from_secs(5), "{writes} writes so far");
+            Ok(())
+        },
+    )
+    .await
+}
+
+/// Changes the object all the time: every event is a pass of theirs.
+async fn touch(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let namespace = cluster.control_plane_namespace();
+    let custom = cluster.api(&site.ground.client()?, "AzurePrivateLinkService", &namespace);
+    let end = Instant::now() + TIME;
+    let mut touched = 0;
+    while Instant::now() < end {
+        touched += 1;
+        let label = json!({"metadata": {"labels": {"touched": touched.to_string()}}});
+        patch(&custom, "private-router", label).await?;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}
+
+async fn says(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> {
+    let found = site.custom_resource(cluster).await?;
+    let all = conditions(&found);
+    let said = all.iter().find(|one| one.kind == AVAILABLE);
+    ensure!(said.is_some_and(|one| one.status == status), "{all:?}");
+    Ok(())
+}
+
+/// The writes of conditions by our guest side, as the API server has counted them.
+fn status_writes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
+    let log = std::fs::read_to_string(site.ground.control_plane().audit_log())?;
+    let account = format!("system:serviceaccount:{}:cpo", roles::NAMESPACE);
+    let namespace = cluster.control_plane_namespace();
+    let mut writes = 0;
+    // The last line may be half written.
+    for line in log
+        .lines()
+        .filter(|line| line.contains(&account) && line.contains(&namespace))
+    {
+        let Ok(event) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let object = event.get("objectRef").context("an event without an object")?;
+        let is_status = object["resource"] == "azureprivatelinkservices" && object["subresource"] == "status";
+        if is_status && event["user"]["username"] == account && object["namespace"] == namespace {
+            writes += 1;
+        }
+    }
+    Ok(writes)
+}

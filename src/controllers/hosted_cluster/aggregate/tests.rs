@@ -1,0 +1,149 @@
+use std::time::Duration;
+
+use rstest::rstest;
+
+use super::*;
+use crate::controllers::samples;
+
+const NOW: Timestamp = Timestamp::constant(2_000, 0);
+
+fn cluster() -> ClusterRef {
+    "clusters/example".parse().unwrap()
+}
+
+fn condition(kind: &str, status: &str, message: &str) -> Value {
+    json!({"type": kind, "status": status, "reason": "X", "message": message, "lastTransitionTime": "1970-01-01T00:00:01Z"})
+}
+
+fn cr(name: &str, conditions: &[Value]) -> AzurePrivateLinkService {
+    let mut cr = samples::cr(
+        json!({"conditions": conditions}),
+        json!({CLUSTER_ANNOTATION: "clusters/example"}),
+    );
+    cr.metadata.name = Some(name.to_owned());
+    cr
+}
+
+fn hosted(conditions: &[Value]) -> Value {
+    json!({"metadata": {"resourceVersion": "7", "generation": 3}, "status": {"conditions": conditions}})
+}
+
+/// What a process that has stated nothing yet writes.
+fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
+    let wanted = wanted(hosted, &cluster(), found, now)?;
+    to_be_written(&shown(hosted), &wanted, &Statements::default(), Instant::now()).then(|| patch(hosted, &wanted))
+}
+
+/// Status, reason and message of the condition after the patch.
+fn said(patch: &Value, kind: &str) -> Option<(String, String, String)> {
+    let all = patch.pointer("/status/conditions")?.as_array()?;
+    let found = all.iter().find(|condition| condition["type"] == kind)?;
+    let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+fn parts(status: &str, reason: &str, message: &str) -> Option<(String, String, String)> {
+    Some((status.to_owned(), reason.to_owned(), message.to_owned()))
+}
+
+const KIND: &str = "AzurePLSCreated";
+
+#[rstest]
+#[case::nobody_reports_it(&[], &[], parts("Unknown", "StatusUnknown", "AzurePrivateLinkService conditions not found"))]
+#[case::both_hold(&[condition(KIND, "True", "a")], &[condition(KIND, "True", "b")], parts("True", "AzureSuccess", "All is well"))]
+#[case::one_lacks_it(&[condition(KIND, "True", "a")], &[], parts("True", "AzureSuccess", "All is well"))]
+#[case::one_fails(&[condition(KIND, "True", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b"))]
+#[case::both_fail(&[condition(KIND, "False", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b; a"))]
+fn conditions_of_two_custom_resources_are_summed_up(
+    #[case] router: &[Value],
+    #[case] oauth: &[Value],
+    #[case] expected: Option<(String, String, String)>,
+) {
+    let found = [cr("private-router", router), cr("oauth-openshift", oauth)];
+    let patch = first(&hosted(&[]), &found, NOW).unwrap();
+    assert_eq!(said(&patch, KIND), expected);
+}
+
+#[test]
+fn nothing_is_written_when_only_time_differs() {
+    let found = [cr("private-router", &[condition(KIND, "True", "a")])];
+    let written = first(&hosted(&[]), &found, NOW).unwrap();
+    let stored = written["status"]["conditions"].as_array().unwrap();
+    assert_eq!(stored.len(), 5);
+    assert_eq!(first(&hosted(stored), &found, Timestamp::constant(3_000, 0)), None);
+}
+
+#[test]
+fn conditions_of_others_stay_as_they_are_and_the_write_is_guarded() {
+    let other = condition("Available", "True", "theirs");
+    let patch = first(&hosted(std::slice::from_ref(&other)), &[cr("private-router", &[])], NOW).unwrap();
+    assert_eq!(patch["status"]["conditions"][0], other);
+    assert_eq!(patch["metadata"]["resourceVersion"], "7");
+}
+
+#[test]
+fn stale_conditions_go_with_the_last_custom_resource() {
+    let stored = [condition("Available", "True", "theirs"), condition(KIND, "True", "a")];
+    let patched = first(&hosted(&stored), &[], NOW).unwrap();
+    assert_eq!(patched["status"]["conditions"], json!([stored[0]]));
+    assert_eq!(first(&hosted(&stored[..1]), &[], NOW), None);
+}
+
+#[test]
+fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
+    let mut stranger = cr("private-router", &[condition(KIND, "False", "x")]);
+    stranger.metadata.annotations = Some([(CLUSTER_ANNOTATION.to_owned(), "other/one".to_owned())].into());
+    assert_eq!(first(&hosted(&[]), &[stranger], NOW), None);
+}
+
+/// Somebody puts back `theirs` after each write of ours, and we look every second for ten minutes. Gives the seconds in which
+/// we wrote.
+fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
+    let (began, there) = (Instant::now(), hosted(theirs));
+    let mut statements = Statements::default();
+    let (shown, wanted) = (shown(&there), wanted(&there, &cluster(), found, NOW).unwrap());
+    let writes = (0..600).filter(|second| {
+        let now = began + Duration::from_secs(*second);
+        let due = to_be_written(&shown, &wanted, &statements, now);
+        if due {
+            statements.written(&shown, &wanted, now);
+        }
+        due
+    });
+    writes.collect()
+}
+
+#[rstest]
+#[case::messages_in_another_order("False", "a; b", &[0])]
+#[case::another_status("True", "All is well", &[0, 1, 2, 152, 452])]
+fn hypershift_that_sums_up_otherwise_is_not_answered_every_time(
+    #[case] status: &str,
+    #[case] message: &str,
+    #[case] writes: &[u64],
+) {
+    let failing = |message: &str| ConditionType::ALL.map(|kind| condition(kind.as_str(), "False", message));
+    let found = [
+        cr("private-router", &failing("a")),
+        cr("oauth-openshift", &failing("b")),
+    ];
+    let theirs = ConditionType::ALL.map(|kind| condition(kind.as_str(), status, message));
+    assert_eq!(beside(&theirs, &found), writes);
+}
+
+#[test]
+fn conditions_stay_while_only_unnamed_custom_resources_are_left() {
+    let mut unnamed = cr("private-router", &[]);
+    unnamed.metadata.annotations = None;
+    let there = hosted(&[condition(KIND, "True", "a")]);
+    assert_eq!(wanted(&there, &cluster(), &[unnamed], NOW), None);
+}
+
+#[rstest]
+#[case::private_link(json!({"type": "Azure", "azure": {"private": {"type": "PrivateLink"}}}), true)]
+#[case::public_now(json!({"type": "Azure", "azure": {}}), true)]
+#[case::swift(json!({"type": "Azure", "azure": {"private": {"type": "Swift"}}}), false)]
+#[case::another_platform(json!({"type": "AWS"}), false)]
+fn only_azure_without_swift_is_summed_up(#[case] platform: Value, #[case] expected: bool) {
+    let spec: ClusterSpec = serde_json::from_value(json!({"platform": platform})).unwrap();
+    assert_eq!(concerns(&spec), expected);
+}

@@ -1,0 +1,95 @@
+//! HO: the conditions of custom resources, summed up on their HostedCluster. Runs only where HyperShift does not do it.
+
+pub mod aggregate;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use jiff::Timestamp;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::ApiResource;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::frame::{PassError, within};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
+use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
+use crate::names;
+
+/// One pass over a HostedCluster, if its control plane is in the `only` namespace that is served.
+pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Option<&str>) -> Result<Action, PassError> {
+    let cluster = ClusterRef {
+        namespace: cached.namespace().unwrap_or_default(),
+        name: cached.name_any(),
+    };
+    let namespace = names::control_plane_namespace(&cluster);
+    if only.is_some_and(|only| only != namespace) {
+        return Ok(Action::await_change());
+    }
+    let counted = cx.metrics.pass(Controller::HostedCluster);
+    let served = cx.served.during(&namespace, pass(&cx, &cached, &cluster, &namespace));
+    // A panic that got through would end the whole controller.
+    let (outcome, wait) = match AssertUnwindSafe(served).catch_unwind().await {
+        Err(_) => {
+            cx.metrics.panicked(Controller::HostedCluster);
+            (PassResult::Panicked, Duration::from_secs(10))
+        }
+        Ok(None) => (PassResult::Settled, cx.resync),
+        Ok(Some(Ok(wait))) => (PassResult::Settled, wait),
+        Ok(Some(Err(error))) if error.conflict() => (PassResult::Waiting, Duration::from_millis(200)),
+        Ok(Some(Err(error))) => {
+            let (namespace, name) = (&cluster.namespace, &cluster.name);
+            tracing::warn!(namespace, name, %error, "the HostedCluster's conditions could not be written");
+            (PassResult::Failed, Duration::from_secs(10))
+        }
+    };
+    counted.end(outcome);
+    Ok(Action::requeue(wait))
+}
+
+/// Gives when to look again.
+async fn pass(
+    cx: &Context,
+    cached: &HostedCluster,
+    cluster: &ClusterRef,
+    namespace: &str,
+) -> Result<Duration, PassError> {
+    if !aggregate::concerns(&cached.spec) {
+        return Ok(cx.resync);
+    }
+    let uid = cached.uid().unwrap_or_default();
+    let resource = ApiResource::erase::<HostedCluster>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(cx.kube.clone(), &cluster.namespace, &resource);
+    let Some(hosted) = within(api.get_opt(&cluster.name)).await? else {
+        cx.stated.forget(&uid);
+        return Ok(cx.resync);
+    };
+    let hosted = serde_json::to_value(&hosted).unwrap_or_default();
+    let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
+    let found = within(custom.list(&ListParams::default())).await?;
+    let Some(wanted) = aggregate::wanted(&hosted, cluster, &found.items, Timestamp::now()) else {
+        return Ok(cx.resync);
+    };
+    let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());
+    let mut statements = cx.stated.of(&uid);
+    if aggregate::to_be_written(&shown, &wanted, &statements, now) {
+        let params = PatchParams {
+            field_manager: Some(cx.role.field_manager().to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(aggregate::patch(&hosted, &wanted));
+        within(api.patch_status(&cluster.name, &params, &patch)).await?;
+        cx.metrics
+            .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
+        statements.written(&shown, &wanted, now);
+    } else {
+        statements.stood(&shown, &wanted, now);
+    }
+    let answer = statements.next_answer(&shown, now);
+    cx.stated.keep(&uid, statements);
+    Ok(answer.map_or(cx.resync, |answer| answer.min(cx.resync)))
+}

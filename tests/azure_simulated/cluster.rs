@@ -1,0 +1,208 @@
+//! What Kubernetes holds around one custom resource, as an API server that answers from a table: time is paused here, which no real
+//! one can be. Keeps resource versions, finalizers and deletion; knows the kinds and verbs that a pass uses.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::sim::Valve;
+use crate::wanted::{GUEST, GUEST_SUB};
+
+const UID: &str = "6f1c8a52-8f0e-4b5e-9a3b-2f6f0d1c7e11";
+pub(crate) const CR: &str = "azureprivatelinkservices/private-router";
+pub(crate) const NAMESPACE: &str = "clusters-example";
+/// The address of the Service.
+pub(crate) const ADDRESS: &str = "10.0.0.50";
+
+/// The name of the Service's frontend.
+pub(crate) fn frontend() -> String {
+    hyperlink::names::load_balancer(UID)
+}
+
+/// Objects by kind and name.
+pub(crate) struct Cluster {
+    objects: Mutex<BTreeMap<String, Value>>,
+    versions: Mutex<u64>,
+    /// Writes pass only while it is open, as those to Azure do.
+    valve: Arc<Valve>,
+}
+
+impl Cluster {
+    pub(crate) fn new(valve: &Arc<Valve>) -> Arc<Self> {
+        let cluster = Arc::new(Self {
+            objects: Mutex::default(),
+            versions: Mutex::new(1),
+            valve: Arc::clone(valve),
+        });
+        for (key, object) in objects() {
+            cluster.put(key, object);
+        }
+        cluster
+    }
+
+    fn put(&self, key: &str, mut object: Value) {
+        let mut versions = self.versions.lock().unwrap();
+        *versions += 1;
+        object["metadata"]["resourceVersion"] = json!(versions.to_string());
+        let deleting = object["metadata"]["deletionTimestamp"].is_string();
+        let held = object["metadata"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty());
+        let mut objects = self.objects.lock().unwrap();
+        if deleting && !held {
+            objects.remove(key);
+        } else {
+            objects.insert(key.to_owned(), object);
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<Value> {
+        self.objects.lock().unwrap().get(key).cloned()
+    }
+
+    /// As `kubectl delete` does.
+    pub(crate) fn delete(&self, key: &str) {
+        let mut object = self.get(key).unwrap();
+        object["metadata"]["deletionTimestamp"] = json!("2026-01-05T12:00:00Z");
+        self.put(key, object);
+    }
+
+    pub(crate) fn client(self: &Arc<Self>) -> kube::Client {
+        let cluster = Arc::clone(self);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let cluster = Arc::clone(&cluster);
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = serde_json::from_slice(&body.collect_bytes().await?).unwrap_or_default();
+                let (status, answer) = cluster.answer(&parts.method, parts.uri.path(), body);
+                let mut response = Response::new(Body::from(answer.to_string().into_bytes()));
+                *response.status_mut() = status;
+                Ok::<_, tower::BoxError>(response)
+            }
+        });
+        kube::Client::new(server, NAMESPACE)
+    }
+
+    fn answer(&self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+        let refuse = |status: StatusCode| {
+            let code = status.as_u16();
+            (
+                status,
+                json!({"kind": "Status", "status": "Failure", "code": code, "reason": "x", "message": "x"}),
+            )
+        };
+        let parts: Vec<&str> = path
+            .split('/')
+            .skip_while(|part| *part != "namespaces")
+            .skip(2)
+            .collect();
+        let all: Vec<&str> = path.split('/').collect();
+        let key = parts.get(..2).map(|key| key.join("/"));
+        match (method, key) {
+            (&Method::GET, None) => {
+                let kind = all.last().copied().unwrap_or_default();
+                let objects = self.objects.lock().unwrap();
+                let items: Vec<&Value> = objects
+                    .iter()
+                    .filter(|(key, _)| key.split('/').next() == Some(kind))
+                    .map(|(_, object)| object)
+                    .collect();
+                (
+                    StatusCode::OK,
+                    json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}),
+                )
+            }
+            (&Method::GET, Some(key)) => self
+                .get(&key)
+                .map_or_else(|| refuse(StatusCode::NOT_FOUND), |found| (StatusCode::OK, found)),
+            (&Method::PATCH, Some(key)) => {
+                let Some(mut object) = self.get(&key) else {
+                    return refuse(StatusCode::NOT_FOUND);
+                };
+                let guard = &body["metadata"]["resourceVersion"];
+                if !guard.is_null() && *guard != object["metadata"]["resourceVersion"] {
+                    return refuse(StatusCode::CONFLICT);
+                }
+                if !hyperlink::azure::ports::Gate::open(self.valve.as_ref()) {
+                    return refuse(StatusCode::SERVICE_UNAVAILABLE);
+                }
+                let part = if parts.get(2) == Some(&"status") {
+                    "status"
+                } else {
+                    "metadata"
+                };
+                merge(&mut object[part], &body[part]);
+                self.put(&key, object.clone());
+                (StatusCode::OK, self.get(&key).unwrap_or(object))
+            }
+            // Events.
+            (&Method::POST, None) => (StatusCode::CREATED, body),
+            _ => refuse(StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+}
+
+/// A merge patch (RFC 7396), but that conditions are merged by their type, as an apply does.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in fields {
+        if name == "conditions" {
+            let mut all = target[name].as_array().cloned().unwrap_or_default();
+            for condition in value.as_array().into_iter().flatten() {
+                all.retain(|old| old["type"] != condition["type"]);
+                all.push(condition.clone());
+            }
+            target[name] = json!(all);
+        } else if value.is_null() {
+            target.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut target[name], value);
+        }
+    }
+}
+
+fn objects() -> [(&'static str, Value); 4] {
+    let vnet = format!("{GUEST}/virtualNetworks/workers");
+    let subnet = format!("{vnet}/subnets/guest");
+    let azure = json!({"cloud": "AzurePublicCloud", "location": "westus2", "resourceGroup": "guest", "subscriptionID": GUEST_SUB,
+        "vnetID": vnet, "subnetID": subnet, "topology": "Private", "private": {"type": "PrivateLink"}});
+    let spec = json!({"clusterID": "x-id", "infraID": "x", "dns": {"baseDomain": "example.com"}, "platform": {"type": "Azure", "azure": azure}});
+    let hypershift = "hypershift.openshift.io/v1beta1";
+    let owner = json!([{"apiVersion": hypershift, "kind": "HostedControlPlane", "name": "example", "uid": "hcp", "controller": true}]);
+    let annotations = json!({"hypershift.openshift.io/cluster": "clusters/example"});
+    [
+        (
+            "hostedclusters/example",
+            json!({"apiVersion": hypershift, "kind": "HostedCluster",
+            "metadata": {"name": "example", "namespace": "clusters", "uid": "hc"}, "spec": spec}),
+        ),
+        (
+            "hostedcontrolplanes/example",
+            json!({"apiVersion": hypershift, "kind": "HostedControlPlane",
+            "metadata": {"name": "example", "namespace": NAMESPACE, "uid": "hcp", "annotations": annotations}, "spec": spec}),
+        ),
+        (
+            "services/private-router",
+            json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "private-router", "namespace": NAMESPACE, "uid": UID, "ownerReferences": owner},
+            "status": {"loadBalancer": {"ingress": [{"ip": ADDRESS}]}}}),
+        ),
+        (
+            CR,
+            json!({"apiVersion": hypershift, "kind": "AzurePrivateLinkService",
+            "metadata": {"name": "private-router", "namespace": NAMESPACE, "uid": "cr", "generation": 1,
+                "annotations": annotations, "ownerReferences": owner},
+            "spec": {"subscriptionID": GUEST_SUB, "resourceGroupName": "guest", "location": "westus2", "loadBalancerIP": ADDRESS,
+                "guestSubnetID": subnet, "guestVNetID": vnet, "baseDomain": "apps.example.com"}}),
+        ),
+    ]
+}

@@ -1,0 +1,281 @@
+//! Both roles over the whole life of a cluster, by their own passes, while a process dies after every single effect: a write to Azure
+//! or to Kubernetes. The end is the same, nothing is left, and nothing is written again for nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperlink::api::{AzurePrivateLinkService, Role};
+use hyperlink::azure::client::{Client, Pass};
+use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::inventory::Inventory;
+use hyperlink::azure::memory::Memory;
+use hyperlink::controllers::context::{Context, Stated};
+use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::link_service::LinkServiceController;
+use hyperlink::controllers::link_service::frontend::FrontendMatch;
+use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
+use hyperlink::controllers::link_service::plan::Settings;
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::recorder::Recorder;
+use hyperlink::controllers::report::fingerprint;
+use hyperlink::controllers::run::Reconciler;
+use hyperlink::controllers::served::Served;
+use hyperlink::metrics::Metrics;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+use crate::cluster::{ADDRESS, CR, Cluster, frontend};
+use crate::restarts::state;
+use crate::sim::Sim;
+use crate::wanted::{NET, SUB, seed};
+
+/// One role's process: its context, and when it is due.
+struct Process {
+    role: Role,
+    cx: Context,
+    due: Instant,
+    /// What the object was like when the last pass ended.
+    seen: String,
+}
+
+impl Process {
+    /// What of the object is worth a pass.
+    fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
+        let stated = self.cx.stated.of(cr.metadata.uid.as_deref().unwrap_or_default());
+        fingerprint(cr, self.role, &stated, Instant::now().into_std())
+    }
+}
+
+struct Life {
+    sim: Sim,
+    cluster: Arc<Cluster>,
+    processes: [Process; 2],
+    died: bool,
+    /// Whether `until` ends with a death.
+    ends_with_a_death: bool,
+}
+
+fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
+    let metrics = Arc::new(Metrics::new("1", "c").unwrap());
+    let kube = cluster.client();
+    let endpoint = Url::parse("https://arm.test/").unwrap();
+    let resync = Duration::from_secs(300);
+    Context {
+        role,
+        arm: Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone()),
+        events: Recorder::new(kube.clone(), role, "test", metrics.clone()),
+        kube,
+        memory: Memory::new(resync, Duration::from_secs(2_700)),
+        inventory: Inventory::default(),
+        metrics,
+        resync,
+        served: Served::everything(),
+        stated: Stated::default(),
+    }
+}
+
+fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
+    Process {
+        role,
+        cx: context(role, sim, cluster),
+        due: Instant::now(),
+        seen: String::new(),
+    }
+}
+
+async fn management(cx: &Context) -> LinkServiceController {
+    let settings = Settings {
+        cloud: "AzurePublicCloud",
+        subscription: SubscriptionId::parse(SUB).unwrap(),
+        resource_group: "mgmt".into(),
+        nat: NatSubnetRules {
+            prefix_length: 28,
+            pool: None,
+        },
+        frontend_match: FrontendMatch::Name,
+        also_manage: Vec::new(),
+    };
+    let neighbours = Neighbours::read(&cx.kube).await.unwrap();
+    LinkServiceController::new(settings, Arc::new(neighbours))
+}
+
+async fn pass<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
+    let (around, _) = reconciler.around(cx, &cr).await.ok()?;
+    let ended = reconciler.pass(cx, Pass::begin(), cr, around).await.ok()?;
+    // Then only a change can bring more to do.
+    let never = Duration::from_secs(86_400);
+    Some(if ended.released { never } else { ended.wait })
+}
+
+impl Life {
+    fn new() -> Self {
+        let mut seed = seed();
+        let resources = seed["resources"].as_array_mut().unwrap();
+        let balancer = resources.iter_mut().find(|one| one["sku"].is_object()).unwrap();
+        let subnet = json!({"id": format!("{NET}/virtualNetworks/hub/subnets/lb")});
+        let ours = json!({"name": frontend(), "properties": {"subnet": subnet, "privateIPAddress": ADDRESS,
+            "privateIPAllocationMethod": "Static"}});
+        balancer["properties"]["frontendIPConfigurations"]
+            .as_array_mut()
+            .unwrap()
+            .push(ours);
+        let sim = Sim::seeded(&seed);
+        let cluster = Cluster::new(&sim.valve);
+        let processes = [Role::Ho, Role::Cpo].map(|role| process(role, &sim, &cluster));
+        Self {
+            sim,
+            cluster,
+            processes,
+            died: false,
+            ends_with_a_death: false,
+        }
+    }
+
+    fn cr(&self) -> Option<AzurePrivateLinkService> {
+        self.cluster.get(CR).map(|found| serde_json::from_value(found).unwrap())
+    }
+
+    /// The process whose pass comes next: one that sees a change, else the one that is due first.
+    async fn next(&self, cr: &AzurePrivateLinkService) -> usize {
+        let changed = |process: &Process| process.seen != process.fingerprint(cr);
+        if let Some(at) = self.processes.iter().position(changed) {
+            return at;
+        }
+        let at = usize::from(self.processes[1].due < self.processes[0].due);
+        sleep_until(self.processes[at].due).await;
+        at
+    }
+
+    /// Passes until the object is as asked for. A process that has died is followed by another one.
+    async fn until(&mut self, done: impl Fn(Option<&Value>) -> bool) {
+        for _ in 0..400 {
+            let (found, cr) = (self.cluster.get(CR), self.cr());
+            if done(found.as_ref()) {
+                return;
+            }
+            let cr = cr.unwrap();
+            let at = self.next(&cr).await;
+            let process = &self.processes[at];
+            let wait = match process.role {
+                Role::Ho => pass(&management(&process.cx).await, &process.cx, cr).await,
+                Role::Cpo => pass(&EndpointController { allowed: None }, &process.cx, cr).await,
+            };
+            let seen = self.cr().map(|cr| process.fingerprint(&cr));
+            if self.sim.valve.is_shut() {
+                self.died = true;
+                self.sim.valve.set(i64::MAX);
+                self.processes[at] = self::process(self.processes[at].role, &self.sim, &self.cluster);
+                if self.ends_with_a_death {
+                    return;
+                }
+                continue;
+            }
+            let process = &mut self.processes[at];
+            process.due = Instant::now() + wait.unwrap_or(Duration::from_secs(1));
+            process.seen = seen.unwrap_or_default();
+        }
+        panic!("never: {:#}", self.cluster.get(CR).unwrap_or_default());
+    }
+
+    async fn comes(&mut self) {
+        self.until(|cr| {
+            let conditions = cr.and_then(|cr| cr["status"]["conditions"].as_array());
+            let mut all = conditions.into_iter().flatten();
+            all.any(|one| one["type"] == "AzurePrivateLinkServiceAvailable" && one["status"] == "True")
+        })
+        .await;
+    }
+
+    async fn goes(&mut self) {
+        self.cluster.delete(CR);
+        self.until(|cr| cr.is_none()).await;
+    }
+
+    /// How often each resource was written so.
+    fn writes(&self, method: &str) -> BTreeMap<String, usize> {
+        let mut writes = BTreeMap::new();
+        for call in self.sim.azure.sent().iter().filter(|call| call.verb() == method) {
+            *writes.entry(call.request.uri().path().to_owned()).or_default() += 1;
+        }
+        writes
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cluster_comes_and_goes_and_nothing_is_left() {
+    let mut life = Life::new();
+    let empty = state(&life.sim);
+    life.comes().await;
+    assert_eq!(life.writes("PUT").len(), 11, "{:?}", life.writes("PUT"));
+    assert!(
+        life.writes("PUT").values().all(|times| *times == 1),
+        "{:?}",
+        life.writes("PUT")
+    );
+    let calls = life.sim.azure.sent().len();
+    assert!(calls <= 28, "{calls}: {}", life.sim.calls());
+    life.sim.forget_calls();
+    life.goes().await;
+    let calls = life.sim.azure.sent().len();
+    assert!(calls <= 26, "{calls}: {}", life.sim.calls());
+    assert_eq!(state(&life.sim), empty);
+}
+
+/// Every third effect, beginning with one of the first three: three tests that run beside each other.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn process_dies_after_each_effect_of_a_life(#[values(1, 2, 3)] first: i64) {
+    let mut undisturbed = Life::new();
+    let empty = state(&undisturbed.sim);
+    undisturbed.comes().await;
+    let full = state(&undisturbed.sim);
+    for effects in (first..).step_by(3) {
+        let mut life = Life::new();
+        life.sim.valve.set(effects);
+        life.comes().await;
+        assert_eq!(state(&life.sim), full, "dead after {effects} effects");
+        for (path, times) in life.writes("PUT") {
+            // Nothing tells that a create in private DNS was accepted but its operation, which died with the process.
+            let may = if path.contains("/privateDnsZones/") && life.died {
+                2
+            } else {
+                1
+            };
+            assert!(
+                times <= may,
+                "dead after {effects} effects: {path} was put {times} times"
+            );
+        }
+        life.goes().await;
+        assert_eq!(state(&life.sim), empty, "dead after {effects} effects");
+        if !life.died {
+            assert!(effects > 30, "only {effects} effects in a life");
+            return;
+        }
+    }
+}
+
+/// What was begun is on record before it is begun: whoever comes next finds it.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn cluster_is_deleted_right_after_a_process_died_over_it(#[values(1, 2)] first: i64) {
+    let empty = state(&Life::new().sim);
+    for effects in (first..).step_by(2) {
+        let mut life = Life::new();
+        life.ends_with_a_death = true;
+        life.sim.valve.set(effects);
+        life.comes().await;
+        if !life.died {
+            assert!(effects > 15, "only {effects} effects until it is available");
+            return;
+        }
+        life.ends_with_a_death = false;
+        life.goes().await;
+        // What was accepted without anything to read comes to be even now.
+        life.sim.let_operations_end().await;
+        assert_eq!(state(&life.sim), empty, "dead after {effects} effects");
+    }
+}
