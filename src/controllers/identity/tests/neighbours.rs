@@ -292,3 +292,15 @@ fn annotation_hides_no_cluster_that_has_its_control_plane_here(
         .collect();
     assert_eq!(found, expected);
 }
+
+#[test]
+fn control_plane_that_names_a_living_clusters_ids_leaves_nothing_behind() {
+    let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");
+    let forged = plane_of(&theirs, "api.theirs");
+    let traces = Traces {
+        control_plane: Some(&forged),
+        ..Traces::default()
+    };
+    let cr = crate::controllers::samples::cr(Value::Null, json!({}));
+    assert_eq!(left(&cr, traces, &known(&[&theirs])), Err(true));
+}
