@@ -100,3 +100,6 @@ impl Neighbours {
         self.resources.claims()
     }
 }
+
+#[cfg(test)]
+mod tests;
