@@ -178,6 +178,7 @@ fn trouble(condition: &NewCondition) -> Option<What> {
             | Reason::HostedControlPlaneNotFound
             | Reason::IdentityMismatch
             | Reason::DuplicateIdentity
+            | Reason::HostNameClaimed
             | Reason::CloudMismatch
             | Reason::NotOurs
             | Reason::ScopeNotAllowed

@@ -30,6 +30,7 @@ use crate::controllers::decision::{Course, Decision};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::neighbours::ControlPlanes;
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
 use crate::controllers::scopes::AllowedScopes;
@@ -38,6 +39,8 @@ use crate::controllers::scopes::AllowedScopes;
 pub struct EndpointController {
     /// What control planes may use; none: whatever they name.
     pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+    /// Which control planes there are.
+    pub control_planes: Arc<ControlPlanes>,
 }
 
 /// The control plane as it was read, and what it means.
@@ -164,7 +167,7 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let mut meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), &self.control_planes).await?;
         meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))

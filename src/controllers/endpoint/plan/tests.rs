@@ -20,6 +20,7 @@ fn looked_at(reason: &str) -> AzurePrivateLinkService {
 #[case::not_looked_at_yet(cr(Value::Null, json!({})), Reason::WaitingForPrivateLinkService)]
 #[case::of_no_cluster(looked_at("HostedClusterNotFound"), Reason::HostedClusterNotFound)]
 #[case::of_a_doubtful_cluster(looked_at("IdentityMismatch"), Reason::IdentityMismatch)]
+#[case::whose_host_name_is_claimed(looked_at("HostNameClaimed"), Reason::HostNameClaimed)]
 #[case::unusable(looked_at("InvalidSpec"), Reason::InvalidSpec)]
 fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
     #[case] resource: AzurePrivateLinkService,
@@ -132,4 +133,15 @@ fn custom_resource_that_is_not_allowed_is_not_brought_about() {
     };
     let (built, asked) = run_in(&with_alias(), &around, &complete());
     assert_eq!((built.problem, built.steps, asked), (Some(problem), vec![], vec![]));
+}
+
+#[test]
+fn cluster_id_of_an_older_control_plane_is_refused_without_a_call() {
+    let around = Surroundings {
+        claimed_elsewhere: true,
+        ..around()
+    };
+    let (built, asked) = run_in(&with_alias(), &around, &complete());
+    assert_eq!(built.problem.map(|p| p.reason), Some(Reason::DuplicateIdentity));
+    assert_eq!((built.steps, asked), (vec![], vec![]));
 }
