@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Role};
-use crate::conditions::{self, NewCondition};
 
 /// So many contradictions in a row are answered at once. A writer that puts back the list as it was before its pass reverts an
 /// answer that lands within that pass; the next one lands after it.
@@ -23,35 +22,27 @@ const MOST: Duration = Duration::from_secs(600);
 /// A condition as this process last stated it.
 #[derive(Debug, Clone)]
 struct Statement {
-    status: &'static str,
-    reason: Reason,
+    status: String,
+    reason: String,
     statement: u64,
     /// Contradictions that were answered in a row.
     answers: u32,
     not_before: Option<Instant>,
 }
 
-/// The conditions of one object as this process last stated them.
+/// The conditions of one object as this process last stated them, by their types.
 #[derive(Debug, Clone, Default)]
-pub struct Statements(HashMap<ConditionType, Statement>);
+pub struct Statements(HashMap<String, Statement>);
 
-fn statement(status: &str, reason: &str, message: &str, generation: Option<i64>) -> u64 {
+/// What a condition says; when it last changed does not count.
+fn statement(said: &Condition) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (status, reason, message, generation).hash(&mut hasher);
+    (&said.status, &said.reason, &said.message, said.observed_generation).hash(&mut hasher);
     hasher.finish()
 }
 
-fn stated(new: &NewCondition) -> u64 {
-    statement(
-        new.status.as_str(),
-        new.reason.as_str(),
-        &new.message,
-        new.observed_generation,
-    )
-}
-
-fn stored_as(old: &Condition) -> u64 {
-    statement(&old.status, &old.reason, &old.message, old.observed_generation)
+fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
 }
 
 /// How long to rest after so many answers in a row.
@@ -63,8 +54,8 @@ fn rest_after(answers: u32) -> Option<Duration> {
 impl Statement {
     /// Whether another writer says something else than was stated, so that it matters.
     fn contradicted(&self, stored: Option<&Condition>) -> bool {
-        let names_another = self.reason == Reason::OtherControllerActive;
-        stored.is_none_or(|old| old.status != self.status || (names_another && old.reason != self.reason.as_str()))
+        let names_another = self.reason == Reason::OtherControllerActive.as_str();
+        stored.is_none_or(|old| old.status != self.status || (names_another && old.reason != self.reason))
     }
 
     /// How long a contradiction has to stand still.
@@ -76,57 +67,57 @@ impl Statement {
 
 impl Statements {
     /// Whether `own` is to be written, where `stored` is what is there.
-    pub fn to_be_written(&self, stored: &[Condition], own: &[NewCondition], now: Instant) -> bool {
+    pub fn to_be_written(&self, stored: &[Condition], own: &[Condition], now: Instant) -> bool {
         own.iter().any(|new| {
-            let old = conditions::get(stored, new.kind);
-            if old.is_some_and(|old| stored_as(old) == stated(new)) {
+            let old = get(stored, &new.type_);
+            if old.is_some_and(|old| statement(old) == statement(new)) {
                 return false;
             }
-            match self.0.get(&new.kind) {
+            match self.0.get(&new.type_) {
                 // What has become of the object is news, whoever wrote last.
-                Some(said) if said.statement == stated(new) => said.contradicted(old) && said.rest(now).is_none(),
+                Some(said) if said.statement == statement(new) => said.contradicted(old) && said.rest(now).is_none(),
                 _ => true,
             }
         })
     }
 
     /// `own` has been written over `stored`.
-    pub fn written(&mut self, stored: &[Condition], own: &[NewCondition], now: Instant) {
+    pub fn written(&mut self, stored: &[Condition], own: &[Condition], now: Instant) {
         for new in own {
-            let old = conditions::get(stored, new.kind);
-            let before = self.0.get(&new.kind);
-            let answered = before.filter(|said| said.statement == stated(new) && said.contradicted(old));
+            let old = get(stored, &new.type_);
+            let before = self.0.get(&new.type_);
+            let answered = before.filter(|said| said.statement == statement(new) && said.contradicted(old));
             let (answers, not_before) = match (answered, before) {
                 (Some(said), _) => (said.answers + 1, rest_after(said.answers + 1).map(|rest| now + rest)),
-                (None, Some(said)) if said.status == new.status.as_str() => (said.answers, said.not_before),
+                (None, Some(said)) if said.status == new.status => (said.answers, said.not_before),
                 (None, _) => (0, None),
             };
             let said = Statement {
-                status: new.status.as_str(),
-                reason: new.reason,
-                statement: stated(new),
+                status: new.status.clone(),
+                reason: new.reason.clone(),
+                statement: statement(new),
                 answers,
                 not_before,
             };
-            self.0.insert(new.kind, said);
+            self.0.insert(new.type_.clone(), said);
         }
     }
 
     /// `own` needed no writing. A contradiction whose time has passed without another one is over.
-    pub fn stood(&mut self, stored: &[Condition], own: &[NewCondition], now: Instant) {
+    pub fn stood(&mut self, stored: &[Condition], own: &[Condition], now: Instant) {
         for new in own {
-            if conditions::get(stored, new.kind).is_none_or(|old| stored_as(old) != stated(new)) {
+            if get(stored, &new.type_).is_none_or(|old| statement(old) != statement(new)) {
                 continue;
             }
-            let open = self.0.remove(&new.kind).filter(|said| said.rest(now).is_some());
+            let open = self.0.remove(&new.type_).filter(|said| said.rest(now).is_some());
             let said = Statement {
-                status: new.status.as_str(),
-                reason: new.reason,
-                statement: stated(new),
+                status: new.status.clone(),
+                reason: new.reason.clone(),
+                statement: statement(new),
                 answers: open.as_ref().map_or(0, |said| said.answers),
                 not_before: open.and_then(|said| said.not_before),
             };
-            self.0.insert(new.kind, said);
+            self.0.insert(new.type_.clone(), said);
         }
     }
 
@@ -134,10 +125,10 @@ impl Statements {
     pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
         let of_role = ConditionType::owned_by(role);
         let heeded = of_role.filter_map(|kind| {
-            let old = conditions::get(stored, kind);
-            match self.0.get(&kind) {
+            let old = get(stored, kind.as_str());
+            match self.0.get(kind.as_str()) {
                 Some(said) if !said.contradicted(old) || said.rest(now).is_some() => None,
-                _ => Some((kind.as_str(), old.map_or(0, stored_as))),
+                _ => Some((kind.as_str(), old.map_or(0, statement))),
             }
         });
         heeded.collect()
@@ -148,7 +139,7 @@ impl Statements {
         let held = self
             .0
             .iter()
-            .filter(|(kind, said)| said.contradicted(conditions::get(stored, **kind)));
+            .filter(|(kind, said)| said.contradicted(get(stored, kind)));
         held.filter_map(|(_, said)| said.rest(now)).min()
     }
 }

@@ -20,6 +20,7 @@ use crate::azure::client::Pass;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
 use crate::azure::resource::Kind;
+use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -253,7 +254,8 @@ pub async fn write_status(
     }
     let mut statements = cx.stated.of(&uid);
     let now = Instant::now().into_std();
-    let due = statements.to_be_written(&before, &report.conditions, now);
+    let own = conditions::merge(&before, report.conditions.clone(), Timestamp::now());
+    let due = statements.to_be_written(&before, &own, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
         let params = PatchParams {
@@ -272,9 +274,9 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
-        statements.written(&before, &report.conditions, now);
+        statements.written(&before, &own, now);
     } else {
-        statements.stood(&before, &report.conditions, now);
+        statements.stood(&before, &own, now);
     }
     cx.stated.keep(&uid, statements);
     cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;

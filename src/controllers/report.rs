@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::{AzurePrivateLinkService, ConditionType, Role};
+use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::contention::Statements;
 use crate::controllers::decision::Problem;
@@ -29,10 +30,22 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
     }
 }
 
+/// Whether a field is as wanted. Ids are compared as ARM does, or two writers that spell one differently would wake each other
+/// for ever.
+fn field_stands(name: &str, current: &Value, want: &Value) -> bool {
+    match (current.as_str(), want.as_str()) {
+        (Some(current), Some(want)) if name.ends_with("ID") => same(current, want),
+        _ => current == want,
+    }
+}
+
 /// The merge patch for the plain fields that differ, if any do.
 pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
     let current = serde_json::to_value(&cr.status).unwrap_or_default();
-    let differs = |(name, want): &(&String, &Value)| current.get(name.as_str()).unwrap_or(&Value::Null) != *want;
+    let differs = |(name, want): &(&String, &Value)| {
+        let current = current.get(name.as_str()).unwrap_or(&Value::Null);
+        !field_stands(name, current, want)
+    };
     let fields: Map<String, Value> = report
         .fields
         .iter()
@@ -140,6 +153,29 @@ mod tests {
             conditions_patch(&second, &report(), "2027-01-01T00:00:00Z".parse().unwrap()),
             None
         );
+    }
+
+    #[test]
+    fn id_that_another_writer_spells_in_other_case_is_left() {
+        let fields = |alias: &str| {
+            Map::from_iter([
+                (
+                    "privateEndpointID".to_owned(),
+                    json!("/subscriptions/s/resourceGroups/guest"),
+                ),
+                ("privateLinkServiceAlias".to_owned(), json!(alias)),
+            ])
+        };
+        let report = |alias: &str| Report {
+            fields: fields(alias),
+            ..Report::default()
+        };
+        let there =
+            cr(json!({"privateEndpointID": "/subscriptions/S/resourceGroups/GUEST", "privateLinkServiceAlias": "a"}));
+        assert_eq!(fields_patch(&there, &report("a")), None);
+        // What is no id is taken at its word.
+        let patch = fields_patch(&there, &report("A")).unwrap();
+        assert_eq!(patch["status"], json!({"privateLinkServiceAlias": "A"}));
     }
 
     #[test]

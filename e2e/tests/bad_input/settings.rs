@@ -69,6 +69,7 @@ fn plain_http_endpoint_is_refused(#[case] flag: &str, #[case] url: &str) {
     e2e::scenario(async {
         let flags = [
             ("role", "cpo"),
+            ("namespace", "clusters-example"),
             ("credential", "azure-cli"),
             ("lease-namespace", "hyperlink"),
             ("audience", "https://management.azure.com"),

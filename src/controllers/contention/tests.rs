@@ -3,35 +3,34 @@ use rstest::rstest;
 
 use super::*;
 use crate::api::Reason;
-use crate::conditions::merge;
+use crate::conditions::{NewCondition, merge};
 
 use ConditionType::{AzurePLSCreated, AzurePrivateLinkServiceAvailable};
 
 const WHOLE: ConditionType = AzurePrivateLinkServiceAvailable;
 
-fn bad(message: &str) -> NewCondition {
-    NewCondition::fails(WHOLE, Reason::Provisioning, message, Some(1))
+fn dated(new: NewCondition) -> Condition {
+    merge(&[], vec![new], Timestamp::UNIX_EPOCH).remove(0)
 }
 
-fn good(message: &str) -> NewCondition {
-    NewCondition::holds(WHOLE, message, Some(1))
+fn bad(message: &str) -> Condition {
+    dated(NewCondition::fails(WHOLE, Reason::Provisioning, message, Some(1)))
 }
 
-fn stored(conditions: &[NewCondition]) -> Vec<Condition> {
-    merge(&[], conditions.to_vec(), Timestamp::UNIX_EPOCH)
+fn good(message: &str) -> Condition {
+    dated(NewCondition::holds(WHOLE, message, Some(1)))
 }
 
 /// Somebody writes `theirs` right after each write of ours and at each of our looks, every second for ten minutes.
 /// Gives the seconds in which we wrote.
-fn beside(theirs: &[NewCondition], ours: &NewCondition) -> Vec<u64> {
+fn beside(theirs: &[Condition], ours: &Condition) -> Vec<u64> {
     let (began, own) = (Instant::now(), [ours.clone()]);
     let mut statements = Statements::default();
     let mut writes = Vec::new();
     for second in 0..600 {
         let now = began + Duration::from_secs(second);
-        let there = stored(theirs);
-        if statements.to_be_written(&there, &own, now) {
-            statements.written(&there, &own, now);
+        if statements.to_be_written(theirs, &own, now) {
+            statements.written(theirs, &own, now);
             writes.push(second);
         }
     }
@@ -56,8 +55,8 @@ fn same_status_in_other_words_is_left() {
 
 #[test]
 fn same_status_is_no_answer_to_one_that_names_another_controller() {
-    let named = NewCondition {
-        reason: Reason::OtherControllerActive,
+    let named = Condition {
+        reason: Reason::OtherControllerActive.as_str().to_owned(),
         ..good("another controller writes too")
     };
     assert_eq!(beside(&[good("theirs")], &named), [0, 1, 2, 152, 452]);
@@ -65,20 +64,20 @@ fn same_status_is_no_answer_to_one_that_names_another_controller() {
 
 #[test]
 fn turn_of_our_own_is_defended_at_once_again() {
-    let (now, there) = (Instant::now(), stored(&[good("theirs")]));
+    let (now, there) = (Instant::now(), [good("theirs")]);
     let mut statements = Statements::default();
     for _ in 0..3 {
         statements.written(&there, &[bad("ours")], now);
     }
     assert!(!statements.to_be_written(&there, &[bad("ours")], now));
-    let theirs = stored(&[bad("theirs")]);
+    let theirs = [bad("theirs")];
     statements.written(&theirs, &[good("ours")], now);
     assert!(statements.to_be_written(&theirs, &[good("ours")], now));
 }
 
 #[test]
 fn intervals_do_not_grow_beyond_ten_minutes() {
-    let (began, own, there) = (Instant::now(), [bad("ours")], stored(&[good("theirs")]));
+    let (began, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
     let mut statements = Statements::default();
     for answer in 0..20 {
         statements.written(&there, &own, began);
@@ -90,7 +89,7 @@ fn intervals_do_not_grow_beyond_ten_minutes() {
 
 #[test]
 fn news_of_ours_is_written_though_a_contradiction_is_open() {
-    let (now, there) = (Instant::now(), stored(&[good("theirs")]));
+    let (now, there) = (Instant::now(), [good("theirs")]);
     let mut statements = Statements::default();
     statements.written(&[], &[bad("a")], now);
     statements.written(&there, &[bad("a")], now);
@@ -102,13 +101,13 @@ fn news_of_ours_is_written_though_a_contradiction_is_open() {
 #[rstest]
 #[case::words(good("theirs"), good("ours"), false)]
 #[case::status(good("theirs"), bad("ours"), true)]
-fn only_another_status_is_worth_a_pass(#[case] theirs: NewCondition, #[case] ours: NewCondition, #[case] woken: bool) {
+fn only_another_status_is_worth_a_pass(#[case] theirs: Condition, #[case] ours: Condition, #[case] woken: bool) {
     let now = Instant::now();
     let mut statements = Statements::default();
     statements.written(&[], &[ours], now);
     assert_eq!(
         !statements
-            .heeded(&stored(&[theirs]), Role::Cpo, now)
+            .heeded(&[theirs], Role::Cpo, now)
             .iter()
             .all(|(kind, _)| *kind != WHOLE.as_str()),
         woken
@@ -117,7 +116,7 @@ fn only_another_status_is_worth_a_pass(#[case] theirs: NewCondition, #[case] our
 
 #[test]
 fn contradiction_wakes_nobody_until_it_may_be_answered() {
-    let (now, own, there) = (Instant::now(), [bad("ours")], stored(&[good("theirs")]));
+    let (now, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
     let mut statements = Statements::default();
     statements.written(&[], &own, now);
     statements.written(&there, &own, now);
@@ -136,12 +135,12 @@ fn contradiction_wakes_nobody_until_it_may_be_answered() {
 #[test]
 fn contradiction_that_did_not_come_back_is_forgotten() {
     let (now, own) = (Instant::now(), [bad("ours")]);
-    let there = stored(&[good("theirs")]);
+    let there = [good("theirs")];
     let mut statements = Statements::default();
     statements.written(&[], &own, now);
     statements.written(&there, &own, now);
     statements.written(&there, &own, now);
-    statements.stood(&stored(&own), &own, now + FIRST);
+    statements.stood(&own, &own, now + FIRST);
     assert!(statements.to_be_written(&there, &own, now + FIRST));
     statements.written(&there, &own, now + FIRST);
     assert_eq!(
@@ -155,8 +154,8 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
 fn new_process_states_its_own_once() {
     let (now, own) = (Instant::now(), [good("ours")]);
     let statements = Statements::default();
-    assert!(statements.to_be_written(&stored(&[good("an older process's")]), &own, now));
-    assert!(!statements.to_be_written(&stored(&own), &own, now));
+    assert!(statements.to_be_written(&[good("an older process's")], &own, now));
+    assert!(!statements.to_be_written(&own, &own, now));
 }
 
 #[test]
@@ -165,12 +164,12 @@ fn own_write_wakes_nobody() {
         Instant::now(),
         [
             bad("ours"),
-            NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None),
+            dated(NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None)),
         ],
     );
     let mut statements = Statements::default();
     statements.written(&[], &own, now);
-    let heeded = statements.heeded(&stored(&own), Role::Ho, now);
+    let heeded = statements.heeded(&own, Role::Ho, now);
     assert!(
         heeded.iter().all(|(kind, _)| *kind != AzurePLSCreated.as_str()),
         "{heeded:?}"

@@ -1,13 +1,18 @@
 //! What a HostedCluster says of its private path: its custom resources' conditions, summed up as HyperShift does. Pure.
 
+use std::time::Instant;
+
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::hypershift::{ClusterSpec, PlatformType, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason};
 use crate::conditions;
+use crate::controllers::contention::Statements;
 
 /// Whether a HostedCluster is to say anything: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {
@@ -16,45 +21,79 @@ pub fn concerns(spec: &ClusterSpec) -> bool {
     spec.platform.kind == Some(PlatformType::Azure) && !other
 }
 
-/// The merge patch that brings the conditions of a HostedCluster about, guarded by the version that was read; none if
-/// nothing but time differs. Conditions of others stay as they are; ours go when there is no custom resource.
-pub fn patch(hosted: &Value, cluster: &ClusterRef, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
-    let stored = hosted.pointer("/status/conditions").and_then(Value::as_array);
-    let stored = stored.map(Vec::as_slice).unwrap_or_default();
+/// The conditions of ours that a HostedCluster shows.
+pub fn shown(hosted: &Value) -> Vec<Condition> {
+    let ours = stored(hosted).iter().filter(|condition| ours(condition));
+    ours.filter_map(|condition| Condition::deserialize(condition).ok())
+        .collect()
+}
+
+/// The conditions that a HostedCluster shall show. `None` where its custom resources cannot be told from those of others,
+/// which HyperShift would sum up; none of them when there is no custom resource.
+pub fn wanted(
+    hosted: &Value,
+    cluster: &ClusterRef,
+    found: &[AzurePrivateLinkService],
+    now: Timestamp,
+) -> Option<Vec<Condition>> {
     let name = cluster.to_string();
     let mut own: Vec<&AzurePrivateLinkService> = found
         .iter()
         .filter(|cr| cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name))
         .collect();
     own.sort_by_key(|cr| cr.name_any());
-    let generation = &hosted["metadata"]["generation"];
-    let wanted: Vec<Value> = match own.as_slice() {
-        [] => Vec::new(),
-        crs => ConditionType::ALL
-            .into_iter()
-            .map(|kind| dated(summed_up(kind, crs), generation, stored, now))
-            .collect(),
-    };
-    let ours = |condition: &&Value| ConditionType::ALL.iter().any(|kind| condition["type"] == kind.as_str());
-    let stands = stored.iter().filter(ours).count() == wanted.len() && wanted.iter().all(|new| stored.contains(new));
-    if stands {
-        return None;
+    if own.is_empty() {
+        return found.is_empty().then(Vec::new);
     }
-    let others = stored.iter().filter(|condition| !ours(condition)).cloned();
-    let all: Vec<Value> = others.chain(wanted).collect();
-    let version = &hosted["metadata"]["resourceVersion"];
-    Some(json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}}))
+    let (generation, shown) = (hosted["metadata"]["generation"].as_i64(), shown(hosted));
+    let summed_up = ConditionType::ALL.into_iter().map(|kind| {
+        let (status, reason, message) = summed_up(kind, &own);
+        let before = conditions::get(&shown, kind).filter(|old| old.status == status);
+        Condition {
+            type_: kind.as_str().to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            observed_generation: generation,
+            last_transition_time: before.map_or(Time(now), |old| old.last_transition_time.clone()),
+        }
+    });
+    Some(summed_up.collect())
 }
 
-/// Type, status, reason and message of one condition. What no custom resource reports is Unknown; one False outweighs all.
-fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> Value {
+/// Whether `wanted` is to be written. HyperShift sums up too, whatever its flags are: what it says in other words stands, and
+/// what it says otherwise is answered at intervals.
+pub fn to_be_written(shown: &[Condition], wanted: &[Condition], statements: &Statements, now: Instant) -> bool {
+    let stale = wanted.is_empty() && !shown.is_empty();
+    stale || statements.to_be_written(shown, wanted, now)
+}
+
+/// The merge patch that brings `wanted` about, guarded by the version that was read. Conditions of others stay as they are.
+pub fn patch(hosted: &Value, wanted: &[Condition]) -> Value {
+    let others = stored(hosted).iter().filter(|condition| !ours(condition)).cloned();
+    let all: Vec<Value> = others.chain(wanted.iter().map(|new| json!(new))).collect();
+    let version = &hosted["metadata"]["resourceVersion"];
+    json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}})
+}
+
+fn stored(hosted: &Value) -> &[Value] {
+    let all = hosted.pointer("/status/conditions").and_then(Value::as_array);
+    all.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn ours(condition: &Value) -> bool {
+    ConditionType::ALL.iter().any(|kind| condition["type"] == kind.as_str())
+}
+
+/// Status, reason and message of one condition. What no custom resource reports is Unknown; one False outweighs all.
+fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> (&'static str, &'static str, String) {
     let reported = crs
         .iter()
         .filter_map(|cr| conditions::get(&cr.status.as_ref()?.conditions, kind));
     let reported: Vec<_> = reported.collect();
     let failing = reported.iter().filter(|condition| condition.status == "False");
     let failing: Vec<&str> = failing.map(|condition| condition.message.as_str()).collect();
-    let (status, reason, message) = match (reported.as_slice(), failing.as_slice()) {
+    match (reported.as_slice(), failing.as_slice()) {
         ([], _) => (
             "Unknown",
             "StatusUnknown",
@@ -62,21 +101,7 @@ fn summed_up(kind: ConditionType, crs: &[&AzurePrivateLinkService]) -> Value {
         ),
         (_, []) => ("True", Reason::AzureSuccess.as_str(), "All is well".to_owned()),
         (_, failing) => ("False", Reason::AzureError.as_str(), failing.join("; ")),
-    };
-    json!({"type": kind.as_str(), "status": status, "reason": reason, "message": message})
-}
-
-/// The condition with its generation, and since when it has its status.
-fn dated(mut new: Value, generation: &Value, stored: &[Value], now: Timestamp) -> Value {
-    let same = stored
-        .iter()
-        .find(|old| old["type"] == new["type"] && old["status"] == new["status"]);
-    let now = json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    new["lastTransitionTime"] = same.map_or(now, |old| old["lastTransitionTime"].clone());
-    if !generation.is_null() {
-        new["observedGeneration"] = generation.clone();
     }
-    new
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
+use tokio::time::Instant;
 
 use super::context::Context;
 use super::frame::{PassError, within};
@@ -37,7 +38,8 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
             cx.metrics.panicked(Controller::HostedCluster);
             (PassResult::Panicked, Duration::from_secs(10))
         }
-        Ok(None | Some(Ok(()))) => (PassResult::Settled, cx.resync),
+        Ok(None) => (PassResult::Settled, cx.resync),
+        Ok(Some(Ok(wait))) => (PassResult::Settled, wait),
         Ok(Some(Err(error))) if error.conflict() => (PassResult::Waiting, Duration::from_millis(200)),
         Ok(Some(Err(error))) => {
             let (namespace, name) = (&cluster.namespace, &cluster.name);
@@ -49,26 +51,45 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
     Ok(Action::requeue(wait))
 }
 
-async fn pass(cx: &Context, cached: &HostedCluster, cluster: &ClusterRef, namespace: &str) -> Result<(), PassError> {
+/// Gives when to look again.
+async fn pass(
+    cx: &Context,
+    cached: &HostedCluster,
+    cluster: &ClusterRef,
+    namespace: &str,
+) -> Result<Duration, PassError> {
     if !aggregate::concerns(&cached.spec) {
-        return Ok(());
+        return Ok(cx.resync);
     }
+    let uid = cached.uid().unwrap_or_default();
     let resource = ApiResource::erase::<HostedCluster>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(cx.kube.clone(), &cluster.namespace, &resource);
     let Some(hosted) = within(api.get_opt(&cluster.name)).await? else {
-        return Ok(());
+        cx.stated.forget(&uid);
+        return Ok(cx.resync);
     };
     let hosted = serde_json::to_value(&hosted).unwrap_or_default();
     let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
     let found = within(custom.list(&ListParams::default())).await?;
-    if let Some(patch) = aggregate::patch(&hosted, cluster, &found.items, Timestamp::now()) {
+    let Some(wanted) = aggregate::wanted(&hosted, cluster, &found.items, Timestamp::now()) else {
+        return Ok(cx.resync);
+    };
+    let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());
+    let mut statements = cx.stated.of(&uid);
+    if aggregate::to_be_written(&shown, &wanted, &statements, now) {
         let params = PatchParams {
             field_manager: Some(cx.role.field_manager().to_owned()),
             ..PatchParams::default()
         };
-        within(api.patch_status(&cluster.name, &params, &Patch::Merge(&patch))).await?;
+        let patch = Patch::Merge(aggregate::patch(&hosted, &wanted));
+        within(api.patch_status(&cluster.name, &params, &patch)).await?;
         cx.metrics
             .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
+        statements.written(&shown, &wanted, now);
+    } else {
+        statements.stood(&shown, &wanted, now);
     }
-    Ok(())
+    let answer = statements.next_answer(&shown, now);
+    cx.stated.keep(&uid, statements);
+    Ok(answer.map_or(cx.resync, |answer| answer.min(cx.resync)))
 }

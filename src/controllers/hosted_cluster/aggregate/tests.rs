@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use rstest::rstest;
 
 use super::*;
@@ -26,6 +28,12 @@ fn hosted(conditions: &[Value]) -> Value {
     json!({"metadata": {"resourceVersion": "7", "generation": 3}, "status": {"conditions": conditions}})
 }
 
+/// What a process that has stated nothing yet writes.
+fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
+    let wanted = wanted(hosted, &cluster(), found, now)?;
+    to_be_written(&shown(hosted), &wanted, &Statements::default(), Instant::now()).then(|| patch(hosted, &wanted))
+}
+
 /// Status, reason and message of the condition after the patch.
 fn said(patch: &Value, kind: &str) -> Option<(String, String, String)> {
     let all = patch.pointer("/status/conditions")?.as_array()?;
@@ -52,32 +60,23 @@ fn conditions_of_two_custom_resources_are_summed_up(
     #[case] expected: Option<(String, String, String)>,
 ) {
     let found = [cr("private-router", router), cr("oauth-openshift", oauth)];
-    let patch = patch(&hosted(&[]), &cluster(), &found, NOW).unwrap();
+    let patch = first(&hosted(&[]), &found, NOW).unwrap();
     assert_eq!(said(&patch, KIND), expected);
 }
 
 #[test]
 fn nothing_is_written_when_only_time_differs() {
     let found = [cr("private-router", &[condition(KIND, "True", "a")])];
-    let first = patch(&hosted(&[]), &cluster(), &found, NOW).unwrap();
-    let stored = first["status"]["conditions"].as_array().unwrap();
+    let written = first(&hosted(&[]), &found, NOW).unwrap();
+    let stored = written["status"]["conditions"].as_array().unwrap();
     assert_eq!(stored.len(), 5);
-    assert_eq!(
-        patch(&hosted(stored), &cluster(), &found, Timestamp::constant(3_000, 0)),
-        None
-    );
+    assert_eq!(first(&hosted(stored), &found, Timestamp::constant(3_000, 0)), None);
 }
 
 #[test]
 fn conditions_of_others_stay_as_they_are_and_the_write_is_guarded() {
     let other = condition("Available", "True", "theirs");
-    let patch = patch(
-        &hosted(std::slice::from_ref(&other)),
-        &cluster(),
-        &[cr("private-router", &[])],
-        NOW,
-    )
-    .unwrap();
+    let patch = first(&hosted(std::slice::from_ref(&other)), &[cr("private-router", &[])], NOW).unwrap();
     assert_eq!(patch["status"]["conditions"][0], other);
     assert_eq!(patch["metadata"]["resourceVersion"], "7");
 }
@@ -85,16 +84,58 @@ fn conditions_of_others_stay_as_they_are_and_the_write_is_guarded() {
 #[test]
 fn stale_conditions_go_with_the_last_custom_resource() {
     let stored = [condition("Available", "True", "theirs"), condition(KIND, "True", "a")];
-    let patched = patch(&hosted(&stored), &cluster(), &[], NOW).unwrap();
+    let patched = first(&hosted(&stored), &[], NOW).unwrap();
     assert_eq!(patched["status"]["conditions"], json!([stored[0]]));
-    assert_eq!(patch(&hosted(&stored[..1]), &cluster(), &[], NOW), None);
+    assert_eq!(first(&hosted(&stored[..1]), &[], NOW), None);
 }
 
 #[test]
 fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
     let mut stranger = cr("private-router", &[condition(KIND, "False", "x")]);
     stranger.metadata.annotations = Some([(CLUSTER_ANNOTATION.to_owned(), "other/one".to_owned())].into());
-    assert_eq!(patch(&hosted(&[]), &cluster(), &[stranger], NOW), None);
+    assert_eq!(first(&hosted(&[]), &[stranger], NOW), None);
+}
+
+/// Somebody puts back `theirs` after each write of ours, and we look every second for ten minutes. Gives the seconds in which
+/// we wrote.
+fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
+    let (began, there) = (Instant::now(), hosted(theirs));
+    let mut statements = Statements::default();
+    let (shown, wanted) = (shown(&there), wanted(&there, &cluster(), found, NOW).unwrap());
+    let writes = (0..600).filter(|second| {
+        let now = began + Duration::from_secs(*second);
+        let due = to_be_written(&shown, &wanted, &statements, now);
+        if due {
+            statements.written(&shown, &wanted, now);
+        }
+        due
+    });
+    writes.collect()
+}
+
+#[rstest]
+#[case::messages_in_another_order("False", "a; b", &[0])]
+#[case::another_status("True", "All is well", &[0, 1, 2, 152, 452])]
+fn hypershift_that_sums_up_otherwise_is_not_answered_every_time(
+    #[case] status: &str,
+    #[case] message: &str,
+    #[case] writes: &[u64],
+) {
+    let failing = |message: &str| ConditionType::ALL.map(|kind| condition(kind.as_str(), "False", message));
+    let found = [
+        cr("private-router", &failing("a")),
+        cr("oauth-openshift", &failing("b")),
+    ];
+    let theirs = ConditionType::ALL.map(|kind| condition(kind.as_str(), status, message));
+    assert_eq!(beside(&theirs, &found), writes);
+}
+
+#[test]
+fn conditions_stay_while_only_unnamed_custom_resources_are_left() {
+    let mut unnamed = cr("private-router", &[]);
+    unnamed.metadata.annotations = None;
+    let there = hosted(&[condition(KIND, "True", "a")]);
+    assert_eq!(wanted(&there, &cluster(), &[unnamed], NOW), None);
 }
 
 #[rstest]
