@@ -309,14 +309,33 @@ mod tests {
 
     #[test]
     fn revoked_subscription_is_a_difference_that_a_put_mends() {
+        for list in ["visibility", "autoApproval"] {
+            let mut body = found();
+            let revoked = json!({"subscriptions": ["guest", "revoked"]});
+            set(&mut body, &["properties", list], revoked);
+            assert_eq!(wanted().differs(&body), [Difference::of(list)]);
+            assert_eq!(wanted().differs(&wanted().body(Some(&body))), []);
+        }
+    }
+
+    #[test]
+    fn proxy_protocol_is_a_difference_that_a_put_mends() {
         let mut body = found();
+        set(&mut body, &["properties", "enableProxyProtocol"], json!(true));
+        assert_eq!(wanted().differs(&body), [Difference::of("enableProxyProtocol")]);
+        assert_eq!(wanted().differs(&wanted().body(Some(&body))), []);
+    }
+
+    #[test]
+    fn unmarked_service_that_forwards_elsewhere_too_is_not_ours() {
+        let mut body = found();
+        body.as_object_mut().unwrap().remove("tags");
         set(
             &mut body,
-            &["properties", "autoApproval"],
-            json!({"subscriptions": ["guest", "revoked"]}),
+            &["properties", "loadBalancerFrontendIpConfigurations"],
+            json!([{"id": wanted().frontend}, {"id": "other"}]),
         );
-        assert_eq!(wanted().differs(&body), [Difference::of("autoApproval")]);
-        assert_eq!(wanted().differs(&wanted().body(Some(&body))), []);
+        assert!(!wanted().ours(&body));
     }
 
     #[test]

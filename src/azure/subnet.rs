@@ -195,14 +195,11 @@ mod tests {
 
     #[test]
     fn a_subnet_in_use_is_seen_as_such() {
-        assert_eq!(
-            used_by_others(&json!({"properties": {"ipConfigurations": [{"id": "x"}]}})),
-            Some("ipConfigurations")
-        );
-        assert_eq!(
-            used_by_others(&json!({"properties": {"natGateway": {"id": "x"}}})),
-            Some("natGateway")
-        );
+        let lists = USERS.map(|name| (name, json!([{"id": "x"}])));
+        let references = ["networkSecurityGroup", "routeTable", "natGateway"].map(|name| (name, json!({"id": "x"})));
+        for (name, value) in lists.into_iter().chain(references) {
+            assert_eq!(used_by_others(&json!({"properties": {name: value}})), Some(name));
+        }
         assert_eq!(
             used_by_others(&json!({"properties": {"ipConfigurations": [], "delegations": []}})),
             None

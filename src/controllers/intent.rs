@@ -177,4 +177,40 @@ mod tests {
         cr.metadata.finalizers = held.then(|| vec![Role::Cpo.finalizer().to_owned()]);
         assert_eq!(due(&cr, Role::Cpo, &[step]), expected);
     }
+
+    /// A custom resource that others hold too.
+    fn held_by_others(more: &[&str]) -> AzurePrivateLinkService {
+        let mut held = samples::cr(Value::Null, json!({}));
+        held.metadata.resource_version = Some("7".into());
+        let all = ["theirs"].iter().chain(more);
+        held.metadata.finalizers = Some(all.map(ToString::to_string).collect());
+        held
+    }
+
+    #[test]
+    fn intent_comes_with_the_finalizer_beside_those_of_others_and_only_over_what_was_read() {
+        let (ours, at) = (Role::Ho.finalizer(), Role::Ho.intent_annotation());
+        let patched = patch(&held_by_others(&[]), Role::Ho, "x").unwrap();
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", ours], "annotations": {at: "x"}});
+        assert_eq!(patched["metadata"], expected);
+        let mut stands = held_by_others(&[ours]);
+        stands.annotations_mut().insert(at.to_owned(), "x".to_owned());
+        assert_eq!(patch(&stands, Role::Ho, "x"), None);
+    }
+
+    #[test]
+    fn what_goes_gets_no_new_finalizer() {
+        let mut going = held_by_others(&[]);
+        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let patched = patch(&going, Role::Ho, "x").unwrap();
+        assert_eq!(patched["metadata"]["finalizers"], json!(["theirs"]));
+    }
+
+    #[test]
+    fn release_takes_our_finalizer_and_intent_alone_and_only_over_what_was_read() {
+        let held = held_by_others(&[Role::Ho.finalizer(), Role::Cpo.finalizer()]);
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", Role::Cpo.finalizer()],
+            "annotations": {Role::Ho.intent_annotation(): null}});
+        assert_eq!(release_patch(&held, Role::Ho)["metadata"], expected);
+    }
 }

@@ -136,3 +136,6 @@ impl ControlPlanes {
         self.0.claims()
     }
 }
+
+#[cfg(test)]
+mod tests;

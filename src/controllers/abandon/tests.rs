@@ -178,3 +178,39 @@ fn scope_that_is_no_longer_allowed_may_be_abandoned() {
     let other = Decision::stuck(Problem::new(Reason::ConfigurationChanged, "x"));
     assert_eq!(permission(&told, Role::Cpo, &other, &[]), None);
 }
+
+#[test]
+fn lock_does_not_let_go_while_a_problem_kept_something_from_being_looked_at() {
+    let decision = Decision {
+        steps: vec![service(Verb::Delete, Why::Unwanted)],
+        problem: Some(Problem::new(Reason::ScopeNotAllowed, "x")),
+        ..Decision::default()
+    };
+    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
+    assert_eq!(
+        permission(&cr(Value::Null, json!({})), Role::Ho, &decision, &[locked]),
+        None
+    );
+}
+
+#[test]
+fn what_is_gone_or_others_is_not_listed_as_abandoned() {
+    let others = subnet().leave("ipConfigurations");
+    let gone = Step {
+        found: None,
+        ..step(
+            Kind::Subnet,
+            "virtualNetworks/w/subnets/infra-pls-nat",
+            Verb::Keep,
+            Why::AsWanted,
+        )
+    };
+    let decision = Decision {
+        steps: vec![service(Verb::Delete, Why::Unwanted), others, gone],
+        ..Decision::default()
+    };
+    let denied = Done::Failed(error(Class::Denied, "AuthorizationFailed"));
+    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    let event = permission(&told, Role::Ho, &decision, &[denied, Done::Nothing, Done::Nothing]).unwrap();
+    assert!(!event.note.contains("subnets"), "{}", event.note);
+}

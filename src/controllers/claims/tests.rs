@@ -95,3 +95,25 @@ fn given_nat_subnets_are_found_by_name() {
     );
     assert_eq!(claims.nat_subnets("fra-pls-nat").count(), 0);
 }
+
+#[test]
+fn cluster_that_was_not_created_yet_is_the_newest() {
+    let mut claims = Claims::default();
+    let mut draft = cluster("a", MONDAY, "api.x");
+    draft.metadata.creation_timestamp = None;
+    let (draft, created) = (
+        told(&mut claims, &draft),
+        told(&mut claims, &cluster("b", TUESDAY, "api.x")),
+    );
+    assert!(claims.older(&draft, &api("api.x")) && !claims.older(&created, &api("api.x")));
+}
+
+#[test]
+fn what_is_empty_is_claimed_by_nobody() {
+    let mut empty = cluster("a", MONDAY, "");
+    (empty.spec.cluster_id, empty.spec.infra_id) = (Some(String::new()), None);
+    let private = json!({"type": "PrivateLink", "privateLink": {"natSubnetID": ""}});
+    empty.spec.platform = serde_json::from_value(json!({"type": "Azure", "azure": {"private": private}})).unwrap();
+    assert_eq!(nat_subnet(&empty.spec), None);
+    assert_eq!(Claim::of_cluster(&empty), [Claim::Namespace("clusters-a".into())]);
+}

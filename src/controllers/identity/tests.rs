@@ -113,6 +113,33 @@ fn of_two_clusters_that_derive_one_namespace_it_is_the_one_that_the_control_plan
     assert_eq!(other, Err(Reason::IdentityMismatch));
 }
 
+#[rstest]
+#[case::other_than_the_control_planes(Some("infra"), Some("other"), Reason::IdentityMismatch)]
+#[case::empty(Some(""), Some(""), Reason::InvalidSpec)]
+#[case::missing(None, None, Reason::InvalidSpec)]
+fn infra_id_is_agreed_on_too(
+    #[case] of_hosted: Option<&str>,
+    #[case] of_control_plane: Option<&str>,
+    #[case] refused: Reason,
+) {
+    let (mut hosted, mut plane) = (object("a", "b", None, None), object("a-b", "b", Some("a/b"), None));
+    assert!(agreed(&hosted, &plane).is_ok());
+    hosted["spec"]["infraID"] = json!(of_hosted);
+    plane["spec"]["infraID"] = json!(of_control_plane);
+    assert_eq!(agreed(&hosted, &plane), Err(refused));
+}
+
+#[rstest]
+#[case::for_good("true", Some(None))]
+#[case::for_an_hour("2026-01-01T01:00:00Z", Some(Some(Duration::from_secs(3600))))]
+#[case::no_longer("2025-12-31T23:00:00Z", None)]
+fn pause_says_when_it_ends(#[case] until: &str, #[case] again: Option<Option<Duration>>) {
+    let mut spec = hosted("id").spec;
+    spec.paused_until = Some(until.to_owned());
+    let problem = paused(&spec, "2026-01-01T00:00:00Z".parse().unwrap());
+    assert_eq!(problem.map(|problem| problem.again), again);
+}
+
 #[test]
 fn control_plane_of_another_name_is_not_the_clusters() {
     let plane = object("a-b", "x", Some("a/b"), None);

@@ -172,6 +172,34 @@ mod tests {
     }
 
     #[test]
+    fn pool_that_is_larger_than_the_space_leaves_the_whole_space() {
+        let wide = NatSubnetRules {
+            pool: "10.0.0.0/8".parse().ok(),
+            ..RULES
+        };
+        assert!(choose(&network(&["10.0.0.0/28"], &[]), wide, "infra", &[]).is_some());
+    }
+
+    #[test]
+    fn highest_space_is_used_first() {
+        let chosen = choose(
+            &network(&["10.0.0.0/24", "10.9.0.0/24", "10.1.0.0/24"], &[]),
+            RULES,
+            "infra",
+            &[],
+        );
+        assert!("10.9.0.0/24".parse::<Ipv4Net>().unwrap().contains(&chosen.unwrap()));
+    }
+
+    #[test]
+    fn clusters_that_choose_at_the_same_time_seldom_choose_the_same() {
+        let network = network(&["10.0.0.0/16"], &[]);
+        let chosen = |n: u32| choose(&network, RULES, &format!("infra-{n}"), &[]);
+        let different: std::collections::BTreeSet<_> = (0..64).map(chosen).collect();
+        assert!(different.len() > 8, "{different:?}");
+    }
+
+    #[test]
     fn refused_prefix_is_not_chosen_again() {
         let network = network(&["10.0.0.0/24"], &[]);
         let first = choose(&network, RULES, "infra", &[]).unwrap();
@@ -180,13 +208,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chosen_prefix_overlaps_nothing(taken in proptest::collection::vec((0_u32..65_536, 24_u8..=30), 0..40), length in 24_u8..=28, seed in ".*") {
+        fn chosen_prefix_overlaps_nothing(taken in proptest::collection::vec((0_u32..2048, 24_u8..=30), 0..12), length in 24_u8..=28, seed in ".*") {
             let prefixes: Vec<String> = taken.iter()
                 .map(|(at, len)| Ipv4Net::new((0x0a00_0000 + at).into(), *len).unwrap().trunc().to_string()).collect();
             let refs: Vec<&str> = prefixes.iter().map(String::as_str).collect();
             let rules = NatSubnetRules { prefix_length: length, pool: None };
-            if let Some(chosen) = choose(&network(&["10.0.0.0/16"], &refs), rules, &seed, &[]) {
-                prop_assert!(prefixes.iter().all(|p| !overlaps(p.parse().unwrap(), chosen)));
+            if let Some(chosen) = choose(&network(&["10.0.0.0/21"], &refs), rules, &seed, &[]) {
+                let apart = |p: &String| {
+                    let used: Ipv4Net = p.parse().unwrap();
+                    used.broadcast() < chosen.network() || chosen.broadcast() < used.network()
+                };
+                prop_assert!(prefixes.iter().all(apart), "{} in {:?}", chosen, prefixes);
                 prop_assert_eq!(chosen.prefix_len(), length);
                 prop_assert_eq!(chosen, chosen.trunc());
             }

@@ -203,30 +203,4 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
-        let mut going = crate::controllers::samples::cr(Value::Null, json!({}));
-        going.metadata.name = Some(name.to_owned());
-        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        going.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
-        going
-    }
-
-    #[test]
-    fn of_two_that_go_together_exactly_one_is_the_last() {
-        let (oauth, router) = (
-            going("oauth-openshift", &[HO_FINALIZER]),
-            going("private-router", &[HO_FINALIZER]),
-        );
-        assert!(stays(&oauth, &router) && !stays(&router, &oauth));
-        assert!(goes(&router), "which the last one waits for");
-        let done = going("oauth-openshift", &[]);
-        assert!(!stays(&done, &router) && !goes(&done));
-        let living = crate::controllers::samples::cr(Value::Null, json!({}));
-        assert!(stays(&living, &oauth) && !goes(&living));
-    }
-}
+mod tests;

@@ -87,3 +87,6 @@ fn build_failure(step: &Step) -> Reason {
         _ => Reason::PLSCreationFailed,
     }
 }
+
+#[cfg(test)]
+mod tests;

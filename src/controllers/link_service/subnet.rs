@@ -11,7 +11,7 @@ use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, same};
 use crate::azure::load_balancer::{Frontend, internal_frontends};
 use crate::azure::plan::{Step, Verb, Why, away, toward};
-use crate::azure::resource::{Kind, Progress, Seen, progress};
+use crate::azure::resource::{Kind, Seen};
 use crate::azure::subnet::{NatSubnet, has_reference_shape, takes_link_services, used_by_others, used_only_by};
 use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
@@ -162,7 +162,7 @@ impl Leftover<'_> {
         let overdue = self.waited >= OVERDUE;
         let body = match seen {
             Seen::DeleteFailed(error) if overdue && error.code == IN_USE => return Ok(step.leave("something in it")),
-            Seen::Found(body) if step.verb == Verb::Delete && progress(body) == Progress::Settled => body,
+            Seen::Found(body) if step.verb == Verb::Delete => body,
             _ => return Ok(step),
         };
         Ok(if given {

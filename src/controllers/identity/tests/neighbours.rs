@@ -226,3 +226,15 @@ fn control_plane_or_status_tell_when_nothing_was_recorded() {
     );
     assert_eq!(left(&plain, nothing, &all), Err(false));
 }
+
+#[test]
+fn control_plane_that_names_a_living_clusters_ids_leaves_nothing_behind() {
+    let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");
+    let forged = plane_of(&theirs, "api.theirs");
+    let traces = Traces {
+        control_plane: Some(&forged),
+        ..Traces::default()
+    };
+    let cr = crate::controllers::samples::cr(Value::Null, json!({}));
+    assert_eq!(left(&cr, traces, &known(&[&theirs])), Err(true));
+}

@@ -211,6 +211,28 @@ fn without_a_proven_cluster_azure_is_not_even_asked(#[case] around: Surroundings
 }
 
 #[test]
+fn paused_cluster_is_left_as_it_is_and_azure_is_not_asked() {
+    let paused = Surroundings {
+        paused: Some(Problem::new(Reason::Provisioning, "the cluster is paused")),
+        ..around()
+    };
+    let (decision, asked) = run(&cr(Value::Null, json!({})), &paused, &[network()]);
+    assert!(decision.paused);
+    assert_eq!((decision.steps, decision.intent, asked), (Vec::new(), None, Vec::new()));
+}
+
+#[test]
+fn region_goes_to_azure_as_azure_spells_it() {
+    let mut spelt = cr(Value::Null, json!({}));
+    spelt.spec.location = "East US".into();
+    let (decision, _) = run(&spelt, &around(), &[subnet()]);
+    match &decision.step(Kind::LinkService).unwrap().1.verb {
+        Verb::Put(body) => assert_eq!(body["location"], "eastus"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn name_over_80_characters_is_a_problem_and_no_call() {
     let long = Identity {
         cluster_id: "x".repeat(77),

@@ -246,16 +246,25 @@ fn service_of_the_reference_goes_by_its_alias_with_nothing_recorded() {
 }
 
 #[rstest]
-#[case::its_own(management(FRONTEND), Verb::Delete)]
-#[case::anothers(management("loadBalancers/lb/frontendIPConfigurations/other"), Verb::Refuse)]
-fn service_that_nothing_tells_of_goes_by_its_frontend(#[case] frontend: String, #[case] verb: Verb) {
+#[case::its_own(Ok(cluster()), management(FRONTEND), Verb::Delete)]
+#[case::anothers(
+    Ok(cluster()),
+    management("loadBalancers/lb/frontendIPConfigurations/other"),
+    Verb::Refuse
+)]
+#[case::of_a_cluster_that_nothing_proves(around().identity, management(FRONTEND), Verb::Refuse)]
+fn service_that_nothing_tells_of_goes_by_its_frontend(
+    #[case] identity: Result<Identity, Problem>,
+    #[case] frontend: String,
+    #[case] verb: Verb,
+) {
     let service = crate::controllers::link_service::frontend::ServiceFacts {
         uid: "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11".into(),
         owned: true,
         addresses: vec!["10.224.0.4".parse().unwrap()],
     };
     let known = Surroundings {
-        identity: Ok(cluster()),
+        identity,
         service: Some(service),
         ..around()
     };

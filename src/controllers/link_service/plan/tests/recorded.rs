@@ -99,6 +99,7 @@ fn service_of_the_reference_with_an_old_frontend_is_known(
 #[rstest]
 #[case::made_in_another_group(recorded(|r| r.link_service = Some(management(SERVICE).replace("/mgmt/", "/old/"))), Value::Null)]
 #[case::made_in_another_subscription(recorded(|r| r.link_service = Some(crate::controllers::samples::guest(SERVICE))), Value::Null)]
+#[case::made_in_another_subscription_in_a_group_of_this_name(recorded(|r| r.link_service = Some(management(SERVICE).replace(MANAGEMENT, crate::controllers::samples::GUEST))), Value::Null)]
 #[case::shown_in_another_group(json!({}), json!({"privateLinkServiceID": management(SERVICE).replace("/mgmt/", "/old/")}))]
 fn service_in_another_place_is_not_made_twice(#[case] annotations: Value, #[case] status: Value) {
     let (decision, asked) = run(&cr(status, annotations), &around(), &[subnet()]);
@@ -169,4 +170,30 @@ fn subnet_that_was_made_is_not_forgotten_when_another_is_given() {
         (intent.nat_subnet, intent.nat_subnet_made),
         (Some(management(SUBNET)), true)
     );
+}
+
+#[rstest]
+#[case::nothing(Vec::new(), false)]
+#[case::its_group(vec![format!("/subscriptions/{MANAGEMENT}/resourcegroups/Old")], true)]
+#[case::its_subscription(vec![format!("/subscriptions/{MANAGEMENT}")], true)]
+#[case::another_group_of_the_subscription(vec![format!("/subscriptions/{MANAGEMENT}/resourceGroups/older")], false)]
+#[case::a_group_of_the_name_elsewhere(vec![format!("/subscriptions/{GUID}/resourceGroups/old")], false)]
+fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] also_manage: Vec<String>, #[case] allowed: bool) {
+    let elsewhere = Settings {
+        subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
+        also_manage,
+        ..settings()
+    };
+    let there = |path: &str| id(&management(path).replace("/mgmt/", "/old/"));
+    assert_eq!(elsewhere.allows(&there(SERVICE)), allowed);
+    assert_eq!(elsewhere.allows_subnet(&there(SUBNET)), allowed);
+}
+
+#[test]
+fn guid_of_a_service_that_carries_our_mark_is_not_recorded() {
+    let (at, mut body) = service();
+    body["properties"]["resourceGuid"] = json!(GUID);
+    let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet(), (at, body)]);
+    assert_eq!(decision.step(Kind::LinkService).unwrap().1.verb, Verb::Keep);
+    assert_eq!(intent_of(&decision).resource_guid, None);
 }

@@ -122,19 +122,24 @@ fn address_of_the_service_that_just_went_is_waited_for_but_not_for_ever() {
 
 #[test]
 fn subnet_that_azure_will_not_delete_is_left_in_the_end() {
-    let error = ArmError::own(Class::Busy, "InUseSubnetCannotBeDeleted");
+    let in_use = ArmError::own(Class::Busy, "InUseSubnetCannotBeDeleted");
     let recorded = going(intent_with(&management(SUBNET)));
-    let left = |now: &str| {
+    let left = |error: ArmError, now: &str| {
         let id = ResourceId::parse(&management(SUBNET)).unwrap();
         let facts = Facts {
-            looks: [(id, Seen::DeleteFailed(error.clone()))].into(),
+            looks: [(id, Seen::DeleteFailed(error))].into(),
             ..Facts::default()
         };
         let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now.parse().unwrap());
         decided(facts, &[], decide).0.nothing_left()
     };
-    assert!(!left("2026-01-01T00:00:10Z"));
-    assert!(left("2026-01-01T00:10:00Z"));
+    assert!(!left(in_use.clone(), "2026-01-01T00:00:10Z"));
+    assert!(left(in_use, "2026-01-01T00:10:00Z"));
+    let denied = ArmError::own(Class::Denied, "AuthorizationFailed");
+    assert!(
+        !left(denied, "2026-01-01T00:10:00Z"),
+        "what is no use by others is not left to them"
+    );
 }
 
 /// A cluster that HyperShift's operator made and of which nothing was recorded.
@@ -164,13 +169,108 @@ fn subnet_of_an_unrecorded_service_is_recorded_while_it_can_be_seen() {
     );
 }
 
+/// The load balancer, with a frontend in each of these networks.
+fn balancer(networks: &[&str]) -> (String, Value) {
+    let frontend = |network: &&str| {
+        json!({"id": management("loadBalancers/lb/frontendIPConfigurations/f"), "name": "f", "properties": {
+            "privateIPAddress": "10.224.0.4", "subnet": {"id": management(&format!("virtualNetworks/{network}/subnets/nodes"))}}})
+    };
+    let frontends: Vec<Value> = networks.iter().map(frontend).collect();
+    let at = management("loadBalancers/lb");
+    (
+        at.clone(),
+        json!({"id": at, "properties": {"frontendIPConfigurations": frontends}}),
+    )
+}
+
+/// What is asked of Azure, and the step for the subnet, when the service is gone and nothing was recorded.
+fn beside(cr: &AzurePrivateLinkService, identity: Identity, networks: &[&str]) -> (Vec<String>, Option<Verb>) {
+    let around = Surroundings {
+        leaving: Leaving::Of(identity),
+        ..around()
+    };
+    let world = [balancer(networks), subnet(reference_shape())];
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    let decide = |facts: &Facts| teardown(cr, &around, facts, &settings(), now);
+    let (decision, asked) = decided(Facts::default(), &world, decide);
+    (asked, decision.step(Kind::Subnet).map(|(_, step)| step.verb.clone()))
+}
+
+#[test]
+fn load_balancer_in_two_networks_does_not_tell_the_subnet() {
+    assert_eq!(beside(&unrecorded(), cluster(), &["v", "v"]).1, Some(Verb::Delete));
+    assert_eq!(beside(&unrecorded(), cluster(), &["v", "w"]).1, None);
+}
+
+#[test]
+fn load_balancer_is_asked_only_where_it_can_tell_a_subnet_of_ours() {
+    let asked = |cr: &AzurePrivateLinkService, identity| beside(cr, identity, &["v"]).0;
+    assert_eq!(asked(&unrecorded(), cluster()), ["pls-id", "lb", "infra-pls-nat"]);
+    let unnamed = Identity {
+        infra_id: String::new(),
+        ..cluster()
+    };
+    assert_eq!(asked(&unrecorded(), unnamed), ["pls-id"], "no infra id, no name");
+    let mut given = unrecorded();
+    given.spec.nat_subnet_id = Some(management("virtualNetworks/v/subnets/given"));
+    assert_eq!(asked(&given, cluster()), ["pls-id"], "another subnet was given");
+    let mut forged = unrecorded();
+    let foreign = crate::controllers::samples::guest("loadBalancers/lb");
+    forged.status.as_mut().unwrap().internal_load_balancer_id = Some(foreign);
+    assert_eq!(asked(&forged, cluster()), ["pls-id"], "another subscription");
+}
+
+#[test]
+fn cluster_without_an_infra_id_has_no_subnet() {
+    let unnamed = Identity {
+        infra_id: String::new(),
+        ..cluster()
+    };
+    let around = Surroundings {
+        leaving: Leaving::Of(unnamed),
+        ..around()
+    };
+    let other = management("virtualNetworks/v/subnets/-pls-nat");
+    let world = [(other.clone(), reference_shape())];
+    let decision = run(&going(intent_with(&other)), &around, &world, &settings());
+    assert_eq!(decision.step(Kind::Subnet), None);
+}
+
+#[test]
+fn foreign_service_does_not_tell_the_subnet() {
+    let shown = json!({"properties": {"ipConfigurations": [
+        {"properties": {"primary": true, "subnet": {"id": management(SUBNET)}}}]}});
+    let world = [(management(SERVICE), shown), subnet(reference_shape())];
+    let decision = run(&going(json!({})), &around(), &world, &settings());
+    assert_eq!(verbs(&decision), [(Kind::LinkService, Verb::Refuse)]);
+}
+
+#[rstest]
+fn subnet_that_is_not_ours_alone_stays_whatever_state_it_is_in(
+    #[values("Updating", "Failed", "Succeeded")] state: &str,
+) {
+    let in_state = |mut body: Value| {
+        body["properties"]["provisioningState"] = json!(state);
+        body
+    };
+    let mut small = reference_shape();
+    small["properties"]["addressPrefix"] = json!("10.224.7.0/28");
+    let not_ours = step(&around(), not_made(), in_state(small)).unwrap();
+    assert_eq!(not_ours.why, Why::InUse("whoever made it"));
+    let used = used_by("networkInterfaces/vm/ipConfigurations/x");
+    let used = step(&around(), intent_with(&management(SUBNET)), in_state(used)).unwrap();
+    assert_eq!(used.why, Why::InUse("ipConfigurations"));
+    let given = Surroundings {
+        given_subnets: vec![management(SUBNET).to_ascii_lowercase()],
+        ..around()
+    };
+    let given = step(&given, intent_with(&management(SUBNET)), in_state(reference_shape())).unwrap();
+    assert_eq!(given.why, Why::InUse("natSubnetID of a cluster"));
+}
+
 #[test]
 fn subnet_of_a_service_that_is_gone_already_is_found_in_the_load_balancers_network() {
-    let frontend = json!({"id": management("loadBalancers/lb/frontendIPConfigurations/f"), "name": "f", "properties": {
-        "privateIPAddress": "10.224.0.4", "subnet": {"id": management("virtualNetworks/v/subnets/nodes")}}});
-    let balancer =
-        json!({"id": management("loadBalancers/lb"), "properties": {"frontendIPConfigurations": [frontend]}});
-    let world = [(management("loadBalancers/lb"), balancer), subnet(reference_shape())];
+    let world = [balancer(&["v"]), subnet(reference_shape())];
     let decision = run(&unrecorded(), &around(), &world, &settings());
     assert_eq!(
         verbs(&decision),

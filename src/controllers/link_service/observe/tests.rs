@@ -1,0 +1,166 @@
+use kube::runtime::watcher::Event;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::Reason;
+use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::controllers::samples::cr;
+
+fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
+    let mut going = cr(Value::Null, json!({}));
+    going.metadata.name = Some(name.to_owned());
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    going.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
+    going
+}
+
+#[test]
+fn of_two_that_go_together_exactly_one_is_the_last() {
+    let (oauth, router) = (
+        going("oauth-openshift", &[HO_FINALIZER]),
+        going("private-router", &[HO_FINALIZER]),
+    );
+    assert!(stays(&oauth, &router) && !stays(&router, &oauth));
+    assert!(goes(&router), "which the last one waits for");
+    let done = going("oauth-openshift", &["theirs"]);
+    assert!(!stays(&done, &router) && !goes(&done));
+    let living = cr(Value::Null, json!({}));
+    assert!(stays(&living, &oauth) && !goes(&living));
+}
+
+const NAT: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets";
+
+fn hosted(name: &str, day: u8, given: Option<&str>) -> HostedCluster {
+    let link = json!({"natSubnetID": given.map(|name| format!("{NAT}/{name}"))});
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "clusters", "creationTimestamp": format!("2026-01-0{day}T00:00:00Z")},
+        "spec": {"clusterID": "id", "infraID": "infra", "platform": {"type": "Azure", "azure": {
+            "private": {"type": "PrivateLink", "privateLink": link}}}}}))
+    .unwrap()
+}
+
+fn plane_of(hosted: &HostedCluster) -> HostedControlPlane {
+    let mut plane = HostedControlPlane {
+        spec: hosted.spec.clone(),
+        ..HostedControlPlane::default()
+    };
+    plane.metadata.name = hosted.metadata.name.clone();
+    plane.metadata.namespace = Some("clusters-example".into());
+    plane
+        .annotations_mut()
+        .insert(CLUSTER_ANNOTATION.into(), "clusters/example".into());
+    plane
+}
+
+/// A custom resource of the cluster `clusters/example`.
+fn named() -> AzurePrivateLinkService {
+    cr(Value::Null, json!({CLUSTER_ANNOTATION: "clusters/example"}))
+}
+
+fn refusal(cr: &AzurePrivateLinkService, hosted: &HostedCluster, neighbours: &Neighbours) -> Option<Reason> {
+    let plane = plane_of(hosted);
+    let agreed = agreed(
+        cr,
+        "clusters-example",
+        Some(hosted),
+        Some(&plane),
+        neighbours,
+        PUBLIC_CLOUD,
+    );
+    agreed.err().map(|problem| problem.reason)
+}
+
+#[test]
+fn cluster_that_came_second_is_refused_though_its_own_objects_agree() {
+    let (older, own) = (hosted("older", 1, None), hosted("example", 2, None));
+    let neighbours = Neighbours::default();
+    neighbours.cluster(&Event::Apply(own.clone()));
+    assert_eq!(refusal(&named(), &own, &neighbours), None);
+    neighbours.cluster(&Event::Apply(older));
+    assert_eq!(refusal(&named(), &own, &neighbours), Some(Reason::DuplicateIdentity));
+}
+
+#[test]
+fn cluster_that_the_custom_resource_does_not_name_is_not_its_own() {
+    let other = hosted("other", 1, None);
+    let refused = refusal(&named(), &other, &Neighbours::default());
+    assert_eq!(refused, Some(Reason::HostedClusterNotFound));
+}
+
+#[test]
+fn subnet_that_the_cluster_does_not_give_is_refused() {
+    let mut giving = named();
+    giving.spec.nat_subnet_id = Some(format!("{NAT}/nat"));
+    let neighbours = Neighbours::default();
+    assert_eq!(refusal(&giving, &hosted("example", 1, Some("nat")), &neighbours), None);
+    let refused = refusal(&giving, &hosted("example", 1, None), &neighbours);
+    assert_eq!(refused, Some(Reason::ScopeNotAllowed));
+}
+
+#[rstest]
+#[case::nobody(None, None, None, 0)]
+#[case::this_control_plane(Some("infra-pls-nat"), None, None, 1)]
+#[case::a_cluster(None, Some("INFRA-pls-nat"), None, 1)]
+#[case::a_custom_resource(None, None, Some("infra-pls-nat"), 1)]
+#[case::others_give_others(None, Some("x"), Some("other-infra-pls-nat"), 0)]
+fn subnet_of_the_clusters_name_is_given_by(
+    #[case] plane: Option<&str>,
+    #[case] cluster: Option<&str>,
+    #[case] resource: Option<&str>,
+    #[case] count: usize,
+) {
+    let neighbours = Neighbours::default();
+    neighbours.cluster(&Event::Apply(hosted("a", 1, cluster)));
+    let mut giving = named();
+    giving.spec.nat_subnet_id = resource.map(|name| format!("{NAT}/{name}"));
+    neighbours.resource(&Event::Apply(giving));
+    let plane = plane_of(&hosted("example", 1, plane));
+    let leaving = Leaving::Of(crate::controllers::samples::identity());
+    let given = given_subnets(&leaving, Some(&plane), &neighbours);
+    assert_eq!(given, vec![format!("{NAT}/infra-pls-nat").to_ascii_lowercase(); count]);
+    assert_eq!(
+        given_subnets(&Leaving::Unknown, Some(&plane), &neighbours),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn sibling_that_recorded_so_made_the_subnet() {
+    let recorded = |made: bool| HoIntent {
+        nat_subnet_made: made,
+        ..HoIntent::default()
+    };
+    let with = |made: bool| cr(Value::Null, json!({HO_INTENT: intent::write(&recorded(made))}));
+    assert!(made_subnet(&with(true)) && !made_subnet(&with(false)) && !made_subnet(&named()));
+}
+
+#[test]
+fn change_of_service_siblings_or_pause_is_worth_a_pass() {
+    let plain = Surroundings {
+        identity: Ok(crate::controllers::samples::identity()),
+        hosted_cluster: None,
+        paused: None,
+        paused_until: None,
+        service: None,
+        sibling_stays: false,
+        sibling_goes: false,
+        sibling_made_subnet: false,
+        leaving: Leaving::Unknown,
+        given_subnets: Vec::new(),
+    };
+    let service = ServiceFacts {
+        uid: "u".into(),
+        owned: true,
+        addresses: Vec::new(),
+    };
+    let mut changed = vec![plain.clone(); 5];
+    changed[0].service = Some(service);
+    changed[1].sibling_goes = true;
+    changed[2].sibling_stays = true;
+    changed[3].paused_until = Some("true".into());
+    changed[4].identity = Err(Problem::new(Reason::DuplicateIdentity, "x"));
+    let before = fingerprint(&plain);
+    assert_eq!(fingerprint(&plain.clone()), before);
+    assert!(changed.iter().all(|around| fingerprint(around) != before));
+}
