@@ -174,6 +174,7 @@ fn trouble(condition: &NewCondition) -> Option<What> {
         (
             Reason::InvalidSpec
             | Reason::NATSubnetCreationFailed
+            | Reason::PLSCreationFailed
             | Reason::HostedClusterNotFound
             | Reason::HostedControlPlaneNotFound
             | Reason::IdentityMismatch

@@ -16,13 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
+use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::id::ResourceId;
+use crate::azure::plan::Step;
 use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
@@ -130,18 +133,10 @@ impl EndpointController {
 /// A zone that was put may take this long until anything can be read of it.
 const LATE: Duration = Duration::from_secs(40);
 
-/// How long a zone may still come about that another process put before it died: its intent stands, no status names the zone,
-/// and that nothing can be read of it says little.
+/// How long a zone may still come about that another process put before it died: that nothing can be read of it says little.
 fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
-    let (now, status) = (Instant::now(), cr.status.clone().unwrap_or_default());
-    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
-    let named = named.map(|text| ResourceId::parse(&text?).ok());
-    let zones = decision
-        .steps
-        .iter()
-        .filter(|step| step.kind == Kind::Zone && step.gone());
-    let unnamed = zones.filter(|step| !named.contains(&Some(step.id.clone())));
-    let waits = unnamed.filter_map(|step| {
+    let now = Instant::now();
+    let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
             .checked_sub(cx.memory.absent_for(&step.id, now))
             .filter(|wait| !wait.is_zero())?;
@@ -149,6 +144,19 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
         Some(wait)
     });
     waits.max()
+}
+
+/// The zones that are not there and may have been put: an intent was recorded before, and no status has named them since.
+fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl Iterator<Item = &'a Step> + use<'a> {
+    let intended = cr.annotations().contains_key(CPO_INTENT);
+    let status = cr.status.clone().unwrap_or_default();
+    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
+    let named = named.map(|text| ResourceId::parse(&text?).ok());
+    let zones = decision
+        .steps
+        .iter()
+        .filter(move |step| intended && step.kind == Kind::Zone && step.gone());
+    zones.filter(move |step| !named.contains(&Some(step.id.clone())))
 }
 
 /// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.

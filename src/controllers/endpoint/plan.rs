@@ -240,8 +240,11 @@ fn theirs(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condi
 
 /// Why they are False, where they are.
 fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Condition)> {
-    let all = cr.status.iter().flat_map(theirs);
-    let refused = all.filter(|condition| condition.status == Status::False.as_str());
+    let stands = |status: &AzurePrivateLinkServiceStatus, condition: &Condition| {
+        condition.status == Status::False.as_str() && !conditions::is_overtaken(condition, &status.conditions)
+    };
+    let all = cr.status.iter();
+    let refused = all.flat_map(move |status| theirs(status).filter(move |condition| stands(status, condition)));
     refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)))
 }
 
