@@ -189,9 +189,9 @@ fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
 pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Keep, Why::AsWanted),
-        Seen::Pending => (Verb::Wait, Why::Moving),
+        // Whose it is, if it is there at all, the next look tells.
+        Seen::Pending | Seen::WriteFailed(_) => (Verb::Wait, Why::Moving),
         Seen::DeleteFailed(error) | Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Seen::WriteFailed(_) => (Verb::Delete, Why::Unwanted),
         Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),
         Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
         Seen::Found(_) => (Verb::Delete, Why::Unwanted),
@@ -316,7 +316,7 @@ mod tests {
     #[case::absent_is_done(Seen::Absent, Verb::Keep)]
     #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
     #[case::unreadable_is_never_deleted(Seen::ReadFailed(error()), Verb::Wait)]
-    #[case::failed_create_is_deleted(Seen::WriteFailed(error()), Verb::Delete)]
+    #[case::failed_write_proves_nothing_and_is_looked_at_first(Seen::WriteFailed(error()), Verb::Wait)]
     #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Seen::Found(json!({})), Verb::Refuse)]
     #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]

@@ -113,6 +113,11 @@ impl Holder {
             object: reference(object),
         }
     }
+
+    /// Whether it was made after `object`.
+    pub fn newer_than(&self, object: &impl ResourceExt) -> bool {
+        object.creation_timestamp().is_some_and(|time| time.0 < self.created)
+    }
 }
 
 /// All claims of the objects of one kind.

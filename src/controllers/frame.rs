@@ -176,20 +176,22 @@ fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
 /// Tries to record an intent, when others write the object at the same time.
 const TRIES: usize = 3;
 
-/// Records the intent, on the object as it is now if others have changed it meanwhile.
+/// Records the intent, on the object as it is now if others have changed it meanwhile. Where it began to go or was made anew,
+/// what was decided no longer holds: on one that goes no finalizer could be set any more.
 async fn record(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let deleting = cr.metadata.deletion_timestamp.is_some();
+    let (uid, deleting) = (cr.uid(), cr.metadata.deletion_timestamp.is_some());
     for _ in 1..TRIES {
-        match record_once(cx, cr.clone(), intent).await {
-            Err(error) if error.conflict() => cr = within(api(cx, &cr).get(&cr.name_any())).await?,
+        let conflict = match record_once(cx, cr.clone(), intent).await {
+            Err(error) if error.conflict() => error,
             recorded => return recorded,
-        }
-        if cr.metadata.deletion_timestamp.is_some() != deleting {
-            break;
+        };
+        cr = within(api(cx, &cr).get(&cr.name_any())).await?;
+        if cr.uid() != uid || cr.metadata.deletion_timestamp.is_some() != deleting {
+            return Err(conflict);
         }
     }
     record_once(cx, cr, intent).await
@@ -311,3 +313,6 @@ pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
         .min()
         .unwrap_or(cx.resync)
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,8 +27,26 @@ pub struct Identity {
     pub infra_id: String,
 }
 
+impl Identity {
+    /// Whether nothing that is known here contradicts `own`.
+    fn agrees(&self, own: &Self) -> bool {
+        same(&self.cluster_id, &own.cluster_id) && (self.infra_id.is_empty() || same(&self.infra_id, &own.infra_id))
+    }
+}
+
 /// The management side hears of HostedClusters, but not of HostedControlPlanes.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The HostedClusters that may be the one of a custom resource in `namespace`, the likeliest first: the one that its annotation
+/// names, if that has its control plane here, and those that have, so that an annotation cannot hide them.
+pub fn candidates(annotation: Option<&str>, namespace: &str, all: &Claims) -> Vec<ClusterRef> {
+    let named = cluster_ref(annotation).ok();
+    let named = named.filter(|cluster| names::control_plane_namespace(cluster) == namespace);
+    let claim = Claim::Namespace(namespace.to_owned());
+    let derives = all.holders(&claim).map(|holder| holder.object.clone());
+    let derives = derives.filter(|cluster| Some(cluster) != named.as_ref());
+    named.iter().cloned().chain(derives).collect()
+}
 
 /// The HostedCluster that the annotations name.
 pub fn cluster_ref(annotation: Option<&str>) -> Result<ClusterRef, Problem> {
@@ -177,15 +195,19 @@ pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -
         let older = |own| claims(identity).iter().any(|claim| all.older(own, claim));
         own.as_ref().is_some_and(|own| !older(own))
     };
-    let recorded = recorded.map(HoIntent::identity);
-    let recorded = recorded.filter(|identity| is_cluster_id(&identity.cluster_id));
     let of_hosted = hosted.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let succeeds = hosted.is_some_and(|found| Holder::of(found).newer_than(cr));
+    let credible = |identity: &Identity| succeeds || of_hosted.as_ref().is_none_or(|own| identity.agrees(own));
+    let recorded = recorded.map(HoIntent::identity);
+    let recorded = recorded.filter(|identity| is_cluster_id(&identity.cluster_id) && credible(identity));
     let of_control_plane = control_plane.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
+    let of_control_plane = of_control_plane.filter(credible);
+    let of_status = of_status(cr).filter(credible);
     let known = [
         recorded.map(|identity| (free(&identity), identity)),
-        of_hosted.map(|identity| (first(&identity), identity)),
+        of_hosted.clone().map(|identity| (first(&identity), identity)),
         of_control_plane.map(|identity| (free(&identity), identity)),
-        of_status(cr).map(|identity| (free(&identity), identity)),
+        of_status.map(|identity| (free(&identity), identity)),
     ];
     let mut taken = false;
     for (ours, identity) in known.into_iter().flatten() {

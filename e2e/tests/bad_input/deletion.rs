@@ -64,7 +64,7 @@ fn control_plane_deleted_while_its_namespace_stays() {
 #[test]
 fn control_plane_torn_away_by_hand() {
     situation(async |site| {
-        let cluster = lives(site, "torn").await?;
+        let cluster = lives(site, "torn-away").await?;
         let client = site.ground.client()?;
         let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.

@@ -136,9 +136,11 @@ impl LinkServiceController {
         let Some(prefix) = proposed(step).filter(|_| overlaps) else {
             return false;
         };
-        self.all_refused().entry(uid.to_owned()).or_default().push(prefix);
-        cx.memory.doubt(&step.id, now);
-        true
+        let another = tries_another(self.all_refused().entry(uid.to_owned()).or_default(), prefix);
+        if another {
+            cx.memory.doubt(&step.id, now);
+        }
+        another
     }
 
     fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
@@ -148,6 +150,19 @@ impl LinkServiceController {
     fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Vec<Ipv4Net>>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// So many prefixes in a row are refused for another reason than a race with other clusters.
+const REFUSALS: usize = 16;
+
+/// Notes a refused prefix; whether another one is tried at once. After too many all are forgotten, and the refusal is waited
+/// out like any other.
+fn tries_another(refused: &mut Vec<Ipv4Net>, prefix: Ipv4Net) -> bool {
+    refused.push(prefix);
+    if refused.len() == REFUSALS {
+        refused.clear();
+    }
+    !refused.is_empty()
 }
 
 /// What the addresses of a service that just went hold up is looked at again soon.
@@ -195,5 +210,25 @@ impl Reconciler for LinkServiceController {
             Course::Teardown => self.teardown(cx, pass, cr, &around).await,
             Course::Nothing => Ok(run::Ended::released(cr)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_that_are_all_refused_are_waited_out_and_then_tried_again() {
+        let mut refused = Vec::new();
+        let prefix = |n: u8| Ipv4Net::new([10, 0, n, 0].into(), 28).unwrap();
+        for n in 1..16 {
+            assert!(
+                tries_another(&mut refused, prefix(n)),
+                "another cluster may have been quicker"
+            );
+            assert_eq!(refused.len(), usize::from(n));
+        }
+        assert!(!tries_another(&mut refused, prefix(16)), "no race");
+        assert!(refused.is_empty(), "all may be taken later");
     }
 }

@@ -11,7 +11,7 @@ use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
-use crate::controllers::claims::{self, Claim};
+use crate::controllers::claims;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
@@ -74,18 +74,14 @@ async fn hosted_cluster(
     neighbours: &Neighbours,
 ) -> Result<Option<HostedCluster>, PassError> {
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let named = identity::cluster_ref(annotation).ok();
-    let named = named.filter(|cluster| names::control_plane_namespace(cluster) == namespace);
-    let derives = || {
-        let clusters = neighbours.clusters();
-        let claim = Claim::Namespace(namespace.to_owned());
-        clusters.holders(&claim).next().map(|holder| holder.object.clone())
-    };
-    let Some(cluster) = named.or_else(derives) else {
-        return Ok(None);
-    };
-    let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
-    within(api.get_opt(&cluster.name)).await
+    let candidates = identity::candidates(annotation, namespace, &neighbours.clusters());
+    for cluster in candidates {
+        let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
+        if let Some(found) = within(api.get_opt(&cluster.name)).await? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 fn agreed(
@@ -154,13 +150,18 @@ async fn siblings(
 }
 
 fn goes(sibling: &AzurePrivateLinkService) -> bool {
-    sibling.metadata.deletion_timestamp.is_some() && sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
+    sibling.metadata.deletion_timestamp.is_some() && served(sibling)
+}
+
+/// Whether a sibling is held until its service is gone. One that is not uses nothing, and nobody would take away after it.
+fn served(sibling: &AzurePrivateLinkService) -> bool {
+    sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
 }
 
 /// Whether a sibling stays longer than `cr`, and with it what both use. Of those that go together the one with the lowest
 /// name is the last: it waits for the others.
 fn stays(sibling: &AzurePrivateLinkService, cr: &AzurePrivateLinkService) -> bool {
-    sibling.metadata.deletion_timestamp.is_none() || (goes(sibling) && sibling.name_any() < cr.name_any())
+    served(sibling) && (sibling.metadata.deletion_timestamp.is_none() || sibling.name_any() < cr.name_any())
 }
 
 fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {

@@ -31,15 +31,16 @@ pub fn teardown(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
+    let identity = match (&around.identity, &around.leaving) {
+        (Ok(identity), _) | (Err(_), Leaving::Of(identity)) => identity,
+        // Nothing is said either: the refusal that stands keeps the other role from what is not the cluster's.
+        (Err(_), Leaving::OfAnother | Leaving::Unknown) => return Ok(Decision::default()),
+    };
     let waited = going_for(cr, now);
     if let Some(wait) = other_role_at_work(cr, waited) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
         return Ok(Decision::stuck(problem.again(wait)));
     }
-    let identity = match (&around.identity, &around.leaving) {
-        (Ok(identity), _) | (Err(_), Leaving::Of(identity)) => identity,
-        (Err(_), Leaving::OfAnother | Leaving::Unknown) => return Ok(Decision::default()),
-    };
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
     let mut want = match leaving(cr, identity, &recorded.frontend, settings) {

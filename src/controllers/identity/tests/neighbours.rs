@@ -227,6 +227,76 @@ fn control_plane_or_status_tell_when_nothing_was_recorded() {
     assert_eq!(left(&plain, nothing, &all), Err(false));
 }
 
+fn made_on(day: u8, mut cr: AzurePrivateLinkService) -> AzurePrivateLinkService {
+    cr.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-0{day}T00:00:00Z"))).unwrap();
+    cr
+}
+
+#[rstest]
+#[case::cluster_id(Some(recorded(THEIRS, "ours")), "pls-x")]
+#[case::infra_id(Some(recorded(OURS, "theirs")), "pls-x")]
+#[case::status(None, "pls-22222222-2222-4222-8222-222222222222")]
+fn forged_ids_that_no_cluster_here_has_do_not_count_beside_the_older_cluster(
+    #[case] forged: Option<HoIntent>,
+    #[case] shown: &str,
+) {
+    let hosted = cluster("ours", 1, OURS, "ours", "api.ours");
+    let traces = Traces {
+        recorded: forged.as_ref(),
+        hosted: Some(&hosted),
+        ..Traces::default()
+    };
+    let cr = made_on(2, cr_showing(shown));
+    let expected = Leaving::Of(of_spec("ours", &hosted.spec).unwrap());
+    assert_eq!(leaving(&cr, traces, &known(&[&hosted])), expected);
+    let older = cluster("old", 1, OURS, "old", "api.old");
+    let newer = cluster("ours", 2, OURS, "ours", "api.ours");
+    let traces = Traces {
+        hosted: Some(&newer),
+        ..traces
+    };
+    assert_eq!(
+        leaving(&made_on(3, cr), traces, &known(&[&older, &newer])),
+        Leaving::OfAnother,
+        "of a duplicate nothing else counts either"
+    );
+}
+
+#[test]
+fn what_was_recorded_counts_beside_a_cluster_that_was_made_anew() {
+    let hosted = cluster("again", 3, THEIRS, "again", "api.ours");
+    let recorded = recorded(OURS, "ours");
+    let traces = Traces {
+        recorded: Some(&recorded),
+        hosted: Some(&hosted),
+        ..Traces::default()
+    };
+    let cr = made_on(2, crate::controllers::samples::cr(Value::Null, json!({})));
+    assert_eq!(left(&cr, traces, &known(&[&hosted])), Ok(OURS.to_owned()));
+}
+
+#[rstest]
+#[case::it_names_one_of_them(Some("b-c/d"), &["b-c/d", "b/c-d"])]
+#[case::of_another_namespace(Some("x/y"), &["b/c-d", "b-c/d"])]
+#[case::damaged(Some("x"), &["b/c-d", "b-c/d"])]
+#[case::missing(None, &["b/c-d", "b-c/d"])]
+fn annotation_hides_no_cluster_that_has_its_control_plane_here(
+    #[case] annotation: Option<&str>,
+    #[case] expected: &[&str],
+) {
+    let mut all = Claims::default();
+    for (namespace, name) in [("b-c", "d"), ("b", "c-d"), ("x", "y")] {
+        let mut cluster = cluster(name, 1, "i", "i", "h");
+        cluster.metadata.namespace = Some(namespace.to_owned());
+        all.set(Holder::of(&cluster), Claim::of_cluster(&cluster));
+    }
+    let found: Vec<String> = candidates(annotation, "b-c-d", &all)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn control_plane_that_names_a_living_clusters_ids_leaves_nothing_behind() {
     let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");

@@ -25,8 +25,15 @@ fn of_two_that_go_together_exactly_one_is_the_last() {
     assert!(goes(&router), "which the last one waits for");
     let done = going("oauth-openshift", &["theirs"]);
     assert!(!stays(&done, &router) && !goes(&done));
-    let living = cr(Value::Null, json!({}));
+    let mut living = cr(Value::Null, json!({}));
+    living.metadata.finalizers = Some(vec![HO_FINALIZER.to_owned()]);
     assert!(stays(&living, &oauth) && !goes(&living));
+}
+
+#[test]
+fn sibling_that_nobody_serves_does_not_keep_the_subnet() {
+    let living = cr(Value::Null, json!({}));
+    assert!(!stays(&living, &going("oauth-openshift", &[HO_FINALIZER])) && !goes(&living));
 }
 
 const NAT: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets";

@@ -305,3 +305,19 @@ fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
         [(Kind::Connection, Verb::Delete), (Kind::LinkService, Verb::Wait)]
     );
 }
+
+#[test]
+fn duplicate_that_goes_leaves_its_refusal_to_the_other_role() {
+    let mut cr = going(json!({}));
+    cr.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
+    let around = Surroundings {
+        identity: Err(Problem::new(Reason::DuplicateIdentity, "taken")),
+        leaving: Leaving::OfAnother,
+        ..around()
+    };
+    let decision = run(&cr, &around, &[], &settings());
+    assert!(
+        decision.nothing_left() && decision.steps.is_empty(),
+        "no condition is written over it"
+    );
+}

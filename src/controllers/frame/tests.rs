@@ -1,0 +1,56 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::Role;
+use crate::controllers::context::sample;
+use crate::controllers::samples;
+
+fn cr(changed: &Value) -> AzurePrivateLinkService {
+    let mut cr = serde_json::to_value(samples::cr(Value::Null, json!({}))).unwrap();
+    for (name, value) in changed.as_object().unwrap() {
+        cr["metadata"][name] = value.clone();
+    }
+    serde_json::from_value(cr).unwrap()
+}
+
+/// Its API server says once that the object has changed meanwhile, then shows it as `meanwhile` and takes every patch.
+fn context(meanwhile: AzurePrivateLinkService, patches: Arc<AtomicUsize>) -> Context {
+    let answers = tower::service_fn(move |request: Request<Body>| {
+        let first = request.method() == Method::PATCH && patches.fetch_add(1, Ordering::SeqCst) == 0;
+        let (status, body) = if first {
+            let body = json!({"status": "Failure", "message": "changed", "reason": "Conflict", "code": 409});
+            (StatusCode::CONFLICT, body)
+        } else {
+            (StatusCode::OK, serde_json::to_value(&meanwhile).unwrap())
+        };
+        async move {
+            let answer = Response::builder().status(status);
+            Ok::<_, tower::BoxError>(answer.body(Body::from(serde_json::to_vec(&body)?))?)
+        }
+    });
+    sample::context(kube::Client::new(answers, "default"))
+}
+
+#[rstest]
+#[case::others_wrote(json!({"resourceVersion": "2"}), true)]
+#[case::it_goes(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false)]
+#[case::it_was_made_anew(json!({"uid": "another"}), false)]
+#[tokio::test]
+async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value, #[case] recorded: bool) {
+    let patches = Arc::new(AtomicUsize::new(0));
+    let cx = context(cr(&meanwhile), Arc::clone(&patches));
+    assert_eq!(cx.role, Role::Cpo);
+    let outcome = record(&cx, cr(&json!({})), "{}").await;
+    assert_eq!(outcome.is_ok(), recorded);
+    assert!(
+        outcome.err().is_none_or(|error| error.conflict()),
+        "the pass is run again"
+    );
+    assert_eq!(patches.load(Ordering::SeqCst), if recorded { 2 } else { 1 });
+}
