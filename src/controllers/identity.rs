@@ -109,23 +109,24 @@ pub fn agree(
 /// Its owner's claims give way to older ones only. What the control plane alone names was never its own.
 pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
     let own = Holder::of(hosted);
-    let duplicate = |what: String| Problem::new(Reason::DuplicateIdentity, what);
+    let claimed = |text: String| Problem::new(Reason::HostNameClaimed, text);
     let by_older = Claim::of_cluster(hosted).into_iter().find_map(|claim| {
-        let what = match &claim {
-            Claim::ClusterId(_) => "an older HostedCluster has this cluster id".to_owned(),
-            Claim::InfraId(_) => "an older HostedCluster has this infra id".to_owned(),
-            Claim::HostName(host) => format!("an older HostedCluster has the host name {host}"),
+        let duplicate = |text: &str| Problem::new(Reason::DuplicateIdentity, text);
+        let problem = match &claim {
+            Claim::ClusterId(_) => duplicate("an older HostedCluster has this cluster id"),
+            Claim::InfraId(_) => duplicate("an older HostedCluster has this infra id"),
+            Claim::HostName(host) => claimed(format!("an older HostedCluster has the host name {host}")),
             // Several may derive one namespace, and use one NAT subnet.
             Claim::Namespace(_) | Claim::NatSubnet(_) => return None,
         };
-        all.older(&own, &claim).then(|| duplicate(what))
+        all.older(&own, &claim).then_some(problem)
     });
     let named: Vec<String> = claims::host_names(&hosted.spec).collect();
     let by_any = || {
         let more = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
         more.map(|host| (all.other(Some(&own.object), &Claim::HostName(host.clone())), host))
             .find(|(taken, _)| *taken)
-            .map(|(_, host)| duplicate(format!("another HostedCluster has the host name {host}")))
+            .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
     by_older.or_else(by_any)
 }

@@ -139,7 +139,8 @@ fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings
     if allowed > MAX_SUBSCRIPTIONS {
         let text =
             format!("{allowed} subscriptions are allowed, the guest's own included; Azure takes {MAX_SUBSCRIPTIONS}");
-        return Err(invalid(text));
+        // The guest's side is not concerned.
+        return Err(Problem::new(Reason::PLSCreationFailed, text));
     }
     Ok(())
 }

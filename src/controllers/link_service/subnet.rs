@@ -37,13 +37,13 @@ impl Chosen {
     }
 }
 
-/// Which NAT subnet it is. It lies in the network of the frontend.
+/// Which NAT subnet it is. It lies in the network of the frontend. What is wrong with it does not concern the guest's side.
 pub(super) fn choose(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
 ) -> Result<Chosen, Problem> {
-    let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
+    let invalid = |error: IdError| Problem::new(Reason::NATSubnetCreationFailed, format!("NAT subnet: {error}"));
     let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
     let Some(text) = &cr.spec.nat_subnet_id else {
         let own = network.child(Kind::Subnet, &names::nat_subnet(&identity.infra_id));
@@ -54,7 +54,7 @@ pub(super) fn choose(
         Ok(Chosen::Given(given))
     } else {
         let text = "natSubnetID is not in the load balancer's virtual network";
-        Err(Problem::new(Reason::InvalidSpec, text))
+        Err(Problem::new(Reason::NATSubnetCreationFailed, text))
     }
 }
 
