@@ -52,10 +52,11 @@ pub(super) async fn surroundings(
         Ok(identity) => Leaving::Of(identity.clone()),
         Err(_) => identity::leaving(cr, traces, &neighbours.clusters()),
     };
+    let address_claimed = address_claimed(cr, &neighbours.resources());
     Ok(Surroundings {
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
-        address_claimed: address_claimed(cr, &neighbours.resources()),
+        address_claimed,
         sibling_stays: siblings.iter().any(|other| stays(other, cr)),
         sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(made_subnet),
