@@ -105,6 +105,15 @@ pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i
     }
 }
 
+/// Whether a False load balancer has been overtaken by a service that was made since: HyperShift's own operator does not
+/// report the load balancer when it finds the service in place, and no service exists without its frontend.
+pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
+    old.type_ == ConditionType::AzureInternalLoadBalancerAvailable.as_str()
+        && get(all, ConditionType::AzurePLSCreated).is_some_and(|created| {
+            created.status == Status::True.as_str() && created.last_transition_time.0 > old.last_transition_time.0
+        })
+}
+
 /// Why this part keeps the path from being available; `None` if it does not.
 fn shortcoming(kind: ConditionType, current: &[Condition], own: &[NewCondition]) -> Option<(Reason, String)> {
     let name = kind.as_str();
@@ -112,7 +121,7 @@ fn shortcoming(kind: ConditionType, current: &[Condition], own: &[NewCondition])
         return (new.status == Status::False).then(|| (new.reason, format!("{name}: {}", new.message)));
     }
     match get(current, kind) {
-        Some(old) if old.status == Status::True.as_str() => None,
+        Some(old) if old.status == Status::True.as_str() || is_overtaken(old, current) => None,
         Some(old) => {
             let reason = Reason::parse(&old.reason).unwrap_or(Reason::AzureError);
             Some((reason, format!("{name}: {}", old.message)))
@@ -277,6 +286,17 @@ mod tests {
     fn an_unreported_load_balancer_is_implied_by_a_working_link_service() {
         let current = stored(ConditionType::ALL[1..4].iter().copied().map(good));
         assert_eq!(summary(&current, &[], None).status, Status::True);
+    }
+
+    #[test]
+    fn load_balancer_that_failed_before_the_link_service_was_made_is_implied_by_it() {
+        let mut current = stored(ConditionType::ALL.map(good));
+        current[0].status = "False".into();
+        assert_eq!(summary(&current, &[], None).status, Status::False, "of the same time");
+        current[1].last_transition_time = Time(NOW);
+        assert_eq!(summary(&current, &[], None).status, Status::True);
+        current[1].status = "False".into();
+        assert_eq!(summary(&current, &[], None).status, Status::False);
     }
 
     #[test]

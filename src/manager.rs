@@ -23,7 +23,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
-use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
@@ -339,10 +339,12 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
             );
         }
         Role::Cpo => {
-            let runner = Arc::new(Runner::new(endpoint(config), Arc::clone(&cx), Label::Endpoint));
+            let control_planes = Arc::new(ControlPlanes::default());
+            let controller = endpoint(config, Arc::clone(&control_planes));
+            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
                 controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-                controllers::watch::endpoints(runner, scope, on_store)
+                controllers::watch::endpoints(runner, scope, control_planes, on_store)
             );
         }
     }
@@ -350,8 +352,9 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
 }
 
 /// The guest side's controller.
-pub(crate) fn endpoint(config: &Config) -> EndpointController {
+pub(crate) fn endpoint(config: &Config, control_planes: Arc<ControlPlanes>) -> EndpointController {
     EndpointController {
+        control_planes,
         allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
     }
 }

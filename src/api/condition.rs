@@ -148,6 +148,8 @@ reasons! {
     IdentityMismatch,
     /// Another, older cluster has this cluster id or infra id.
     DuplicateIdentity,
+    /// Another cluster has a host name that this one names.
+    HostNameClaimed,
     /// The cluster lives in another Azure cloud than this process serves.
     CloudMismatch,
     /// A resource under our name belongs to someone else.

@@ -184,9 +184,6 @@ pub struct AzurePlatform {
     /// The guest's subscription.
     #[serde(rename = "subscriptionID", deserialize_with = "or_default")]
     pub subscription_id: Option<String>,
-    /// The guest's tenant.
-    #[serde(rename = "tenantID", deserialize_with = "or_default")]
-    pub tenant_id: Option<String>,
     /// ARM id of the guest's VNet.
     #[serde(rename = "vnetID", deserialize_with = "or_default")]
     pub vnet_id: Option<String>,
@@ -205,12 +202,25 @@ pub struct AzurePlatform {
 pub const PUBLIC_CLOUD: &str = "AzurePublicCloud";
 
 impl AzurePlatform {
+    /// By which means the cluster is private.
+    pub fn private_type(&self) -> Option<PrivateType> {
+        self.private.as_ref()?.kind
+    }
+
     /// The name of the cluster's cloud.
     pub fn cloud_name(&self) -> &str {
         self.cloud
             .as_deref()
             .filter(|name| !name.is_empty())
             .unwrap_or(PUBLIC_CLOUD)
+    }
+}
+
+impl ClusterSpec {
+    /// What is said of Azure, if the cluster is on it.
+    pub fn azure(&self) -> Option<&AzurePlatform> {
+        let azure = self.platform.azure.as_ref();
+        azure.filter(|_| self.platform.kind == Some(PlatformType::Azure))
     }
 }
 
@@ -317,7 +327,6 @@ mod tests {
         assert_eq!(spec.platform.kind, Some(PlatformType::Azure));
         let azure = spec.platform.azure.unwrap();
         assert_eq!(azure.subscription_id.as_deref(), Some("s"));
-        assert_eq!(azure.tenant_id.as_deref(), Some("t"));
         assert_eq!(azure.vnet_id.as_deref(), Some("v"));
         assert_eq!(azure.subnet_id.as_deref(), Some("n"));
         assert_eq!(azure.topology, Some(Topology::PublicAndPrivate));

@@ -5,11 +5,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::id::{ResourceId, same};
-use super::mark::Marks;
+use super::mark::{MAX_TAGS, Marks};
 use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
-
-/// Azure's limit of tags on a resource.
-const MAX_TAGS: usize = 50;
 
 /// A private endpoint as it is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::id::{ResourceId, SubscriptionId, same};
-use super::mark::Marks;
+use super::mark::{MAX_TAGS, Marks};
 use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
 
-/// Azure's limit of tags on a resource.
-const MAX_TAGS: usize = 50;
 /// The name of the one NAT configuration.
 const NAT_CONFIGURATION: &str = "pls-nat-ip";
 
@@ -49,13 +47,7 @@ pub fn connections(body: &Value) -> Vec<Connection> {
         .and_then(Value::as_array);
     let read = |item: &Value| {
         let id = id_at(item, "/id").filter(|id| id.is(Kind::Connection))?;
-        let status = item
-            .pointer("/properties/privateLinkServiceConnectionState/status")
-            .and_then(Value::as_str);
-        Some(Connection {
-            id,
-            status: status.unwrap_or_default().to_owned(),
-        })
+        Some(Connection { id })
     };
     list.into_iter().flatten().filter_map(read).collect()
 }
@@ -177,8 +169,6 @@ impl Resource for LinkService {
 pub struct Connection {
     /// Its id.
     pub id: ResourceId,
-    /// `Approved`, `Pending`, `Rejected`, …
-    pub status: String,
 }
 
 impl Resource for Connection {

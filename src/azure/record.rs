@@ -19,12 +19,10 @@ const MAX_METADATA: usize = 10;
 pub struct Record {
     /// Its id; the name is relative to the zone.
     pub id: ResourceId,
-    /// Metadata, one entry of which proves ownership.
+    /// Metadata, one entry of which names the owner.
     pub marks: Marks,
     /// The one address that it shall have.
     pub address: Option<IpAddr>,
-    /// Whether the zone that it is in is ours.
-    pub zone_is_ours: bool,
 }
 
 /// The addresses of a record set.
@@ -51,7 +49,7 @@ impl Resource for Record {
             .pointer("/properties/isAutoRegistered")
             .and_then(Value::as_bool)
             .unwrap_or(false);
-        !registered && !self.marks.deny(current) && (self.zone_is_ours || self.marks.prove_record(current))
+        !registered && !self.marks.deny(current)
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
@@ -84,7 +82,7 @@ impl Resource for Record {
 mod tests {
     use super::*;
 
-    fn wanted(zone_is_ours: bool) -> Record {
+    fn wanted() -> Record {
         let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z";
         Record {
             id: ResourceId::parse(&format!("{zone}/A/*.apps")).unwrap(),
@@ -93,32 +91,33 @@ mod tests {
                 ..Marks::default()
             },
             address: "10.0.0.5".parse().ok(),
-            zone_is_ours,
         }
     }
 
     #[test]
     fn foreign_value_beside_ours_is_drift() {
-        let mut body = wanted(true).body(None);
-        assert_eq!(wanted(true).differs(&body), []);
+        let mut body = wanted().body(None);
+        assert_eq!(wanted().differs(&body), []);
         set(
             &mut body,
             &["properties", "aRecords"],
             json!([{"ipv4Address": "10.0.0.5"}, {"ipv4Address": "6.6.6.6"}]),
         );
-        assert_eq!(wanted(true).differs(&body), [Difference::of("aRecords")]);
-        assert_eq!(wanted(true).differs(&wanted(true).body(Some(&body))), []);
+        assert_eq!(wanted().differs(&body), [Difference::of("aRecords")]);
+        assert_eq!(wanted().differs(&wanted().body(Some(&body))), []);
     }
 
     #[test]
     fn foreign_record_is_refused() {
-        let body = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "1.1.1.1"}]}});
-        assert!(!wanted(false).ours(&body));
-        assert!(wanted(true).ours(&body));
+        let body =
+            |metadata: Value| json!({"properties": {"metadata": metadata, "aRecords": [{"ipv4Address": "1.1.1.1"}]}});
+        assert!(!wanted().ours(&body(json!({"cluster": "another"}))));
+        // Records are looked at only in a zone that is ours.
+        assert!(wanted().ours(&body(Value::Null)));
     }
 
     #[test]
     fn automatically_registered_record_is_foreign() {
-        assert!(!wanted(true).ours(&json!({"properties": {"isAutoRegistered": true}})));
+        assert!(!wanted().ours(&json!({"properties": {"isAutoRegistered": true}})));
     }
 }

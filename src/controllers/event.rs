@@ -174,10 +174,12 @@ fn trouble(condition: &NewCondition) -> Option<What> {
         (
             Reason::InvalidSpec
             | Reason::NATSubnetCreationFailed
+            | Reason::PLSCreationFailed
             | Reason::HostedClusterNotFound
             | Reason::HostedControlPlaneNotFound
             | Reason::IdentityMismatch
             | Reason::DuplicateIdentity
+            | Reason::HostNameClaimed
             | Reason::CloudMismatch
             | Reason::NotOurs
             | Reason::ScopeNotAllowed

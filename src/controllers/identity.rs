@@ -109,23 +109,24 @@ pub fn agree(
 /// Its owner's claims give way to older ones only. What the control plane alone names was never its own.
 pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
     let own = Holder::of(hosted);
-    let duplicate = |what: String| Problem::new(Reason::DuplicateIdentity, what);
+    let claimed = |text: String| Problem::new(Reason::HostNameClaimed, text);
     let by_older = Claim::of_cluster(hosted).into_iter().find_map(|claim| {
-        let what = match &claim {
-            Claim::ClusterId(_) => "an older HostedCluster has this cluster id".to_owned(),
-            Claim::InfraId(_) => "an older HostedCluster has this infra id".to_owned(),
-            Claim::HostName(host) => format!("an older HostedCluster has the host name {host}"),
+        let duplicate = |text: &str| Problem::new(Reason::DuplicateIdentity, text);
+        let problem = match &claim {
+            Claim::ClusterId(_) => duplicate("an older HostedCluster has this cluster id"),
+            Claim::InfraId(_) => duplicate("an older HostedCluster has this infra id"),
+            Claim::HostName(host) => claimed(format!("an older HostedCluster has the host name {host}")),
             // Several may derive one namespace, and use one NAT subnet.
             Claim::Namespace(_) | Claim::NatSubnet(_) | Claim::Address(_) => return None,
         };
-        all.older(&own, &claim).then(|| duplicate(what))
+        all.older(&own, &claim).then_some(problem)
     });
     let named: Vec<String> = claims::host_names(&hosted.spec).collect();
     let by_any = || {
         let more = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
         more.map(|host| (all.other(Some(&own.object), &Claim::HostName(host.clone())), host))
             .find(|(taken, _)| *taken)
-            .map(|(_, host)| duplicate(format!("another HostedCluster has the host name {host}")))
+            .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
     by_older.or_else(by_any)
 }
@@ -198,7 +199,7 @@ pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -
     let succeeds = hosted.is_some_and(|found| Holder::of(found).newer_than(cr));
     let credible = |identity: &Identity| succeeds || of_hosted.as_ref().is_none_or(|own| identity.agrees(own));
     let recorded = recorded.map(HoIntent::identity);
-    let recorded = recorded.filter(|identity| is_cluster_id(&identity.cluster_id) && credible(identity));
+    let recorded = recorded.filter(|identity| is_uuid(&identity.cluster_id) && credible(identity));
     let of_control_plane = control_plane.and_then(|found| of_spec(&found.name_any(), &found.spec).ok());
     let of_control_plane = of_control_plane.filter(credible);
     let of_status = of_status(cr).filter(credible);
@@ -223,15 +224,15 @@ fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
     let id = ResourceId::parse_as(Kind::LinkService, id).ok()?;
     let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
-    is_cluster_id(cluster_id).then(|| Identity {
+    is_uuid(cluster_id).then(|| Identity {
         name: String::new(),
         cluster_id: cluster_id.to_owned(),
         infra_id: String::new(),
     })
 }
 
-/// Whether a text has the form that HyperShift demands of cluster ids.
-fn is_cluster_id(text: &str) -> bool {
+/// Whether a text has the form that HyperShift demands of cluster ids, and Azure of subscriptions.
+pub fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Claims, Holder};
 use super::frame::{PassError, within};
-use crate::api::{AzurePrivateLinkService, HostedCluster};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 
 /// A pass waits this long for the first lists.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,6 +25,12 @@ struct Known {
 impl Known {
     fn claims(&self) -> MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all have been listed once: nobody decides on a part of them.
+    async fn known(&self) -> Result<(), PassError> {
+        let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
+        waited.map_err(|_| PassError::Timeout)
     }
 
     fn heard<K: ResourceExt>(&self, event: &Event<K>, claims_of: impl Fn(&K) -> Vec<Claim>) {
@@ -78,9 +84,7 @@ impl Neighbours {
 
     /// Waits until all have been listed once: nobody decides on a part of them.
     pub async fn known(&self) -> Result<(), PassError> {
-        let listed = async { tokio::join!(self.clusters.listed.cancelled(), self.resources.listed.cancelled()) };
-        let waited = tokio::time::timeout(PATIENCE, listed).await;
-        waited.map(drop).map_err(|_| PassError::Timeout)
+        tokio::try_join!(self.clusters.known(), self.resources.known()).map(drop)
     }
 
     /// What the HostedClusters claim. Not to be held while waiting.
@@ -91,6 +95,38 @@ impl Neighbours {
     /// What the custom resources claim. Not to be held while waiting.
     pub fn resources(&self) -> MutexGuard<'_, Claims> {
         self.resources.claims()
+    }
+}
+
+/// The cluster ids of the control planes in scope.
+#[derive(Debug, Default)]
+pub struct ControlPlanes(Known);
+
+impl ControlPlanes {
+    /// What a list tells, for who does not watch.
+    pub async fn read(api: &Api<HostedControlPlane>) -> Result<Self, PassError> {
+        let control_planes = Self::default();
+        let all = within(api.list(&ListParams::default())).await?;
+        events(all.items).for_each(|event| control_planes.control_plane(&event));
+        Ok(control_planes)
+    }
+
+    /// A HostedControlPlane has changed.
+    pub fn control_plane(&self, event: &Event<HostedControlPlane>) {
+        self.0.heard(event, |found| {
+            let id = found.spec.cluster_id.as_deref().map(Claim::cluster_id);
+            id.into_iter().collect()
+        });
+    }
+
+    /// Waits until all have been listed once: nobody decides on a part of them.
+    pub async fn known(&self) -> Result<(), PassError> {
+        self.0.known().await
+    }
+
+    /// What they claim. Not to be held while waiting.
+    pub fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.0.claims()
     }
 }
 

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::claims::{Claim, Holder};
 use super::context::Context;
 use super::hosted_cluster;
-use super::neighbours::Neighbours;
+use super::neighbours::{ControlPlanes, Neighbours};
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
@@ -183,30 +183,30 @@ fn concerned(
 
 fn is_contested(cr: &AzurePrivateLinkService) -> bool {
     let conditions = cr.status.iter().flat_map(|status| &status.conditions);
-    let mut reasons = conditions.map(|condition| condition.reason.as_str());
-    reasons.any(|reason| reason == Reason::DuplicateIdentity.as_str())
+    let mut reasons = conditions.filter_map(|condition| Reason::parse(&condition.reason));
+    reasons.any(|reason| matches!(reason, Reason::DuplicateIdentity | Reason::HostNameClaimed))
 }
 
 /// The custom resources and the control planes that own them, for the CPO role.
 pub async fn endpoints<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
+    control_planes: Arc<ControlPlanes>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
     let filled = CancellationToken::new();
+    let planes = self::events(scope.api::<HostedControlPlane>(client.clone()), pages())
+        .inspect_ok(move |event| control_planes.control_plane(event))
+        .touched_objects();
     let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
     let (reader, events) = stored(resources.inspect_ok(forgets(&runner)), filled.clone());
     let (known, relatives) = (reader.clone(), reader.clone());
     let controller = Controller::for_stream(events, reader.clone())
-        .watches(
-            scope.api::<HostedControlPlane>(client.clone()),
-            pages(),
-            move |control_plane| {
-                let namespace = control_plane.namespace();
-                references(&known, move |cr| cr.namespace() == namespace)
-            },
-        )
+        .watches_stream(planes, move |control_plane| {
+            let namespace = control_plane.namespace();
+            references(&known, move |cr| cr.namespace() == namespace)
+        })
         .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
             siblings(&relatives, &cr)
         });

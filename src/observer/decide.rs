@@ -13,7 +13,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 
 use super::spec::{self, MOST_SUBSCRIPTIONS, Meant};
-use crate::api::hypershift::{AzurePlatform, ClusterSpec, PlatformType, PrivateType, PublishingType, Topology};
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
 use crate::api::markers::{CLUSTER_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION, INTERNAL_LOAD_BALANCER_VALUE, OAUTH};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::azure::id::same;
@@ -92,22 +92,15 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
 /// The Azure part of a control plane that wants a private path in this cloud.
 fn private_azure<'a>(spec: &'a ClusterSpec, cloud: &str) -> Result<&'a AzurePlatform, Verdict> {
     let azure = spec
-        .platform
-        .azure
-        .as_ref()
-        .filter(|_| spec.platform.kind == Some(PlatformType::Azure));
-    let azure = azure.ok_or(Verdict::Ignore("the HostedControlPlane is not on Azure"))?;
+        .azure()
+        .ok_or(Verdict::Ignore("the HostedControlPlane is not on Azure"))?;
     if !matches!(azure.topology, Some(Topology::Private | Topology::PublicAndPrivate)) {
         return Err(Verdict::Ignore("the cluster is public"));
     }
-    if azure.private.as_ref().and_then(|p| p.kind) != Some(PrivateType::PrivateLink) {
+    if azure.private_type() != Some(PrivateType::PrivateLink) {
         return Err(Verdict::Ignore("the cluster does not use Private Link"));
     }
-    let named = azure
-        .cloud
-        .as_deref()
-        .filter(|name| !name.is_empty())
-        .unwrap_or("AzurePublicCloud");
+    let named = azure.cloud_name();
     if named != cloud {
         return Err(Verdict::Unfit(format!(
             "CloudMismatch: the cluster is in {named}, this process serves {cloud}"

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::decide::owner;
 use super::spec::dns_name;
-use crate::api::hypershift::{ClusterSpec, PlatformType, PrivateType, PublishingType, Topology};
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
 use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
 use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Status};
 use crate::conditions;
@@ -52,14 +52,8 @@ pub enum Host {
 ///
 /// A cluster with a public side publishes there.
 pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
-    let azure = spec
-        .platform
-        .azure
-        .as_ref()
-        .filter(|_| spec.platform.kind == Some(PlatformType::Azure));
-    let private = azure
-        .and_then(|azure| azure.private.as_ref())
-        .and_then(|private| private.kind);
+    let azure = spec.azure();
+    let private = azure.and_then(AzurePlatform::private_type);
     match (azure.and_then(|azure| azure.topology), private) {
         (Some(Topology::Public | Topology::PublicAndPrivate), _) => return Ok(Host::None),
         (Some(Topology::Private), Some(PrivateType::PrivateLink)) => {}

@@ -3,12 +3,11 @@
 //! What has to be there and cannot be used keeps the custom resource from being made. What is optional and cannot be used
 //! is left as it is, with a complaint, so that one bad value never stops the others.
 
-use uuid::Uuid;
-
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishingType};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
 use crate::azure::id::{ResourceId, location};
 use crate::azure::resource::Kind;
+use crate::controllers::identity::is_uuid;
 
 /// What a control plane means.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -99,10 +98,6 @@ fn id(kind: Kind, value: &str, field: &str) -> Result<String, String> {
     ResourceId::parse_as(kind, value)
         .map(|id| id.to_string())
         .map_err(|error| format!("platform.azure.{field}: {error}"))
-}
-
-fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 fn is_group(text: &str) -> bool {

@@ -14,7 +14,7 @@ use hyperlink::config::Config;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::frame::within;
 use hyperlink::controllers::link_service::LinkServiceController;
-use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::run::Foresees;
 use hyperlink::leader::gated_client;
@@ -57,7 +57,13 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
                 let controller = LinkServiceController::new(manager::settings(config)?, neighbours);
                 preview(&controller, &cx, &cr).await?
             }
-            Role::Cpo => preview(&manager::endpoint(config), &cx, &cr).await?,
+            Role::Cpo => {
+                let kube = cx.kube.clone();
+                let all = config.namespace.as_ref();
+                let all = all.map_or_else(|| Api::all(kube.clone()), |only| Api::namespaced(kube.clone(), only));
+                let control_planes = Arc::new(ControlPlanes::read(&all).await?);
+                preview(&manager::endpoint(config, control_planes), &cx, &cr).await?
+            }
         });
     }
     Ok(Plan {

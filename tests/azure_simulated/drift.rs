@@ -234,10 +234,9 @@ async fn foreign_link_is_refused() {
 async fn foreign_record_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
-    let want = hyperlink::azure::record::Record {
-        zone_is_ours: false,
-        ..record("api")
-    };
-    let foreign = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
+    let want = record("api");
+    let mut foreign = want.body(None);
+    foreign["properties"]["aRecords"] = json!([{"ipv4Address": "10.9.9.9"}]);
+    foreign["properties"]["metadata"][&want.marks.owner.0] = json!("another");
     is_refused(&mut sim, &want, foreign).await;
 }

@@ -114,7 +114,6 @@ pub(crate) fn record(n: usize, zone: &Zone, name: &str) -> Record {
         id: zone.id.child(Kind::Record, name).unwrap(),
         marks: marks(n),
         address: ADDRESS.parse().ok(),
-        zone_is_ours: true,
     }
 }
 

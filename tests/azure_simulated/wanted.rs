@@ -131,6 +131,5 @@ pub(crate) fn record(name: &str) -> Record {
         id: zone().id.child(Kind::Record, name).unwrap(),
         marks: marks(),
         address: ADDRESS.parse().ok(),
-        zone_is_ours: true,
     }
 }

@@ -16,7 +16,7 @@ use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::controllers::run::Reconciler;
@@ -102,6 +102,14 @@ async fn management(cx: &Context) -> LinkServiceController {
     LinkServiceController::new(settings, Arc::new(neighbours))
 }
 
+async fn guest(cx: &Context) -> EndpointController {
+    let control_planes = ControlPlanes::read(&kube::Api::all(cx.kube.clone())).await.unwrap();
+    EndpointController {
+        allowed: None,
+        control_planes: Arc::new(control_planes),
+    }
+}
+
 async fn pass<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
     let (around, _) = reconciler.around(cx, &cr).await.ok()?;
     let ended = reconciler.pass(cx, Pass::begin(), cr, around).await.ok()?;
@@ -161,7 +169,7 @@ impl Life {
             let process = &self.processes[at];
             let wait = match process.role {
                 Role::Ho => pass(&management(&process.cx).await, &process.cx, cr).await,
-                Role::Cpo => pass(&EndpointController { allowed: None }, &process.cx, cr).await,
+                Role::Cpo => pass(&guest(&process.cx).await, &process.cx, cr).await,
             };
             let seen = self.cr().map(|cr| process.fingerprint(&cr));
             if self.sim.valve.is_shut() {

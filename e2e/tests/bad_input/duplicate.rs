@@ -15,13 +15,13 @@ fn both(ground: &e2e::Ground, name: &str, spec: &Value) -> HostedCluster {
         .with_control_plane(patch)
 }
 
-async fn refused_beside(site: &Site, older: &HostedCluster, newer: &HostedCluster) -> Result<()> {
+async fn refused_beside(site: &Site, older: &HostedCluster, newer: &HostedCluster, reason: &str) -> Result<()> {
     let before = site.seen(&older.link_service(&site.ground)).await?;
     newer.create(&site.ground).await?;
     site.refuses_all(
         newer,
         &["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"],
-        "DuplicateIdentity",
+        reason,
     )
     .await?;
     site.heals(older).await?;
@@ -43,7 +43,7 @@ fn cluster_id_that_an_older_cluster_has() {
         older.create(&site.ground).await?;
         site.heals(&older).await?;
         let newer = both(&site.ground, "second-id", &json!({"clusterID": older.cluster_id()}));
-        refused_beside(site, &older, &newer).await?;
+        refused_beside(site, &older, &newer, "DuplicateIdentity").await?;
         older.delete(&site.ground, SOON).await?;
         site.heals(&newer).await?;
         newer.delete(&site.ground, SOON).await
@@ -61,7 +61,7 @@ fn host_name_that_an_older_cluster_has() {
         let api = json!({"service": "APIServer", "servicePublishingStrategy": {"type": "Route", "route": host}});
         let services = json!([api, plain("OAuthServer"), plain("Konnectivity"), plain("Ignition")]);
         let newer = both(&site.ground, "second-host", &json!({"services": services}));
-        refused_beside(site, &older, &newer).await?;
+        refused_beside(site, &older, &newer, "HostNameClaimed").await?;
         older.delete(&site.ground, SOON).await?;
         newer.becomes_available(&site.ground, SOON).await?;
         newer.delete(&site.ground, SOON).await?;

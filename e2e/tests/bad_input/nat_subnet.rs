@@ -49,7 +49,8 @@ fn given_subnet_outside_the_load_balancers_network() {
         let id = cluster.subnet();
         let cluster = cluster.with_nat_subnet(&id);
         cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "InvalidSpec").await?;
+        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .await?;
         let written: Vec<_> = site
             .calls_about(&cluster)
             .await?

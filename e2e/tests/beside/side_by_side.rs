@@ -1,16 +1,13 @@
 //! Both control-plane-operators at once, for a hand-over.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::ground::Call;
 use e2e::hosted_cluster::{HostedCluster, conditions};
 use e2e::hyperlink::Role;
 use e2e::site::SOON;
-use futures::TryStreamExt;
-use kube::runtime::{WatchStreamExt, watcher};
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, ListParams};
 
 use crate::site::{Site, ends, situation};
 
@@ -24,12 +21,12 @@ fn both_guest_sides_for_a_hand_over() {
         let (ho, go_cpo) = (site.ho(&cluster).await?, site.go_cpo(&cluster).await?);
         site.heals(&cluster).await?;
         site.recorded(&cluster).await?;
-        let (watch, said) = (site.watch(&cluster), reasons(site, &cluster)?);
+        let watch = site.watch(&cluster);
         let cpo = site.cpo(&cluster).await?;
-        // Theirs writes over it with its next pass.
+        // Theirs writes over a condition with its next pass; the Event stays.
         eventually("the other writer is named", SOON, async || {
-            let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-            ensure!(said.contains(OTHER), "{said:?}");
+            let said = reasons(site, &cluster).await?;
+            ensure!(said.iter().any(|reason| reason == OTHER), "{said:?}");
             Ok(())
         })
         .await?;
@@ -62,21 +59,9 @@ fn both_guest_sides_for_a_hand_over() {
     });
 }
 
-/// Every reason that a condition of the cluster's custom resource has from now on.
-fn reasons(site: &Site, cluster: &HostedCluster) -> Result<Arc<Mutex<BTreeSet<String>>>> {
-    let said = Arc::new(Mutex::new(BTreeSet::new()));
-    let (all, client) = (Arc::clone(&said), site.ground.client()?);
-    let namespace = cluster.control_plane_namespace();
-    let api = cluster.api(&client, "AzurePrivateLinkService", &namespace);
-    tokio::spawn(async move {
-        let changes = watcher(api, watcher::Config::default()).applied_objects();
-        let noted = changes.try_for_each(async |found| {
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.extend(conditions(&found).into_iter().map(|one| one.reason));
-            Ok(())
-        });
-        // It ends with the runtime.
-        let _ = noted.await;
-    });
-    Ok(said)
+/// The reasons of all Events about the cluster's control plane.
+async fn reasons(site: &Site, cluster: &HostedCluster) -> Result<Vec<String>> {
+    let api: Api<Event> = Api::namespaced(site.ground.client()?, &cluster.control_plane_namespace());
+    let all = api.list(&ListParams::default()).await?;
+    Ok(all.into_iter().filter_map(|event| event.reason).collect())
 }

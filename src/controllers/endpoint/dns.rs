@@ -149,7 +149,6 @@ fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) ->
             id: zone.child(Kind::Record, name)?,
             marks: names::record_marks(&identity.cluster_id),
             address: None,
-            zone_is_ours: true,
         })
     };
     names.iter().map(|name| record(name.as_ref())).collect()

@@ -16,13 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
+use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::id::ResourceId;
+use crate::azure::plan::Step;
 use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
@@ -30,6 +33,7 @@ use crate::controllers::decision::{Course, Decision};
 use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
+use crate::controllers::neighbours::ControlPlanes;
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
 use crate::controllers::scopes::AllowedScopes;
@@ -38,6 +42,8 @@ use crate::controllers::scopes::AllowedScopes;
 pub struct EndpointController {
     /// What control planes may use; none: whatever they name.
     pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+    /// Which control planes there are.
+    pub control_planes: Arc<ControlPlanes>,
 }
 
 /// The control plane as it was read, and what it means.
@@ -127,18 +133,10 @@ impl EndpointController {
 /// A zone that was put may take this long until anything can be read of it.
 const LATE: Duration = Duration::from_secs(40);
 
-/// How long a zone may still come about that another process put before it died: its intent stands, no status names the zone,
-/// and that nothing can be read of it says little.
+/// How long a zone may still come about that another process put before it died: that nothing can be read of it says little.
 fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
-    let (now, status) = (Instant::now(), cr.status.clone().unwrap_or_default());
-    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
-    let named = named.map(|text| ResourceId::parse(&text?).ok());
-    let zones = decision
-        .steps
-        .iter()
-        .filter(|step| step.kind == Kind::Zone && step.gone());
-    let unnamed = zones.filter(|step| !named.contains(&Some(step.id.clone())));
-    let waits = unnamed.filter_map(|step| {
+    let now = Instant::now();
+    let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
             .checked_sub(cx.memory.absent_for(&step.id, now))
             .filter(|wait| !wait.is_zero())?;
@@ -146,6 +144,19 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
         Some(wait)
     });
     waits.max()
+}
+
+/// The zones that are not there and may have been put: an intent was recorded before, and no status has named them since.
+fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl Iterator<Item = &'a Step> + use<'a> {
+    let intended = cr.annotations().contains_key(CPO_INTENT);
+    let status = cr.status.clone().unwrap_or_default();
+    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
+    let named = named.map(|text| ResourceId::parse(&text?).ok());
+    let zones = decision
+        .steps
+        .iter()
+        .filter(move |step| intended && step.kind == Kind::Zone && step.gone());
+    zones.filter(move |step| !named.contains(&Some(step.id.clone())))
 }
 
 /// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.
@@ -164,7 +175,7 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let mut meaning = observe::surroundings(cx, cr, found.as_ref()).await?;
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), &self.control_planes).await?;
         meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))

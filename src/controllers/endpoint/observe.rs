@@ -10,29 +10,35 @@ use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::HCP_FINALIZER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
+use crate::controllers::claims::{Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
+use crate::controllers::neighbours::ControlPlanes;
+use crate::names;
 
 /// The control plane and the siblings of a custom resource.
 pub(super) async fn surroundings(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     found: Option<&HostedControlPlane>,
+    control_planes: &ControlPlanes,
 ) -> Result<Surroundings, PassError> {
     let control_plane_goes = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
     let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default());
     let mut all = within(api.list(&ListParams::default())).await?.items;
     all.retain(|other| other.metadata.uid != cr.metadata.uid);
-    let going = cr.metadata.deletion_timestamp.is_some();
+    control_planes.known().await?;
+    let control_plane = control_plane(found);
+    let own = found.zip(control_plane.as_ref().ok());
     Ok(Surroundings {
-        control_plane: control_plane(found),
+        claimed_elsewhere: claimed_elsewhere(cr, own, &control_planes.claims()),
+        control_plane,
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         refused: None,
         control_plane_goes,
         siblings: all.iter().map(|other| Sibling::of(other, control_plane_goes)).collect(),
-        claimed_elsewhere: going && found.is_none() && claimed_elsewhere(cx, cr).await?,
     })
 }
 
@@ -44,6 +50,11 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
             "the HostedControlPlane does not exist",
         )
     })?;
+    // Another name would be that of another cluster, whose zone is named after it.
+    if !names::fits_namespace(&found.name_any(), &found.namespace().unwrap_or_default()) {
+        let text = "the namespace is not that of a HostedControlPlane of this name";
+        return Err(problem(Reason::IdentityMismatch, text));
+    }
     let azure = found.spec.platform.azure.clone();
     Ok(ControlPlane {
         identity: identity::of_spec(&found.name_any(), &found.spec)?,
@@ -53,20 +64,22 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
     })
 }
 
-/// Whether a control plane elsewhere has the cluster id that is recorded on the custom resource, which anybody in its
-/// namespace may forge. Who may see one namespace only acts as that cluster, and is not told.
-async fn claimed_elsewhere(cx: &Context, cr: &AzurePrivateLinkService) -> Result<bool, PassError> {
-    let Some(recorded) = teardown::recorded(cr) else {
-        return Ok(false);
-    };
-    let api: Api<HostedControlPlane> = Api::all(cx.kube.clone());
-    match within(api.list(&ListParams::default())).await {
-        Ok(all) => Ok(all.iter().any(|other| {
-            other.spec.cluster_id.as_ref() == Some(&recorded.cluster_id) && other.namespace() != cr.namespace()
-        })),
-        Err(PassError::Kube(kube::Error::Api(status))) if status.code == 403 => Ok(false),
-        Err(error) => Err(error),
+/// Whether a control plane elsewhere has the cluster id by which what is made for the custom resource is known. Who may change
+/// the own control plane may give it any id, so of two with one id the older has it; what is recorded on the custom resource
+/// is as easily forged, and gives way to all. Who watches one namespace only acts as that cluster, and is not told.
+fn claimed_elsewhere(
+    cr: &AzurePrivateLinkService,
+    own: Option<(&HostedControlPlane, &ControlPlane)>,
+    all: &Claims,
+) -> bool {
+    if let Some((found, meaning)) = own {
+        return all.older(&Holder::of(found), &Claim::cluster_id(&meaning.identity.cluster_id));
     }
+    let namespace = cr.namespace().unwrap_or_default();
+    teardown::recorded(cr).is_some_and(|recorded| {
+        let claim = Claim::cluster_id(&recorded.cluster_id);
+        all.holders(&claim).any(|holder| holder.object.namespace != namespace)
+    })
 }
 
 /// What of the surroundings can wake a pass, as one text.
@@ -79,8 +92,12 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
     let refused = around.refused.as_ref().map(|p| &p.message);
     format!(
-        "{seen:?} {} {} {refused:?} {siblings:?}",
+        "{seen:?} {} {} {} {refused:?} {siblings:?}",
         around.paused.is_some(),
-        around.control_plane_goes
+        around.control_plane_goes,
+        around.claimed_elsewhere
     )
 }
+
+#[cfg(test)]
+mod tests;

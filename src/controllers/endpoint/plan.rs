@@ -56,6 +56,9 @@ pub struct ControlPlane {
 /// A connection that waits for a person is looked at this often.
 pub const APPROVAL_LOOK: Duration = Duration::from_secs(30);
 
+/// Nothing tells of a control plane elsewhere that goes; whether it stands is looked at this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
 /// Ids of a custom resource, parsed once.
 #[derive(Debug, Clone)]
 pub struct Wanted {
@@ -144,9 +147,12 @@ pub fn served<'a>(
     if let Some(problem) = not_vouched_for(cr).or_else(|| around.refused.clone()) {
         return Err(stuck(problem));
     }
-    if let Some(field) = outside(cr, &control_plane.azure) {
-        let text = format!("{field} is not that of the HostedControlPlane");
-        return Err(stuck(Problem::new(Reason::ScopeNotAllowed, text)));
+    if around.claimed_elsewhere {
+        let text = "an older HostedControlPlane has this cluster id";
+        return Err(stuck(Problem::new(Reason::DuplicateIdentity, text).again(LOOK_AGAIN)));
+    }
+    if let Some(problem) = outside(cr, &control_plane.azure) {
+        return Err(stuck(problem));
     }
     match wanted(cr, &control_plane.identity, &around.siblings) {
         Ok(want) => Ok((control_plane, want)),
@@ -196,12 +202,13 @@ fn shadowing(zones: &[WantedZone], public: &PublicNames) -> Option<String> {
 }
 
 /// What the management side finds wrong with a cluster as such, beyond its own half of the path.
-const REFUSALS: [Reason; 6] = [
+const REFUSALS: [Reason; 7] = [
     Reason::InvalidSpec,
     Reason::HostedClusterNotFound,
     Reason::HostedControlPlaneNotFound,
     Reason::IdentityMismatch,
     Reason::DuplicateIdentity,
+    Reason::HostNameClaimed,
     Reason::CloudMismatch,
 ];
 
@@ -233,8 +240,11 @@ fn theirs(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condi
 
 /// Why they are False, where they are.
 fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Condition)> {
-    let all = cr.status.iter().flat_map(theirs);
-    let refused = all.filter(|condition| condition.status == Status::False.as_str());
+    let stands = |status: &AzurePrivateLinkServiceStatus, condition: &Condition| {
+        condition.status == Status::False.as_str() && !conditions::is_overtaken(condition, &status.conditions)
+    };
+    let all = cr.status.iter();
+    let refused = all.flat_map(move |status| theirs(status).filter(move |condition| stands(status, condition)));
     refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)))
 }
 
@@ -244,7 +254,7 @@ pub(super) fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool 
 }
 
 /// The first field that lies outside what the HostedControlPlane names.
-pub(super) fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform) -> Option<&'static str> {
+pub(super) fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform) -> Option<Problem> {
     let equal = |given: &str, named: &Option<String>| named.as_deref().is_some_and(|named| same(given, named));
     let fields = [
         (
@@ -258,9 +268,9 @@ pub(super) fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform) -> Op
         (equal(&cr.spec.guest_vnet_id, &azure.vnet_id), "guestVNetID"),
         (equal(&cr.spec.guest_subnet_id, &azure.subnet_id), "guestSubnetID"),
     ];
-    fields
-        .into_iter()
-        .find_map(|(inside, field)| (!inside).then_some(field))
+    let (_, field) = fields.into_iter().find(|(inside, _)| !inside)?;
+    let text = format!("{field} is not that of the HostedControlPlane");
+    Some(Problem::new(Reason::ScopeNotAllowed, text))
 }
 
 /// Without an alias nothing is compared: it is unknown what the endpoint should lead to.

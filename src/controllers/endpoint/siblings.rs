@@ -3,8 +3,6 @@
 //! One of them writes each record. The zone of a base domain and its link serve all that have that base domain, whoever
 //! made them; they go with the last.
 
-use std::net::IpAddr;
-
 use kube::ResourceExt;
 
 use crate::api::AzurePrivateLinkService;
@@ -22,8 +20,6 @@ pub struct Sibling {
     pub stays: bool,
     /// Whether our finalizer stands on it, so that what it shares is taken away with it.
     pub held: bool,
-    /// The address of its endpoint, as it is on record.
-    pub address: Option<IpAddr>,
     /// The zone of its base domain, as it is on record.
     pub zone: Option<String>,
 }
@@ -37,7 +33,6 @@ impl Sibling {
             base_domain: other.spec.base_domain.clone(),
             stays: other.metadata.deletion_timestamp.is_none() && !control_plane_goes,
             held: other.finalizers().iter().any(|f| f == CPO_FINALIZER),
-            address: status.private_endpoint_ip.and_then(|text| text.parse().ok()),
             zone: status.base_domain_dns_zone_id,
         }
     }
@@ -82,13 +77,9 @@ impl<'a> Family<'a> {
     /// The names of the records that this custom resource writes there: `private-router` both, as long as no sibling that
     /// stays takes OAuth.
     pub fn records(self, cluster: &str) -> Vec<String> {
-        let takes_oauth = self.takes_oauth();
-        if self.name == PRIVATE_ROUTER {
-            let oauth = (takes_oauth == self.name).then(|| names::oauth_record(cluster));
-            return std::iter::once(names::api_record(cluster)).chain(oauth).collect();
-        }
-        let oauth = (takes_oauth == self.name).then(|| names::oauth_record(cluster));
-        oauth.into_iter().collect()
+        let api = (self.name == PRIVATE_ROUTER).then(|| names::api_record(cluster));
+        let oauth = (self.takes_oauth() == self.name).then(|| names::oauth_record(cluster));
+        api.into_iter().chain(oauth).collect()
     }
 
     /// Of several custom resources that could, the one that writes the record of OAuth.
@@ -138,7 +129,6 @@ mod tests {
             base_domain: Some("example.com".into()),
             stays: true,
             held: true,
-            address: None,
             zone: None,
         }
     }

@@ -27,10 +27,14 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
     if let Some(problem) = &around.refused {
         return Ok(Decision::stuck(problem.clone()));
     }
-    let elsewhere = |c: &plan::ControlPlane| outside(cr, &c.azure).is_some();
-    if around.control_plane.as_ref().is_ok_and(elsewhere) {
-        // Nothing was ever made there.
-        return Ok(Decision::default());
+    let control_plane = around.control_plane.as_ref().ok();
+    if let Some(problem) = control_plane.and_then(|c| outside(cr, &c.azure)) {
+        // What was made before the control plane named another place is not lost sight of.
+        return Ok(if begun(cr) {
+            Decision::stuck(problem)
+        } else {
+            Decision::default()
+        });
     }
     let Some(identity) = identity(cr, around) else {
         return Ok(Decision::default());
@@ -48,6 +52,15 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
         steps,
         ..Decision::default()
     })
+}
+
+/// Whether something may have been made, by us or by HyperShift's own operator.
+fn begun(cr: &AzurePrivateLinkService) -> bool {
+    let endpoint = cr
+        .status
+        .as_ref()
+        .and_then(|status| status.private_endpoint_id.as_ref());
+    endpoint.is_some() || cr.annotations().contains_key(CPO_INTENT)
 }
 
 /// The cluster, as its control plane says; else as recorded; else by name only. Without the cluster's id no mark proves

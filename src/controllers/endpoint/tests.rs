@@ -4,7 +4,7 @@ use super::samples::*;
 use super::*;
 use crate::api::Reason;
 use crate::controllers::decision::Problem;
-use crate::controllers::samples::cr;
+use crate::controllers::samples::{cr, guest};
 
 #[test]
 fn control_plane_is_held_only_for_a_custom_resource_that_is_served() {
@@ -32,4 +32,13 @@ fn control_plane_is_held_only_for_a_custom_resource_that_is_served() {
     ] {
         assert!(!holds(&unheld(stop), &with_alias()));
     }
+}
+
+#[test]
+fn zone_that_was_never_put_is_not_waited_for() {
+    let zones = |cr: &AzurePrivateLinkService| perhaps_put(cr, &tear(cr, &around(), &[])).count();
+    assert_eq!(zones(&cr(json!(null), json!({}))), 0, "nothing was begun");
+    assert_eq!(zones(&cr(json!(null), intent())), 2);
+    let named = cr(json!({"privateDNSZoneID": guest(INTERNAL)}), intent());
+    assert_eq!(zones(&named), 1, "one was seen, and is gone");
 }

@@ -62,6 +62,7 @@ fn change_of_a_resource_is_said_with_its_id(#[case] why: &Why, #[case] reason: &
 
 #[rstest]
 #[case::foreign(Problem::new(Reason::NotOurs, "x"), Some("Refused"))]
+#[case::more_than_azure_takes(Problem::new(Reason::PLSCreationFailed, "x"), Some("Refused"))]
 #[case::annotation_is_wrong(Problem::new(Reason::InvalidSpec, "x"), Some("Refused"))]
 #[case::azure_does_not_accept(arm(400, "BadRequest"), Some("Refused"))]
 #[case::lock(Problem { reason: Reason::ScopeLocked, ..arm(409, "ScopeLocked") }, Some("Refused"))]

@@ -8,7 +8,7 @@ use kube::ResourceExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::api::hypershift::{ClusterSpec, PlatformType, PrivateType};
+use crate::api::hypershift::{ClusterSpec, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason};
 use crate::conditions;
@@ -16,9 +16,8 @@ use crate::controllers::contention::Statements;
 
 /// Whether a HostedCluster is to say anything: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {
-    let private = spec.platform.azure.as_ref().and_then(|azure| azure.private.as_ref());
-    let other = private.is_some_and(|private| private.kind == Some(PrivateType::Other));
-    spec.platform.kind == Some(PlatformType::Azure) && !other
+    spec.azure()
+        .is_some_and(|azure| azure.private_type() != Some(PrivateType::Other))
 }
 
 /// The conditions of ours that a HostedCluster shows.

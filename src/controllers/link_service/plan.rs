@@ -141,7 +141,8 @@ fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings
     if allowed > MAX_SUBSCRIPTIONS {
         let text =
             format!("{allowed} subscriptions are allowed, the guest's own included; Azure takes {MAX_SUBSCRIPTIONS}");
-        return Err(invalid(text));
+        // The guest's side is not concerned.
+        return Err(Problem::new(Reason::PLSCreationFailed, text));
     }
     Ok(())
 }
@@ -219,11 +220,8 @@ fn with_frontend(
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
-    match recorded_elsewhere(cr, &want.id, settings) {
-        Ok(None) => {}
-        // One that is gone from there is made anew here.
-        Ok(Some(recorded)) if *facts.look(Kind::LinkService, &recorded)? == Seen::Absent => {}
-        Ok(Some(recorded)) => want.id = recorded,
+    match standing(cr, &want.id, facts, settings)? {
+        Ok(id) => want.id = id,
         Err(problem) => return Ok(Decision::stuck(problem)),
     }
     want.known_as = known_as(cr, &want.id);
@@ -235,13 +233,8 @@ fn with_frontend(
                 Ok(step) => step,
                 Err(problem) => return Ok(Decision::stuck(problem)),
             };
-            let same_one = recorded
-                .nat_subnet
-                .as_deref()
-                .is_some_and(|text| same(text, &id.to_string()));
-            recorded.nat_subnet_made =
-                (same_one && recorded.nat_subnet_made) || around.sibling_made_subnet || step.why == Why::Absent;
-            recorded.nat_subnet = Some(id.to_string());
+            let made = around.sibling_made_subnet || step.why == Why::Absent;
+            record_subnet(&mut recorded, id, made);
             let ready = step.settled().is_some();
             decision.steps.push(step);
             ready
@@ -268,6 +261,28 @@ fn with_frontend(
     }
     decision.intent = Some(intent::write(&recorded));
     Ok(decision)
+}
+
+/// The id that the service has or shall have. One that is gone from where it was recorded is made anew here.
+fn standing(
+    cr: &AzurePrivateLinkService,
+    own: &ResourceId,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Result<ResourceId, Problem>, Needs> {
+    Ok(match recorded_elsewhere(cr, own, settings) {
+        Ok(Some(recorded)) if *facts.look(Kind::LinkService, &recorded)? != Seen::Absent => Ok(recorded),
+        Ok(_) => Ok(own.clone()),
+        Err(problem) => Err(problem),
+    })
+}
+
+/// Records the NAT subnet. What was made stays so as long as it is the same one.
+fn record_subnet(recorded: &mut HoIntent, id: &ResourceId, made: bool) {
+    let id = id.to_string();
+    let same_one = recorded.nat_subnet.as_deref().is_some_and(|text| same(text, &id));
+    recorded.nat_subnet_made = (same_one && recorded.nat_subnet_made) || made;
+    recorded.nat_subnet = Some(id);
 }
 
 /// The service as it was recorded, or as the status shows it, if that is in another place than this process makes

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ipnet::Ipv4Net;
 
 use super::nat_subnet;
-use super::plan::{PATIENCE, Settings};
+use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, same};
 use crate::azure::load_balancer::{Frontend, internal_frontends};
@@ -17,6 +17,9 @@ use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
 use crate::names;
+
+/// What a person has to mend is looked at again after this long.
+const AGAIN: Duration = Duration::from_secs(300);
 
 /// The NAT subnet of a custom resource that stays.
 pub(super) enum Chosen {
@@ -34,13 +37,13 @@ impl Chosen {
     }
 }
 
-/// Which NAT subnet it is. It lies in the network of the frontend.
+/// Which NAT subnet it is. It lies in the network of the frontend. What is wrong with it does not concern the guest's side.
 pub(super) fn choose(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
 ) -> Result<Chosen, Problem> {
-    let invalid = |error: IdError| Problem::new(Reason::InvalidSpec, format!("NAT subnet: {error}"));
+    let invalid = |error: IdError| Problem::new(Reason::NATSubnetCreationFailed, format!("NAT subnet: {error}"));
     let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
     let Some(text) = &cr.spec.nat_subnet_id else {
         let own = network.child(Kind::Subnet, &names::nat_subnet(&identity.infra_id));
@@ -51,7 +54,7 @@ pub(super) fn choose(
         Ok(Chosen::Given(given))
     } else {
         let text = "natSubnetID is not in the load balancer's virtual network";
-        Err(Problem::new(Reason::InvalidSpec, text))
+        Err(Problem::new(Reason::NATSubnetCreationFailed, text))
     }
 }
 
@@ -82,12 +85,12 @@ pub(super) fn bring(
             }
             _ => {
                 let text = "the virtual network does not exist".to_owned();
-                return Ok(Err(failed(text).again(PATIENCE)));
+                return Ok(Err(failed(text).again(AGAIN)));
             }
         };
         if want.prefix.is_none() {
             let text = "the virtual network has no room for a NAT subnet".to_owned();
-            return Ok(Err(failed(text).again(PATIENCE)));
+            return Ok(Err(failed(text).again(AGAIN)));
         }
     }
     Ok(Ok(toward(&want, seen)))
@@ -95,7 +98,7 @@ pub(super) fn bring(
 
 /// What is wrong with a NAT subnet that was given. It is never written.
 pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
-    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(PATIENCE));
+    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
     Ok(match facts.look(Kind::Subnet, id)? {
         Seen::Found(body) if takes_link_services(body) => None,
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),

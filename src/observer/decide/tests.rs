@@ -82,7 +82,7 @@ fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
 #[case::public(changed(|_, c| azure(c).topology = Some(Topology::Public)), "ignore")]
 #[case::no_topology(changed(|_, c| azure(c).topology = None), "ignore")]
 #[case::swift(changed(|_, c| azure(c).private.as_mut().unwrap().kind = Some(PrivateType::Other)), "ignore")]
-#[case::not_azure(changed(|_, c| c.spec.platform.kind = Some(PlatformType::Other)), "ignore")]
+#[case::not_azure(changed(|_, c| c.spec.platform.kind = Some(crate::api::hypershift::PlatformType::Other)), "ignore")]
 #[case::control_plane_is_going(changed(|_, c| c.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "ignore")]
 #[case::service_is_going(changed(|s, _| s.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "the Service is being deleted")]
 #[case::no_service(decide(None, &control_plane(), "AzurePublicCloud", now()), "there is no Service")]

@@ -20,6 +20,7 @@ fn looked_at(reason: &str) -> AzurePrivateLinkService {
 #[case::not_looked_at_yet(cr(Value::Null, json!({})), Reason::WaitingForPrivateLinkService)]
 #[case::of_no_cluster(looked_at("HostedClusterNotFound"), Reason::HostedClusterNotFound)]
 #[case::of_a_doubtful_cluster(looked_at("IdentityMismatch"), Reason::IdentityMismatch)]
+#[case::whose_host_name_is_claimed(looked_at("HostNameClaimed"), Reason::HostNameClaimed)]
 #[case::unusable(looked_at("InvalidSpec"), Reason::InvalidSpec)]
 fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
     #[case] resource: AzurePrivateLinkService,
@@ -132,4 +133,47 @@ fn custom_resource_that_is_not_allowed_is_not_brought_about() {
     };
     let (built, asked) = run_in(&with_alias(), &around, &complete());
     assert_eq!((built.problem, built.steps, asked), (Some(problem), vec![], vec![]));
+}
+
+#[test]
+fn cluster_id_of_an_older_control_plane_is_refused_without_a_call() {
+    let around = Surroundings {
+        claimed_elsewhere: true,
+        ..around()
+    };
+    let (built, asked) = run_in(&with_alias(), &around, &complete());
+    assert_eq!(built.problem.map(|p| p.reason), Some(Reason::DuplicateIdentity));
+    assert_eq!((built.steps, asked), (vec![], vec![]));
+}
+
+#[rstest]
+#[case::nat_subnet_elsewhere("NATSubnetCreationFailed")]
+#[case::more_subscriptions_than_azure_takes("PLSCreationFailed")]
+fn what_is_wrong_with_the_management_side_alone_does_not_keep_the_guests_from_repair(#[case] reason: &str) {
+    let (decision, _) = run(&looked_at(reason), &[]);
+    assert!(matches!(verb(&decision, "example.hypershift.local"), Verb::Put(_)));
+}
+
+#[test]
+fn refusal_that_hypershifts_operator_never_rewrites_is_over_when_the_service_is_made() {
+    let condition = |kind: &str, status: &str, reason: &str, second: u8| {
+        json!({"type": kind, "status": status, "reason": reason, "message": "m",
+            "lastTransitionTime": format!("2026-01-01T00:00:0{second}Z")})
+    };
+    let resource = |refused: u8| {
+        let balancer = condition(
+            "AzureInternalLoadBalancerAvailable",
+            "False",
+            "IdentityMismatch",
+            refused,
+        );
+        let made = condition("AzurePLSCreated", "True", "AzureSuccess", 5);
+        cr(
+            json!({"privateLinkServiceAlias": ALIAS, "conditions": [balancer, made]}),
+            json!({}),
+        )
+    };
+    let problem = |refused| run(&resource(refused), &complete()).0.problem.map(|p| p.reason);
+    assert_eq!(problem(4), None);
+    assert_eq!(problem(6), Some(Reason::IdentityMismatch));
 }

@@ -150,20 +150,42 @@ fn control_plane_says_more_than_the_intent() {
     assert_eq!(written(&decision).len(), 3);
 }
 
+/// The custom resource when the management side refuses its cluster.
+fn refused_for(reason: &str) -> AzurePrivateLinkService {
+    let refused = json!([{"type": "AzurePLSCreated", "status": "False", "reason": reason, "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+    of_go(json!({"conditions": refused}))
+}
+
 #[test]
 fn cluster_that_was_refused_as_a_duplicate_takes_nothing_that_is_marked() {
-    let refused = json!([{"type": "AzurePLSCreated", "status": "False", "reason": "DuplicateIdentity", "message": "m",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
-    let decision = tear(&of_go(json!({"conditions": refused})), &around(), &complete());
+    let decision = tear(&refused_for("DuplicateIdentity"), &around(), &complete());
     assert_eq!(written(&decision), [""; 0]);
+}
+
+#[test]
+fn cluster_whose_host_name_an_older_one_took_takes_its_own_along() {
+    let decision = tear(&refused_for("HostNameClaimed"), &around(), &complete());
+    assert_eq!(written(&decision).len(), 3);
 }
 
 #[test]
 fn scope_that_the_control_plane_does_not_name_is_not_touched() {
     let mut around = around();
     around.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
-    let decision = tear(&of_go(json!({})), &around, &complete());
+    let decision = tear(&cr(Value::Null, json!({})), &around, &complete());
     assert!(decision.nothing_left() && decision.steps.is_empty());
+}
+
+#[rstest]
+#[case::recorded(cr(Value::Null, intent()))]
+#[case::with_an_endpoint(of_go(json!({})))]
+fn control_plane_that_names_another_scope_later_does_not_let_go_of_what_was_made(#[case] cr: AzurePrivateLinkService) {
+    let mut around = around();
+    around.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
+    let decision = tear(&cr, &around, &complete());
+    assert!(decision.steps.is_empty() && !decision.nothing_left());
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ScopeNotAllowed));
 }
 
 #[test]

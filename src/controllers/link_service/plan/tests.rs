@@ -198,7 +198,7 @@ fn given_subnet_is_checked_and_never_written() {
     given.spec.nat_subnet_id = Some(management("virtualNetworks/other/subnets/given"));
     assert_eq!(
         run(&given, &around(), &[]).0.problem.map(|p| p.reason),
-        Some(Reason::InvalidSpec)
+        Some(Reason::NATSubnetCreationFailed)
     );
 }
 

@@ -32,7 +32,7 @@ fn one_subscription_too_many_is_a_problem_and_no_call() {
     assert_eq!(
         (problem.reason, problem.message.as_str()),
         (
-            Reason::InvalidSpec,
+            Reason::PLSCreationFailed,
             "101 subscriptions are allowed, the guest's own included; Azure takes 100"
         )
     );
