@@ -101,6 +101,13 @@ pub fn load_balancer(service_uid: &str) -> String {
     format!("a{}", service_uid.replace('-', "")).chars().take(32).collect()
 }
 
+/// Whether a frontend has such a name, of whichever Service; behind a dash a subnet may follow.
+pub fn is_load_balancer(frontend: &str) -> bool {
+    let name = frontend.split_once('-').map_or(frontend, |(name, _)| name);
+    let digits = name.strip_prefix('a').unwrap_or_default();
+    digits.len() == 31 && digits.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
 /// Tags of a Private Link Service.
 pub fn link_service_marks(cluster: &str, cluster_id: &str) -> Marks {
     let mut marks = marks(cluster_id, "private-link-service");

@@ -209,8 +209,21 @@ pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<
         .iter()
         .filter(|step| step.writes() || step.left())
         .map(Step::seen_at);
-    let remembered = weighty.filter(|id| memory.only_remembered(id, since));
-    let remembered: Vec<ResourceId> = remembered.collect();
+    doubt(weighty, memory, since)
+}
+
+/// The same of resources that these steps take for gone, which was seen before `since`: when nothing else is left, the object
+/// that tells of them goes too.
+pub fn doubt_gone(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    doubt(
+        steps.iter().filter(|step| step.gone()).map(Step::seen_at),
+        memory,
+        since,
+    )
+}
+
+fn doubt(ids: impl Iterator<Item = ResourceId>, memory: &Memory, since: Instant) -> Vec<ResourceId> {
+    let remembered: Vec<ResourceId> = ids.filter(|id| memory.only_remembered(id, since)).collect();
     for id in &remembered {
         memory.doubt(id, since);
     }
@@ -246,6 +259,31 @@ mod tests {
         }
         assert_eq!(condition(&step(Kind::LinkService, None)), Condition::Any);
         assert_eq!(condition(&step(Kind::Zone, None)), Condition::New);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_gone_before_the_object_went_is_looked_at_again() {
+        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let id = |name: &str| {
+            let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints";
+            ResourceId::parse(&format!("{base}/{name}")).unwrap()
+        };
+        let (before, after) = (id("before"), id("after"));
+        let steps = [&before, &after].map(|id| Step {
+            kind: Kind::Endpoint,
+            id: id.clone(),
+            verb: Verb::Keep,
+            why: Why::AsWanted,
+            found: None,
+        });
+        let began = Instant::now();
+        memory.settled(Kind::Endpoint, &before, Seen::Absent, began);
+        let goes = began + Duration::from_secs(1);
+        memory.settled(Kind::Endpoint, &after, Seen::Absent, goes);
+        assert_eq!(doubt_remembered(&steps, &memory, goes), []);
+        assert_eq!(doubt_gone(&steps, &memory, goes), std::slice::from_ref(&before));
+        assert_eq!(memory.recall(&before, goes), None);
+        assert_eq!(memory.recall(&after, goes), Some(Seen::Absent));
     }
 
     #[tokio::test(start_paused = true)]

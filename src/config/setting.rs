@@ -92,7 +92,7 @@ settings! {
     NAT_ADDRESS_POOL = "nat-address-pool", "HYPERLINK_NAT_ADDRESS_POOL", "CIDR" ["IPv4 network: 10.1.0.0/16"], Words("the top of the VNet's address space"), false,
         "Where role ho takes NAT subnets from.";
     FRONTEND_MATCH = "frontend-match", "HYPERLINK_FRONTEND_MATCH", "RULE" ["name or address"], Value("name"), false,
-        "How role ho recognises a Service's load balancer frontend: by the name that the cloud provider gives it, or by address alone for other providers.";
+        "How role ho recognises a Service's load balancer frontend: by the name that the cloud provider gives it, or by address alone for other providers. By address only where no tenant can choose a Service's address (spec.loadBalancerIP).";
     AGGREGATE_CONDITIONS = "aggregate-conditions", "HYPERLINK_AGGREGATE_CONDITIONS", "BOOLEAN" ["true or false"], Value("false"), false,
         "Whether role ho sums up the conditions of custom resources on their HostedCluster, where HyperShift's operator does not. Needs role-ho-aggregate.yaml.";
     LOG_FORMAT = "log-format", "HYPERLINK_LOG_FORMAT", "FORMAT" ["text or json"], Value("text"), false,

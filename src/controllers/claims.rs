@@ -1,12 +1,13 @@
 //! Who names what only one cluster may have, and in which order they came. Pure: the index over all that is watched.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::api::hypershift::{ClusterSpec, PublishingType};
-use crate::api::{ClusterRef, HostedCluster};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::names;
 
 /// Something that one object only may have. Spelt in lower case, as Azure and DNS compare.
@@ -22,6 +23,8 @@ pub enum Claim {
     Namespace(String),
     /// The ARM id of a NAT subnet that somebody else made. Several may use one.
     NatSubnet(String),
+    /// The address of a load balancer.
+    Address(String),
 }
 
 impl Claim {
@@ -53,13 +56,27 @@ impl Claim {
         Self::NatSubnet(id.to_ascii_lowercase())
     }
 
+    /// The address of a load balancer, if it is one.
+    pub fn address(text: &str) -> Option<Self> {
+        let address: IpAddr = text.parse().ok()?;
+        Some(Self::Address(address.to_string()))
+    }
+
+    /// What a custom resource claims.
+    pub fn of_resource(cr: &AzurePrivateLinkService) -> Vec<Self> {
+        let subnet = cr.spec.nat_subnet_id.as_deref().map(Self::nat_subnet);
+        let address = cr.spec.load_balancer_ip.as_deref().and_then(Self::address);
+        subnet.into_iter().chain(address).collect()
+    }
+
     fn text(&self) -> &str {
         match self {
             Self::ClusterId(text)
             | Self::InfraId(text)
             | Self::HostName(text)
             | Self::Namespace(text)
-            | Self::NatSubnet(text) => text,
+            | Self::NatSubnet(text)
+            | Self::Address(text) => text,
         }
     }
 }

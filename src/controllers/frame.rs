@@ -71,22 +71,33 @@ pub struct Outcome<X> {
     pub cr: AzurePrivateLinkService,
 }
 
-/// Decides; what would be written on the strength of memory is read before.
+/// Decides; what would be written on the strength of memory is read before. So is, before a custom resource that goes is let
+/// go, what was last seen to be gone while it stayed.
 pub async fn decided<X>(
     cx: &Context,
     pass: Pass,
     facts: &mut Facts,
-    began: Instant,
+    (began, mut goes_since): (Instant, Option<Instant>),
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
 ) -> (Decision, X) {
     loop {
         let (decision, extra) = until_decided(cx, pass, facts, decide).await;
-        let doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        let mut doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        if let Some(since) = goes_since.take_if(|_| decision.nothing_left()) {
+            doubted.extend(execute::doubt_gone(&decision.steps, &cx.memory, since));
+        }
         if doubted.is_empty() {
             return (decision, extra);
         }
         doubted.iter().for_each(|id| drop(facts.looks.remove(id)));
     }
+}
+
+/// Since when a custom resource goes, by this process' clock; none if it stays, or went before that clock began.
+pub fn goes_since(cr: &AzurePrivateLinkService, began: Instant) -> Option<Instant> {
+    let since = cr.metadata.deletion_timestamp.as_ref()?.0;
+    let going = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+    began.checked_sub(going)
 }
 
 /// Decides and executes, again and again as long as something comes to rest at once.
@@ -101,9 +112,10 @@ pub async fn carry_out<X>(
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
     let began = Instant::now();
+    let since = (began, goes_since(&cr, began));
     let mut rounds = 0;
     loop {
-        let (decision, extra) = decided(cx, pass, &mut facts, began, &mut |facts| decide(&cr, facts)).await;
+        let (decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
         let plan = Plan {
             steps: decision.steps.clone(),
         };
@@ -249,11 +261,11 @@ pub async fn write_status(
 ) -> Result<AzurePrivateLinkService, PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
-    if let Some(other) = other_writer(&cr, cx.role, Timestamp::now()) {
+    let contested = other_writer(&cr, cx.role, Timestamp::now()).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
-        let event = Event::new(What::Contested, note);
-        cx.events.stands(&cr.object_ref(&()), "other writer", Some(event)).await;
-    }
+        Event::new(What::Contested, note)
+    });
+    cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
     let mut statements = cx.stated.of(&uid);
     let now = Instant::now().into_std();
     let own = conditions::merge(&before, report.conditions.clone(), Timestamp::now());

@@ -117,7 +117,7 @@ pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all
             Claim::InfraId(_) => duplicate("an older HostedCluster has this infra id"),
             Claim::HostName(host) => claimed(format!("an older HostedCluster has the host name {host}")),
             // Several may derive one namespace, and use one NAT subnet.
-            Claim::Namespace(_) | Claim::NatSubnet(_) => return None,
+            Claim::Namespace(_) | Claim::NatSubnet(_) | Claim::Address(_) => return None,
         };
         all.older(&own, &claim).then_some(problem)
     });

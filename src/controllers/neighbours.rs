@@ -79,14 +79,7 @@ impl Neighbours {
 
     /// A custom resource has changed.
     pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
-        self.resources.heard(event, |cr| {
-            cr.spec
-                .nat_subnet_id
-                .as_deref()
-                .map(Claim::nat_subnet)
-                .into_iter()
-                .collect()
-        });
+        self.resources.heard(event, Claim::of_resource);
     }
 
     /// Waits until all have been listed once: nobody decides on a part of them.

@@ -105,6 +105,9 @@ pub trait Reconciler: Send + Sync + 'static {
         cr: AzurePrivateLinkService,
         around: Self::Around,
     ) -> impl Future<Output = Result<Ended, PassError>> + Send;
+
+    /// The object with this UID is gone.
+    fn forget(&self, _uid: &str) {}
 }
 
 /// A reconciler that can tell what a pass would do.
@@ -142,11 +145,19 @@ impl<R: Reconciler> Runner<R> {
         }
     }
 
+    /// The object with this UID is gone, or nothing more is to be done for it.
+    pub fn forget(&self, uid: &str) {
+        self.pacer.forget(uid);
+        self.cx.events.forget(uid);
+        self.cx.stated.forget(uid);
+        self.reconciler.forget(uid);
+    }
+
     async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, PassError> {
         let pass = Pass::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %pass.correlation);
-        let guarded = AssertUnwindSafe(self.guarded(&namespace, &name, pass))
+        let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, pass))
             .catch_unwind()
             .instrument(span);
         match guarded.await {
@@ -161,8 +172,8 @@ impl<R: Reconciler> Runner<R> {
     }
 
     /// One pass, unless it comes too early; an error becomes a delay.
-    async fn guarded(&self, namespace: &str, name: &str, pass: Pass) -> Action {
-        let mut uid = String::new();
+    async fn guarded(&self, cached: &AzurePrivateLinkService, namespace: &str, name: &str, pass: Pass) -> Action {
+        let mut uid = cached.uid().unwrap_or_default();
         let mut seen = String::new();
         match self.paced(namespace, name, pass, &mut uid, &mut seen).await {
             Ok(action) => action,
@@ -189,6 +200,7 @@ impl<R: Reconciler> Runner<R> {
         // The cache may lag behind our own last write.
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
         let Some(cr) = within(api.get_opt(name)).await? else {
+            self.forget(uid);
             return Ok(Action::await_change());
         };
         *uid = cr.uid().unwrap_or_default();
@@ -208,9 +220,7 @@ impl<R: Reconciler> Runner<R> {
         counted.end(ended.as_ref().map_or(PassResult::Failed, |ended| ended.result));
         let ended = ended?;
         if ended.released {
-            self.pacer.forget(uid);
-            self.cx.events.forget(uid);
-            self.cx.stated.forget(uid);
+            self.forget(uid);
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
@@ -288,6 +298,27 @@ mod tests {
             self.settled.cancel();
             Ok(Ended::settled(cr, Duration::from_secs(300)))
         }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_an_object_that_went_without_release() {
+        let answers = tower::service_fn(|_: Request<Body>| async {
+            let gone = json!({"status": "Failure", "message": "gone", "reason": "NotFound", "code": 404});
+            let answer = Response::builder().status(404);
+            Ok::<_, tower::BoxError>(answer.body(Body::from(serde_json::to_vec(&gone)?))?)
+        });
+        let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
+        let reconciler = Fragile {
+            passes: AtomicUsize::new(0),
+            settled: CancellationToken::new(),
+        };
+        let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
+        let now = Instant::now();
+        runner.pacer.ended("u", String::new(), Duration::from_secs(300), now);
+        assert!(runner.pacer.early("u", "", now).is_some());
+        let cached = Arc::new(samples::cr(json!({}), json!({})));
+        Arc::clone(&runner).reconcile(cached).await.unwrap();
+        assert_eq!(runner.pacer.early("u", "", now), None);
     }
 
     /// Its API server knows one object.

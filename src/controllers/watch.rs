@@ -111,6 +111,18 @@ where
     stored(events(api, which), filled)
 }
 
+/// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
+fn forgets<R: Reconciler>(
+    runner: &Arc<Runner<R>>,
+) -> impl Fn(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
+    let runner = Arc::clone(runner);
+    move |event| {
+        if let watcher::Event::Delete(gone) = event {
+            runner.forget(&gone.uid().unwrap_or_default());
+        }
+    }
+}
+
 /// The custom resources and the HostedClusters that they name, for the HO role.
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
@@ -122,7 +134,11 @@ pub async fn link_services<R: Reconciler>(
     let filled = CancellationToken::new();
     let heard = {
         let neighbours = Arc::clone(&neighbours);
-        move |event: &watcher::Event<_>| neighbours.resource(event)
+        let forgets = forgets(&runner);
+        move |event: &watcher::Event<_>| {
+            neighbours.resource(event);
+            forgets(event);
+        }
     };
     let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
     let (reader, events) = stored(resources.inspect_ok(heard), filled.clone());
@@ -183,11 +199,8 @@ pub async fn endpoints<R: Reconciler>(
     let planes = self::events(scope.api::<HostedControlPlane>(client.clone()), pages())
         .inspect_ok(move |event| control_planes.control_plane(event))
         .touched_objects();
-    let (reader, events) = watched(
-        scope.api::<AzurePrivateLinkService>(client.clone()),
-        pages(),
-        filled.clone(),
-    );
+    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
+    let (reader, events) = stored(resources.inspect_ok(forgets(&runner)), filled.clone());
     let (known, relatives) = (reader.clone(), reader.clone());
     let controller = Controller::for_stream(events, reader.clone())
         .watches_stream(planes, move |control_plane| {

@@ -22,7 +22,7 @@ impl Foresees for EndpointController {
             Course::Nothing => return Foreseen::nothing(known(meaning)),
             Course::Build => {
                 let mut decide = |facts: &Facts| plan::build(cr, meaning, facts);
-                let (decision, mut names) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
+                let (decision, mut names) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
                 hasten_endpoint(cx, &decision);
                 let done = as_sent(&decision.steps);
                 names.other_controller = other_writer(cr, cx.role, Timestamp::now()).map(str::to_owned);
@@ -31,7 +31,7 @@ impl Foresees for EndpointController {
             }
             Course::Teardown => {
                 let mut decide = |facts: &Facts| teardown::teardown(cr, meaning, facts).map(|decision| (decision, ()));
-                let (decision, ()) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
+                let (decision, ()) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
                 let report = status::after_teardown(cr, &decision, &as_sent(&decision.steps));
                 (decision, report)
             }

@@ -13,7 +13,7 @@ use crate::names;
 pub enum FrontendMatch {
     /// By its name, which Azure's cloud provider derives from the Service's UID, and by its address.
     Name,
-    /// By its address alone, for other providers.
+    /// By its address alone, for other providers: not one that Azure's derived from another Service's UID.
     Address,
 }
 
@@ -51,6 +51,16 @@ pub fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Res
     Ok(address)
 }
 
+/// What stands against an address that an older custom resource has: where nothing else proves a frontend, the Service that
+/// came later may have asked for another one's address.
+pub fn claimed() -> Problem {
+    Problem::new(
+        Reason::AmbiguousLoadBalancer,
+        "an older custom resource has the address",
+    )
+    .again(AGAIN * 6)
+}
+
 /// The one frontend that has the address and belongs to the Service.
 pub fn choose<'a>(
     frontends: &'a [Frontend],
@@ -64,7 +74,11 @@ pub fn choose<'a>(
             .strip_prefix(&name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
-    let fits = |f: &&Frontend| f.address == address && (rule == FrontendMatch::Address || derived(&f.name));
+    let belongs = |name: &str| match rule {
+        FrontendMatch::Name => derived(name),
+        FrontendMatch::Address => derived(name) || !names::is_load_balancer(name),
+    };
+    let fits = |f: &&Frontend| f.address == address && belongs(&f.name);
     match frontends.iter().filter(fits).collect::<Vec<_>>().as_slice() {
         [only] => Ok(only),
         [] => Err(Problem::new(
@@ -124,6 +138,21 @@ mod tests {
     fn other_providers_are_matched_by_address() {
         let list = [frontend("whatever", "10.0.0.4")];
         assert!(choose(&list, "10.0.0.4".parse().unwrap(), &service(), FrontendMatch::Address).is_ok());
+    }
+
+    #[rstest]
+    #[case::of_another_service("a6f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", None)]
+    #[case::of_another_service_in_a_subnet("a6f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1-lb-subnet", None)]
+    #[case::of_the_service("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", Some(0))]
+    #[case::another_word_of_that_length("application-of-another-provider-x", Some(0))]
+    #[case::short("abc", Some(0))]
+    fn address_of_a_frontend_that_is_named_after_another_service_is_refused(
+        #[case] name: &str,
+        #[case] expected: Option<usize>,
+    ) {
+        let list = [frontend(name, "10.0.0.4")];
+        let chosen = choose(&list, "10.0.0.4".parse().unwrap(), &service(), FrontendMatch::Address);
+        assert_eq!(chosen.ok(), expected.map(|at| &list[at]));
     }
 
     #[rstest]

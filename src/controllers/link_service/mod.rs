@@ -211,6 +211,10 @@ impl Reconciler for LinkServiceController {
             Course::Nothing => Ok(run::Ended::released(cr)),
         }
     }
+
+    fn forget(&self, uid: &str) {
+        self.all_refused().remove(uid);
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
-use crate::controllers::claims;
+use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
@@ -52,9 +52,11 @@ pub(super) async fn surroundings(
         Ok(identity) => Leaving::Of(identity.clone()),
         Err(_) => identity::leaving(cr, traces, &neighbours.clusters()),
     };
+    let address_claimed = address_claimed(cr, &neighbours.resources());
     Ok(Surroundings {
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
+        address_claimed,
         sibling_stays: siblings.iter().any(|other| stays(other, cr)),
         sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(made_subnet),
@@ -169,6 +171,11 @@ fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
     recorded.is_some_and(|recorded| recorded.nat_subnet_made)
 }
 
+fn address_claimed(cr: &AzurePrivateLinkService, all: &Claims) -> bool {
+    let claim = cr.spec.load_balancer_ip.as_deref().and_then(Claim::address);
+    claim.is_some_and(|claim| all.older(&Holder::of(cr), &claim))
+}
+
 /// The NAT subnets of the cluster's name that any HostedCluster, custom resource or this control plane gives.
 fn given_subnets(
     leaving: &Leaving,
@@ -199,8 +206,8 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .as_ref()
         .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
     let paused = (around.paused.is_some(), &around.paused_until);
-    let siblings = (around.sibling_stays, around.sibling_goes);
-    format!("{identity:?} {paused:?} {service:?} {siblings:?}")
+    let others = (around.address_claimed, around.sibling_stays, around.sibling_goes);
+    format!("{identity:?} {paused:?} {service:?} {others:?}")
 }
 
 #[cfg(test)]

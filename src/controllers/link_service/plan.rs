@@ -75,6 +75,8 @@ pub struct Surroundings {
     pub paused_until: Option<String>,
     /// The Service of the same name.
     pub service: Option<ServiceFacts>,
+    /// Whether an older custom resource, of any cluster, has the same `spec.loadBalancerIP`.
+    pub address_claimed: bool,
     /// Whether another custom resource of the same cluster stays, or goes last of those that go together.
     pub sibling_stays: bool,
     /// Whether another one is going, which this one has to outlast.
@@ -174,6 +176,9 @@ pub(super) fn find_frontend(
         Ok(address) => address,
         Err(problem) => return Ok(Err(problem)),
     };
+    if settings.frontend_match == FrontendMatch::Address && around.address_claimed {
+        return Ok(Err(frontend::claimed()));
+    }
     let Some(service) = &around.service else {
         return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
     };

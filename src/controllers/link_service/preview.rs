@@ -27,7 +27,7 @@ impl Foresees for LinkServiceController {
             Course::Nothing => return Foreseen::nothing(known(around)),
             Course::Build => {
                 let mut decide = |facts: &Facts| plan::build(cr, around, facts, &self.settings, &[]);
-                let (decision, found) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
+                let (decision, found) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
                 let report = status::after_build(cr, &decision, &found, &as_sent(&decision.steps));
                 (decision, report)
             }
@@ -36,7 +36,7 @@ impl Foresees for LinkServiceController {
                     let decided = teardown::teardown(cr, around, facts, &self.settings, Timestamp::now());
                     decided.map(|decision| (decision, ()))
                 };
-                let (decision, ()) = frame::decided(cx, pass, &mut facts, began, &mut decide).await;
+                let (decision, ()) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
                 let report = status::after_teardown(cr, &decision, &as_sent(&decision.steps));
                 (decision, report)
             }

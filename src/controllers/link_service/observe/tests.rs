@@ -150,6 +150,7 @@ fn change_of_service_siblings_or_pause_is_worth_a_pass() {
         paused: None,
         paused_until: None,
         service: None,
+        address_claimed: false,
         sibling_stays: false,
         sibling_goes: false,
         sibling_made_subnet: false,
@@ -161,13 +162,32 @@ fn change_of_service_siblings_or_pause_is_worth_a_pass() {
         owned: true,
         addresses: Vec::new(),
     };
-    let mut changed = vec![plain.clone(); 5];
+    let mut changed = vec![plain.clone(); 6];
     changed[0].service = Some(service);
     changed[1].sibling_goes = true;
     changed[2].sibling_stays = true;
     changed[3].paused_until = Some("true".into());
     changed[4].identity = Err(Problem::new(Reason::DuplicateIdentity, "x"));
+    changed[5].address_claimed = true;
     let before = fingerprint(&plain);
     assert_eq!(fingerprint(&plain.clone()), before);
     assert!(changed.iter().all(|around| fingerprint(around) != before));
+}
+
+#[test]
+fn newer_of_two_with_one_address_is_told_so_and_the_older_one_is_not() {
+    let on = |day: u8, namespace: &str, address: &str| {
+        let mut cr = cr(Value::Null, json!({}));
+        cr.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-0{day}T00:00:00Z"))).unwrap();
+        cr.metadata.namespace = Some(namespace.to_owned());
+        cr.spec.load_balancer_ip = Some(address.to_owned());
+        cr
+    };
+    let (older, newer) = (on(1, "a", "fd00::4"), on(2, "b", "fd00:0::4"));
+    let mut all = Claims::default();
+    for cr in [&older, &newer] {
+        all.set(Holder::of(cr), Claim::of_resource(cr));
+    }
+    assert!(address_claimed(&newer, &all) && !address_claimed(&older, &all));
+    assert!(!address_claimed(&on(3, "c", "fd00::5"), &all));
 }

@@ -38,6 +38,7 @@ fn around() -> Surroundings {
             owned: true,
             addresses,
         }),
+        address_claimed: false,
         sibling_stays: false,
         sibling_goes: false,
         sibling_made_subnet: false,
@@ -275,4 +276,23 @@ fn unreadable_load_balancers_are_no_absence() {
         build(&resource, &around(), facts, &settings(), &[])
     });
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ILBLookupFailed));
+}
+
+#[rstest]
+#[case::by_address(FrontendMatch::Address, Some(Reason::AmbiguousLoadBalancer))]
+#[case::by_name(FrontendMatch::Name, None)]
+fn address_that_an_older_custom_resource_has_proves_no_frontend(
+    #[case] frontend_match: FrontendMatch,
+    #[case] refused: Option<Reason>,
+) {
+    let around = Surroundings {
+        address_claimed: true,
+        ..around()
+    };
+    let settings = Settings {
+        frontend_match,
+        ..settings()
+    };
+    let found = find_frontend(&cr(Value::Null, json!({})), &around, &facts(), &settings).unwrap();
+    assert_eq!(found.err().map(|problem| problem.reason), refused);
 }

@@ -38,6 +38,7 @@ fn around() -> Surroundings {
         paused: None,
         paused_until: None,
         service: None,
+        address_claimed: false,
         sibling_stays: false,
         sibling_goes: false,
         sibling_made_subnet: false,
