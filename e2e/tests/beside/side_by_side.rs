@@ -51,7 +51,6 @@ fn both_guest_sides_for_a_hand_over() {
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await?;
         watch.never_failed().await?;
         site.goes(&cluster, &[]).await?;
         ends(ho).await?;
