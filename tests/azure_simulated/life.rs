@@ -99,8 +99,8 @@ async fn endpoint_in_an_approved_subscription_is_approved_and_has_its_address() 
     assert_eq!(address(&body), ADDRESS.parse().ok());
 }
 
-#[tokio::test(start_paused = true)]
-async fn connection_goes_with_one_call_and_then_its_service_can_go() {
+/// A service that has been at rest for long, and the one connection to it.
+async fn connected() -> (Sim, Connection) {
     let mut sim = Sim::new();
     let alias = sim.alias().await;
     sim.bring(&endpoint(&alias)).await;
@@ -109,6 +109,12 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
         panic!("no service");
     };
     let [connection]: [Connection; 1] = connections(&service).try_into().unwrap();
+    (sim, connection)
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_goes_with_one_call_and_then_its_service_can_go() {
+    let (mut sim, connection) = connected().await;
     let (_, refused) = sim.pass(away, &link_service()).await;
     let Done::Failed(refused) = refused else {
         panic!("{refused:?}");
@@ -142,14 +148,7 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_delete_of_a_connection_waits_longer_each_time() {
-    let mut sim = Sim::new();
-    let alias = sim.alias().await;
-    sim.bring(&endpoint(&alias)).await;
-    sleep(Duration::from_secs(3_600)).await;
-    let Seen::Found(service) = sim.look(&link_service()).await else {
-        panic!("no service");
-    };
-    let [connection]: [Connection; 1] = connections(&service).try_into().unwrap();
+    let (sim, connection) = connected().await;
     let refusal = json!({"status": 409, "code": "AnotherOperationInProgress", "message": "x"});
     sim.faults(&[(json!({"method": "DELETE", "times": 4}), refusal)]);
     let plan = hyperlink::azure::plan::Plan {

@@ -114,6 +114,7 @@ fn adopted_cluster_loses_a_revoked_subscription() {
         ends(cpo).await
     });
 }
+
 #[test]
 fn adopted_cluster_with_a_dead_alias_gets_another() {
     situation(async |site| {
