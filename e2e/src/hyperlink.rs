@@ -253,8 +253,8 @@ fn with_flags(mut program: Program, ground: &Ground, kubeconfig: &Path, flags: &
     program
 }
 
-/// What a process for all hosted clusters of a ground may use.
-fn allow_guest_subscription(ground: &Ground) -> Value {
+/// What a process for all hosted clusters of a ground may use, as a file of allowed scopes.
+pub fn allow_guest_subscription(ground: &Ground) -> Value {
     json!({"hostedClusters": [{
         "namespace": NAMESPACE,
         "scopes": [format!("/subscriptions/{}", ground.azure().guest_subscription)],
