@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 /// What the images have to say of their source.
 pub(crate) const SOURCE: &str = "https://git.example.com/hyperlink";
@@ -35,17 +35,15 @@ impl Built {
 
 /// The image of that name; nothing, and a word about it, where images cannot be built.
 pub(crate) fn built(name: &str) -> Result<Option<Built>> {
-    static BUILT: Mutex<Option<HashMap<String, Built>>> = Mutex::new(None);
+    static BUILT: OnceLock<Result<HashMap<String, Built>, String>> = OnceLock::new();
     if let Some(why) = cannot_be_built()? {
         e2e::scenario::skipped(&why);
         return Ok(None);
     }
-    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = match built.as_ref() {
-        Some(known) => known,
-        None => built.insert(build(&e2e::repository(), &[HYPERLINK, HYPERLINK_ARM64, ARMSIM], &[])?),
-    };
-    Ok(Some(known.get(name).context("no such image was built")?.clone()))
+    let all = [HYPERLINK, HYPERLINK_ARM64, ARMSIM];
+    let built = BUILT.get_or_init(|| build(&e2e::repository(), &all, &[]).map_err(|error| error.to_string()));
+    let built = built.as_ref().map_err(|error| anyhow!("{error}"))?;
+    Ok(Some(built.get(name).context("no such image was built")?.clone()))
 }
 
 fn cannot_be_built() -> Result<Option<String>> {
