@@ -120,10 +120,9 @@ fn wanted(program: &str, triple: &str) -> Result<BTreeSet<Crate>> {
         "tree",
         "--locked",
         "--edges",
-        "normal",
+        "normal,no-proc-macro",
         "--prefix",
         "none",
-        "--no-dedupe",
     ]);
     cargo.args(["--package", program, "--target", triple, "--format", "{p}"]);
     let output = cargo.current_dir(e2e::repository()).output()?;
