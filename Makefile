@@ -14,13 +14,14 @@ test: ## every test: units, simulator, end to end
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
 
-check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility
+check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, links and RUNBOOK.md
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	hack/cargo-deny --locked --workspace check bans licenses sources
 	hack/verify-generated
 	hack/verify-compatibility
+	$(CARGO) test --quiet --locked --workspace --test docs
 
 fmt:
 	$(CARGO) fmt --all

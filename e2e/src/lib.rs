@@ -22,6 +22,7 @@ pub mod process;
 pub mod reference;
 pub mod roles;
 pub mod run_dir;
+pub mod runbook;
 pub mod scenario;
 pub mod site;
 pub mod wait;

@@ -293,7 +293,7 @@ fn linked(id: ResourceId, body: &Value) -> Step {
 pub(super) fn unreadable(step: Step, error: &ArmError) -> Step {
     Step {
         verb: Verb::Wait,
-        why: Why::Error(error.clone()),
+        why: Why::Unread(error.clone()),
         ..step
     }
 }
