@@ -53,27 +53,29 @@ fn split(text: &str) -> Vec<Entry> {
 ///
 /// It does not, or RUNBOOK.md cannot be read.
 pub fn quotes(condition: &Condition) -> Result<()> {
-    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
-    if ENTRIES.get().is_none() {
-        // Whoever reads it at the same time reads the same.
-        let _ = ENTRIES.set(entries()?);
-    }
     let Condition {
         kind,
         status,
         reason,
         message,
     } = condition;
-    let line = format!("{kind}={status} {reason}: {message}");
-    let mut own = ENTRIES
-        .get()
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry.name == *reason);
-    ensure!(
-        own.any(|entry| entry.text.lines().any(|quoted| quoted == line)),
-        "RUNBOOK.md, {reason} does not quote: {line}"
-    );
+    quotes_line(reason, &format!("{kind}={status} {reason}: {message}"))
+}
+
+/// Fails unless the entry of this name has this line.
+///
+/// # Errors
+///
+/// It does not, or RUNBOOK.md cannot be read.
+pub fn quotes_line(name: &str, line: &str) -> Result<()> {
+    static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+    if ENTRIES.get().is_none() {
+        // Whoever reads it at the same time reads the same.
+        let _ = ENTRIES.set(entries()?);
+    }
+    let own = ENTRIES.get().into_iter().flatten().filter(|entry| entry.name == name);
+    let quoted = own.flat_map(|entry| entry.text.lines()).any(|quoted| quoted == line);
+    ensure!(quoted, "RUNBOOK.md, {name} does not quote: {line}");
     Ok(())
 }
 
