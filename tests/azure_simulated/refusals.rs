@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
+use hyperlink::azure::plan::{Done, Verb, away, toward};
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
 use serde_json::{Value, json};
