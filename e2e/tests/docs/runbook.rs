@@ -1,5 +1,7 @@
 //! RUNBOOK.md has an entry for each reason and each alert, none for anything else, and quotes what the code can say.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, ensure};
 use e2e::runbook::{Entry, entries};
 use hyperlink::api::{ConditionType, Reason};
@@ -78,5 +80,29 @@ fn every_reason_is_seen_by_a_test_that_exists() -> Result<()> {
         let text = std::fs::read_to_string(e2e::repository().join(file)).with_context(|| seen.to_owned())?;
         ensure!(text.contains(&format!("fn {function}(")), "no test {seen}");
     }
+    Ok(())
+}
+
+#[test]
+fn every_alert_has_an_entry_and_leads_to_it() -> Result<()> {
+    let path = e2e::repository().join("charts/hyperlink/files/alerts.yaml");
+    let Ok(text) = std::fs::read_to_string(path) else {
+        e2e::scenario::skipped("no alerts are shipped yet");
+        return Ok(());
+    };
+    let alerts: serde_json::Value = serde_yaml_ng::from_str(&text)?;
+    let groups = alerts["groups"].as_array().context("no groups")?;
+    let rules = groups.iter().flat_map(|group| group["rules"].as_array()).flatten();
+    let mut names = BTreeSet::new();
+    for rule in rules {
+        let Some(name) = rule["alert"].as_str() else { continue };
+        let url = rule["annotations"]["runbook_url"].as_str().unwrap_or_default();
+        let anchor = format!("/RUNBOOK.md#{}", name.to_lowercase());
+        ensure!(url.ends_with(&anchor), "{name} leads to {url:?}");
+        names.insert(name.to_owned());
+    }
+    ensure!(!names.is_empty(), "no alerts");
+    let entries: BTreeSet<String> = chapter("Alerts")?.into_iter().map(|entry| entry.name).collect();
+    assert_eq!(entries, names);
     Ok(())
 }
