@@ -50,6 +50,16 @@ fn zone(cluster: &HostedCluster, index: usize) -> String {
     cluster.zones().swap_remove(index)
 }
 
+/// The link of this name to one of the cluster's zones is denied.
+fn unlinked(index: usize, name: &'static str) -> impl Fn(&HostedCluster) -> Value {
+    move |cluster| {
+        denied(
+            "PUT",
+            &format!("{}/virtualNetworkLinks/private-router-{name}", zone(cluster, index)),
+        )
+    }
+}
+
 #[test]
 fn denied_step_of_the_guests_side_has_its_own_reason() {
     run(async {
@@ -61,14 +71,6 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
             says: vec![(DNS, reason)],
             cluster,
         };
-        let link = |index: usize, name: &'static str| {
-            move |cluster: &HostedCluster| {
-                denied(
-                    "PUT",
-                    &format!("{}/virtualNetworkLinks/private-router-{name}", zone(cluster, index)),
-                )
-            }
-        };
         let endpoint = private("endpoint-denied");
         let unread = private("endpoint-unread");
         let cases = vec![
@@ -77,7 +79,11 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
                 &|c| denied("PUT", &zone(c, 0)),
                 "DNSZoneCreationFailed",
             ),
-            case(private("link-denied"), &link(0, "vnet-link"), "VNetLinkCreationFailed"),
+            case(
+                private("link-denied"),
+                &unlinked(0, "vnet-link"),
+                "VNetLinkCreationFailed",
+            ),
             case(
                 private("record-denied"),
                 &|c| denied("PUT", &format!("{}/A/api", zone(c, 0))),
@@ -90,7 +96,7 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
             ),
             case(
                 public("base-unlinked"),
-                &link(1, "basedomain-vnet-link"),
+                &unlinked(1, "basedomain-vnet-link"),
                 "BaseDomainVNetLinkCreationFailed",
             ),
             case(
