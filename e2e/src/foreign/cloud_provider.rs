@@ -29,7 +29,6 @@ impl Drop for CloudProvider {
 pub(super) struct Balancer {
     pub(super) id: String,
     pub(super) subnet: String,
-    pub(super) location: String,
 }
 
 impl CloudProvider {
@@ -85,13 +84,14 @@ fn waits(service: &Service) -> bool {
 async fn frontend(arm: &Arm, balancer: &Balancer, uid: &str) -> Result<String> {
     let mut name = format!("a{}", uid.replace('-', ""));
     name.truncate(LONGEST);
-    let mut found = arm.get(&balancer.id).await?.unwrap_or_else(
-        || json!({"location": balancer.location, "sku": {"name": "Standard"}, "properties": {"frontendIPConfigurations": []}}),
-    );
+    let mut found = arm.get(&balancer.id).await?.context("no load balancer")?;
     if address(&found, &name).is_none() {
-        let all = found["properties"]["frontendIPConfigurations"].as_array_mut();
-        all.context("a load balancer without a list of frontends")?
-            .push(json!({"name": name, "properties": {
+        let all = &mut found["properties"]["frontendIPConfigurations"];
+        if all.is_null() {
+            *all = json!([]);
+        }
+        let all = all.as_array_mut().context("a load balancer with a list of frontends")?;
+        all.push(json!({"name": name, "properties": {
             "privateIPAllocationMethod": "Dynamic", "subnet": {"id": balancer.subnet}}}));
         arm.put(&balancer.id, &found).await?;
         found = arm.get(&balancer.id).await?.unwrap_or_default();

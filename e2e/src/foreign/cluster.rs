@@ -12,6 +12,21 @@ use serde_json::json;
 use super::settings::Prefix;
 use crate::eventually;
 
+/// What in a cluster is the run's.
+#[derive(Clone, Debug)]
+pub struct Own<'a> {
+    /// What its names begin with.
+    pub prefix: &'a Prefix,
+    /// A namespace that bears the prefix and is not the run's all the same.
+    pub except: Option<String>,
+}
+
+impl Own<'_> {
+    fn has(&self, namespace: &str) -> bool {
+        self.prefix.owns(namespace) && self.except.as_deref() != Some(namespace)
+    }
+}
+
 const KINDS: [&str; 3] = ["AzurePrivateLinkService", "HostedControlPlane", "HostedCluster"];
 
 /// Refuses a cluster that serves hosted clusters of its own: HyperShift's operators and Hyperlink would take the run's
@@ -45,7 +60,7 @@ pub async fn may_be_used(client: &kube::Client) -> Result<()> {
 /// # Errors
 ///
 /// The API server refuses or does not answer.
-pub async fn let_go(client: &kube::Client, prefix: &Prefix) -> Result<()> {
+pub async fn let_go(client: &kube::Client, own: &Own<'_>) -> Result<()> {
     for kind in KINDS {
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
         let found = match all.list(&Default::default()).await {
@@ -58,7 +73,7 @@ pub async fn let_go(client: &kube::Client, prefix: &Prefix) -> Result<()> {
             let (Some(name), Some(namespace)) = (metadata.name, metadata.namespace) else {
                 continue;
             };
-            if !prefix.owns(&namespace) {
+            if !own.has(&namespace) {
                 continue;
             }
             let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource(kind));
@@ -71,7 +86,7 @@ pub async fn let_go(client: &kube::Client, prefix: &Prefix) -> Result<()> {
             )?;
         }
     }
-    for name in namespaces(client, prefix).await? {
+    for name in namespaces(client, own).await? {
         let api: Api<Namespace> = Api::all(client.clone());
         absent_is_fine(api.delete(&name, &DeleteParams::default()).await.map(drop))?;
     }
@@ -79,13 +94,13 @@ pub async fn let_go(client: &kube::Client, prefix: &Prefix) -> Result<()> {
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
     for role in roles.list(&Default::default()).await? {
         let name = role.metadata.name.unwrap_or_default();
-        if prefix.owns(&name) {
+        if own.prefix.owns(&name) {
             absent_is_fine(roles.delete(&name, &DeleteParams::default()).await.map(drop))?;
         }
     }
     for binding in bindings.list(&Default::default()).await? {
         let name = binding.metadata.name.unwrap_or_default();
-        if prefix.owns(&name) {
+        if own.prefix.owns(&name) {
             absent_is_fine(bindings.delete(&name, &DeleteParams::default()).await.map(drop))?;
         }
     }
@@ -97,23 +112,23 @@ pub async fn let_go(client: &kube::Client, prefix: &Prefix) -> Result<()> {
 /// # Errors
 ///
 /// One is still there after `patience`.
-pub async fn is_clean(client: &kube::Client, prefix: &Prefix, patience: Duration) -> Result<()> {
+pub async fn is_clean(client: &kube::Client, own: &Own<'_>, patience: Duration) -> Result<()> {
     eventually("the run's namespaces are gone", patience, || async {
-        let left = namespaces(client, prefix).await?;
+        let left = namespaces(client, own).await?;
         ensure!(left.is_empty(), "{left:?}");
         Ok(())
     })
     .await
 }
 
-async fn namespaces(client: &kube::Client, prefix: &Prefix) -> Result<Vec<String>> {
+async fn namespaces(client: &kube::Client, own: &Own<'_>) -> Result<Vec<String>> {
     let all: Api<Namespace> = Api::all(client.clone());
     let names = all
         .list(&Default::default())
         .await?
         .into_iter()
         .filter_map(|one| one.metadata.name);
-    Ok(names.filter(|name| prefix.owns(name)).collect())
+    Ok(names.filter(|name| own.has(name)).collect())
 }
 
 fn absent_is_fine(done: kube::Result<()>) -> Result<()> {

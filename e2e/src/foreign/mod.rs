@@ -26,6 +26,7 @@ use crate::running::Running;
 use crate::{Place, crds, roles, site};
 use arm::{Arm, Bounds};
 use cloud_provider::{Balancer, CloudProvider};
+use cluster::Own;
 use oracle::ArmOracle;
 use settings::{Proof, Settings};
 
@@ -87,10 +88,10 @@ impl Foreign {
         let place = &self.place;
         let mut lines = vec![
             format!("namespace {}", place.hosted_clusters()),
-            format!("namespace {}", place.hyperlink_namespace()),
             self.management_group(),
         ];
         if !self.settings.pods {
+            lines.push(format!("namespace {}", place.hyperlink_namespace()));
             let roles = ["ho", "cpo"].map(|role| place.name(&format!("hyperlink-{role}")));
             lines.extend(roles.map(|name| format!("clusterrole {name}")));
         }
@@ -163,11 +164,10 @@ impl Foreign {
             "addressSpace": {"addressPrefixes": ["10.224.0.0/12"]},
             "subnets": [{"name": "nodes", "properties": {"addressPrefix": "10.224.0.0/16"}}]}});
         place.oracle().drift_put(&place.azure().management_vnet, &vnet).await?;
-        Ok(Some(CloudProvider::start(
-            Arc::clone(&self.arm),
-            client,
-            self.balancer(),
-        )))
+        let balancer = self.balancer();
+        let empty = json!({"location": location, "sku": {"name": "Standard"}, "properties": {}});
+        place.oracle().drift_put(&balancer.id, &empty).await?;
+        Ok(Some(CloudProvider::start(Arc::clone(&self.arm), client, balancer)))
     }
 
     /// Takes away everything that bears the prefix: first the cluster's objects, so that nobody makes anything anew, then the groups of
@@ -178,7 +178,12 @@ impl Foreign {
     /// Something cannot be taken away.
     pub async fn clean(&self) -> Result<()> {
         let (client, prefix) = (self.place.client()?, &self.settings.prefix);
-        cluster::let_go(&client, prefix).await?;
+        let own = Own {
+            prefix,
+            // The chart is somebody else's.
+            except: self.settings.pods.then(|| self.place.hyperlink_namespace()),
+        };
+        cluster::let_go(&client, &own).await?;
         let management = self.management_group();
         let (last, first): (Vec<_>, Vec<_>) = self
             .arm
@@ -197,7 +202,7 @@ impl Foreign {
                 }
             }
         }
-        cluster::is_clean(&client, prefix, self.settings.patience).await
+        cluster::is_clean(&client, &own, self.settings.patience).await
     }
 
     fn management_group(&self) -> String {
@@ -215,7 +220,6 @@ impl Foreign {
                 self.management_group()
             ),
             subnet: format!("{}/subnets/nodes", self.place.azure().management_vnet),
-            location: self.settings.location.clone(),
         }
     }
 
