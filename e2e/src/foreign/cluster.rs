@@ -27,7 +27,8 @@ impl Own<'_> {
     }
 }
 
-const KINDS: [&str; 3] = ["AzurePrivateLinkService", "HostedControlPlane", "HostedCluster"];
+/// In the order in which they go: a custom resource whose control plane is there would be made anew.
+const KINDS: [&str; 3] = ["HostedCluster", "HostedControlPlane", "AzurePrivateLinkService"];
 
 /// Refuses a cluster that serves hosted clusters of its own: HyperShift's operators and Hyperlink would take the run's
 /// clusters for theirs, and the run's Hyperlink would serve what is not the run's.
