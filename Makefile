@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az check fmt generate bench fuzz
+.PHONY: build demo test test-az test-monitoring check fmt generate bench fuzz
 
 CARGO ?= cargo
 
@@ -13,6 +13,10 @@ test: ## every test: units, simulator, end to end
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
+
+test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
+	hack/testenv/build >/dev/null
+	$(CARGO) test --locked --workspace --test monitoring -- --show-output
 
 check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility
 	$(CARGO) fmt --all --check
