@@ -1,11 +1,11 @@
-//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=hyperlink` or `ONLY=armsim`
-//! measures one of the two.
+//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=life` (or another
+//! part's name) measures that part alone.
 //!
 //! Fails when something cannot be measured, not when a goal is missed.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use e2e::azure_sim::Preset;
-use e2e::bench::{self, Report, figures, load};
+use e2e::bench::{self, Part, figures};
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -13,20 +13,11 @@ async fn main() -> Result<()> {
         Ok(name) if !name.is_empty() => name.parse()?,
         _ => Preset::Recorded,
     };
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let (hyperlink, armsim) = match only.as_str() {
-        "" => (true, true),
-        "hyperlink" => (true, false),
-        "armsim" => (false, true),
-        _ => bail!("ONLY={only}: hyperlink or armsim"),
+    let parts = match std::env::var("ONLY") {
+        Ok(name) if !name.is_empty() => vec![name.parse()?],
+        _ => Part::ALL.to_vec(),
     };
-    let mut report = Report::default();
-    if hyperlink {
-        report = bench::run(preset).await?;
-    }
-    if armsim {
-        report.figures.extend(load::run().await?);
-    }
+    let report = bench::run(preset, &parts).await?;
     println!("{}", figures::table(&report.figures));
     for remark in &report.remarks {
         println!("{remark}");
