@@ -223,7 +223,7 @@ impl<R: Reconciler> Runner<R> {
             self.forget(uid);
             return Ok(Action::await_change());
         }
-        self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
+        self.pacer.ended(uid, &whole(&ended.cr), ended.wait, Instant::now());
         Ok(Action::requeue(ended.wait))
     }
 }
@@ -314,7 +314,7 @@ mod tests {
         };
         let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
         let now = Instant::now();
-        runner.pacer.ended("u", String::new(), Duration::from_secs(300), now);
+        runner.pacer.ended("u", "", Duration::from_secs(300), now);
         assert!(runner.pacer.early("u", "", now).is_some());
         let cached = Arc::new(samples::cr(json!({}), json!({})));
         Arc::clone(&runner).reconcile(cached).await.unwrap();

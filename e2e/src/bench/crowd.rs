@@ -59,6 +59,9 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     crowd = crowd.restarted(program, OFTEN).await?;
     crowd.at_rest().await?;
     crowd = crowd.restarted(program, &[]).await?;
+    // So many rounds in so short a time have used Azure's budget for reads of private DNS; it is whole again after this long.
+    let later = json!({"advance_s": 300});
+    control(&crowd.ground, reqwest::Method::POST, "/clock", later).await?;
     crowd.away(&all).await?;
     crowd.beside_a_stuck_one().await?;
     stop(crowd.processes).await?;
@@ -146,8 +149,8 @@ impl Crowd {
     }
 
     async fn beside_a_stuck_one(&mut self) -> Result<()> {
-        eprintln!("two alone, and two beside one that is stuck");
-        let alone = self.come(&clusters(&self.ground, "alone", 2), 2).await?[1];
+        eprintln!("three, and two beside one that is stuck");
+        let free = self.come(&clusters(&self.ground, "free", 3), 3).await?[2];
         let all = clusters(&self.ground, "beside", 3);
         let path = format!("/privateLinkServices/pls-{}$", all[0].cluster_id());
         let rules = json!([{"match": {"method": "PUT", "path": path}, "do": {"operation": "hang"}}]);
@@ -156,8 +159,8 @@ impl Crowd {
         let name = "two clusters beside one whose Private Link Service never ends";
         self.figure(Figure::told(format!("{name}, last one available"), beside, "s"));
         self.figure(Figure::new(
-            format!("{name}, later than without it (whole seconds)"),
-            (beside - alone).max(0.0).round(),
+            format!("{name}, last one later than if it does end (whole seconds)"),
+            (beside - free).max(0.0).round(),
             "s",
             0.0,
         ));

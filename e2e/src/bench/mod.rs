@@ -12,7 +12,7 @@ mod objects;
 pub mod path;
 mod standby;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -87,15 +87,20 @@ impl Report {
     }
 }
 
-/// Measures these parts.
+/// Measures these parts on `program`; without one, on the executable that ships, with this machine's C library.
 ///
 /// # Errors
 ///
 /// Something cannot be measured: a build fails, a process does not come up, a phase does not end.
-pub async fn run(preset: Preset, parts: &[Part]) -> Result<Report> {
+pub async fn run(preset: Preset, parts: &[Part], program: Option<PathBuf>) -> Result<Report> {
     let mut report = Report::default();
-    eprintln!("building the executable that ships");
-    let program = crate::binaries::shipped()?;
+    let program = match program {
+        Some(program) => program,
+        None => {
+            eprintln!("building the executable that ships");
+            crate::binaries::shipped()?
+        }
+    };
     let size = mebibytes(std::fs::metadata(&program)?.len());
     report
         .figures

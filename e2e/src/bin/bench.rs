@@ -1,7 +1,10 @@
 //! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=life` (or another
-//! part's name) measures that part alone.
+//! part's name) measures that part alone. `PROGRAM=path`
+//! measures that executable: the static one of an image keeps less in memory than one with this machine's C library.
 //!
 //! Fails when something cannot be measured, not when a goal is missed.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use e2e::azure_sim::Preset;
@@ -17,7 +20,8 @@ async fn main() -> Result<()> {
         Ok(name) if !name.is_empty() => vec![name.parse()?],
         _ => Part::ALL.to_vec(),
     };
-    let report = bench::run(preset, &parts).await?;
+    let program = std::env::var_os("PROGRAM").filter(|path| !path.is_empty());
+    let report = bench::run(preset, &parts, program.map(PathBuf::from)).await?;
     println!("{}", figures::table(&report.figures));
     for remark in &report.remarks {
         println!("{remark}");
