@@ -40,7 +40,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=hyperlink|armsim
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|armsim PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
 fuzz: ## the simulated Azure with input that nobody wrote: MINUTES=10 in all
