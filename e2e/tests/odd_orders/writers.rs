@@ -87,7 +87,7 @@ async fn inspect(api: &Api<DynamicObject>) -> Result<()> {
             "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let status = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
             "status": {"conditions": [condition]}});
-        api.patch_status(ROUTER, &PatchParams::apply("inspector"), &Patch::Apply(status))
+        api.patch_status(ROUTER, &PatchParams::apply("inspector").force(), &Patch::Apply(status))
             .await?;
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
