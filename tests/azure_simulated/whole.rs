@@ -174,9 +174,14 @@ impl Life {
         }
     }
 
-    /// One pass of the guest's side, due or not.
-    pub(crate) async fn guest_passes(&self) {
-        self.passes(1, self.cr().unwrap()).await.unwrap();
+    /// One pass of the management side, due or not; when it wants the next one.
+    pub(crate) async fn management_passes(&self) -> Duration {
+        self.passes(0, self.cr().unwrap()).await.unwrap()
+    }
+
+    /// The same of the guest's side.
+    pub(crate) async fn guest_passes(&self) -> Duration {
+        self.passes(1, self.cr().unwrap()).await.unwrap()
     }
 
     /// Passes until the object is as asked for. A process that has died is followed by another one.

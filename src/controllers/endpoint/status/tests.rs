@@ -190,7 +190,7 @@ fn problem_of_the_custom_resource_is_told_whatever_the_steps_say() {
 #[case::zone(1, ["Deleting", "DeletionFailed"])]
 fn each_part_says_what_keeps_it_from_going(#[case] at: usize, #[case] expected: [&str; 2]) {
     let (mut decision, _) = settled();
-    let mut done = vec![Done::Accepted; decision.steps.len()];
+    let mut done = vec![Done::Settled; decision.steps.len()];
     for step in &mut decision.steps {
         (step.verb, step.why) = (Verb::Delete, Why::Unwanted);
     }
