@@ -329,12 +329,11 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
             let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::LinkService));
             let sums_up = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
-            let (told, heard) = controllers::watch::fan_out();
             tokio::join!(
-                controllers::watch::link_services(runner, scope.clone(), neighbours, sums_up.then_some(told), on_store),
+                controllers::watch::link_services(runner, scope.clone(), neighbours, on_store),
                 async {
                     if sums_up {
-                        controllers::watch::hosted_clusters(cx, scope, heard).await;
+                        controllers::watch::hosted_clusters(cx, scope).await;
                     }
                 }
             );
@@ -343,10 +342,9 @@ async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: Cancell
             let control_planes = Arc::new(ControlPlanes::default());
             let controller = endpoint(config, Arc::clone(&control_planes));
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::Endpoint));
-            let (told, heard) = controllers::watch::fan_out();
             tokio::join!(
-                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone(), heard),
-                controllers::watch::endpoints(runner, scope, control_planes, told, on_store)
+                controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
+                controllers::watch::endpoints(runner, scope, control_planes, on_store)
             );
         }
     }

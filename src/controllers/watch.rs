@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
@@ -81,31 +80,6 @@ where
         .modify(|object| object.managed_fields_mut().clear())
 }
 
-/// Who else hears of what a controller watches: one watch is enough for all of them.
-///
-/// The channel has no end, as the first listener must not wait for another one; whoever listens takes at once what comes.
-pub struct Told<K>(UnboundedSender<Result<K, watcher::Error>>);
-
-/// What is told in this way.
-pub type Heard<K> = UnboundedReceiver<Result<K, watcher::Error>>;
-
-/// A pair of the two.
-pub fn fan_out<K>() -> (Told<K>, Heard<K>) {
-    let (sender, receiver) = unbounded();
-    (Told(sender), receiver)
-}
-
-impl<K: Clone> Told<K> {
-    /// Tells of the object of an event, if somebody still listens.
-    fn tell(&self, event: &watcher::Event<K>) {
-        if let watcher::Event::Apply(object) | watcher::Event::InitApply(object) | watcher::Event::Delete(object) =
-            event
-        {
-            let _ = self.0.unbounded_send(Ok(object.clone()));
-        }
-    }
-}
-
 /// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.
 ///
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
@@ -149,12 +123,11 @@ fn forgets<R: Reconciler>(
     }
 }
 
-/// The custom resources and the HostedClusters that they name, for the HO role. Of the former it tells `others`.
+/// The custom resources and the HostedClusters that they name, for the HO role.
 pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     neighbours: Arc<Neighbours>,
-    others: Option<Told<AzurePrivateLinkService>>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
@@ -165,7 +138,6 @@ pub async fn link_services<R: Reconciler>(
         move |event: &watcher::Event<_>| {
             neighbours.resource(event);
             forgets(event);
-            others.iter().for_each(|others| others.tell(event));
         }
     };
     let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
@@ -215,12 +187,11 @@ fn is_contested(cr: &AzurePrivateLinkService) -> bool {
     reasons.any(|reason| matches!(reason, Reason::DuplicateIdentity | Reason::HostNameClaimed))
 }
 
-/// The custom resources and the control planes that own them, for the CPO role. Of the former it tells `others`.
+/// The custom resources and the control planes that own them, for the CPO role.
 pub async fn endpoints<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     control_planes: Arc<ControlPlanes>,
-    others: Told<AzurePrivateLinkService>,
     synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
 ) {
     let client = runner.cx.kube.clone();
@@ -229,23 +200,16 @@ pub async fn endpoints<R: Reconciler>(
         .inspect_ok(move |event| control_planes.control_plane(event))
         .touched_objects();
     let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
-    let (to_siblings, heard) = fan_out();
-    let told = {
-        let forgets = forgets(&runner);
-        move |event: &watcher::Event<_>| {
-            forgets(event);
-            others.tell(event);
-            to_siblings.tell(event);
-        }
-    };
-    let (reader, events) = stored(resources.inspect_ok(told), filled.clone());
+    let (reader, events) = stored(resources.inspect_ok(forgets(&runner)), filled.clone());
     let (known, relatives) = (reader.clone(), reader.clone());
     let controller = Controller::for_stream(events, reader.clone())
         .watches_stream(planes, move |control_plane| {
             let namespace = control_plane.namespace();
             references(&known, move |cr| cr.namespace() == namespace)
         })
-        .watches_stream(heard, move |cr| siblings(&relatives, &cr));
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
+            siblings(&relatives, &cr)
+        });
     synced(reader, filled);
     let controller = controller.reconcile_all_on(scope.changes());
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
@@ -253,12 +217,7 @@ pub async fn endpoints<R: Reconciler>(
 
 /// The control planes with the Services that publish them and their custom resources, for the CPO role. `cloud` is the Azure
 /// cloud that this process serves.
-pub async fn control_planes(
-    cx: Arc<Context>,
-    cloud: &'static str,
-    scope: Scope,
-    resources: Heard<AzurePrivateLinkService>,
-) {
+pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
     let client = cx.kube.clone();
     let services = || scope.api::<Service>(client.clone());
     let (reader, events) = watched(
@@ -284,7 +243,11 @@ pub async fn control_planes(
         .watches(router.0, router.1, of_service.clone())
         .watches(oauth.0, oauth.1, of_service.clone())
         .watches_stream(external_events, of_service)
-        .watches_stream(resources, of_custom_resource)
+        .watches(
+            scope.api::<AzurePrivateLinkService>(client.clone()),
+            pages(),
+            of_custom_resource,
+        )
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -307,13 +270,13 @@ pub async fn control_planes(
 }
 
 /// HostedClusters and the custom resources that name them, for the HO role where it sums up conditions.
-pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope, resources: Heard<AzurePrivateLinkService>) {
+pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let client = cx.kube.clone();
     let turns = Arc::new(Turns::new(Label::HostedCluster, scope.concurrency));
     let over = Arc::clone(&turns);
     let only = scope.namespace.clone();
-    let passes = Controller::new(Api::<HostedCluster>::all(client), pages())
-        .watches_stream(resources, |cr| {
+    let passes = Controller::new(Api::<HostedCluster>::all(client.clone()), pages())
+        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| {
             let cluster: Option<ClusterRef> = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok();
             cluster.map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
         })
