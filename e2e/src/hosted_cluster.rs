@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 pub use self::custom_resource::{Condition, conditions};
 pub use self::deletion::release;
-use crate::ground::Ground;
+use crate::Place;
 
-/// Where the HostedClusters are.
+/// Where the HostedClusters are, on a ground of our own.
 pub const NAMESPACE: &str = "clusters";
-/// May connect to every Private Link Service that has a NAT subnet of its own.
+/// May connect to every Private Link Service that has a NAT subnet of its own, in the simulator.
 pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
 /// The Service of the router, and its custom resource.
 pub const ROUTER: &str = "private-router";
@@ -27,10 +27,11 @@ pub const ROUTER: &str = "private-router";
 pub const OAUTH: &str = "oauth-openshift";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
-/// A private hosted cluster. Everything is named after it, so that many fit onto one ground.
+/// A private hosted cluster. Everything is named after it, so that many fit into one place.
 #[derive(Clone, Debug)]
 pub struct HostedCluster {
     name: String,
+    namespace: String,
     base_domain: Option<String>,
     nat_subnet: Option<String>,
     oauth_load_balancer: bool,
@@ -40,14 +41,16 @@ pub struct HostedCluster {
     location: String,
     tenant: String,
     subscription: String,
+    additional_subscription: String,
 }
 
 impl HostedCluster {
     /// A cluster without a base domain, whose NAT subnet is Hyperlink's to make.
-    pub fn new(ground: &Ground, name: &str) -> Self {
-        let azure = ground.azure();
+    pub fn new(place: &Place, name: &str) -> Self {
+        let azure = place.azure();
         Self {
-            name: name.to_owned(),
+            name: place.name(name),
+            namespace: place.hosted_clusters().to_owned(),
             base_domain: None,
             nat_subnet: None,
             oauth_load_balancer: false,
@@ -57,6 +60,7 @@ impl HostedCluster {
             location: azure.location.clone(),
             tenant: azure.tenant.clone(),
             subscription: azure.guest_subscription.clone(),
+            additional_subscription: azure.additional_subscription.clone(),
         }
     }
 
@@ -123,7 +127,7 @@ impl HostedCluster {
 
     /// The namespace of the HostedControlPlane.
     pub fn control_plane_namespace(&self) -> String {
-        format!("{NAMESPACE}-{}", self.name)
+        format!("{}-{}", self.namespace, self.name)
     }
 
     /// `spec.clusterID`.

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
-use super::{HYPERSHIFT_FINALIZER, HostedCluster, NAMESPACE};
-use crate::ground::Ground;
+use super::{HYPERSHIFT_FINALIZER, HostedCluster};
+use crate::Place;
 use crate::wait::eventually;
 
 impl HostedCluster {
@@ -19,9 +19,9 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Something is still there after `timeout`; the error says what holds it.
-    pub async fn delete(&self, ground: &Ground, timeout: Duration) -> Result<()> {
-        let client = ground.client()?;
-        let hosted_clusters = self.api(&client, "HostedCluster", NAMESPACE);
+    pub async fn delete(&self, place: &Place, timeout: Duration) -> Result<()> {
+        let client = place.client()?;
+        let hosted_clusters = self.api(&client, "HostedCluster", &self.namespace);
         hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
         self.delete_control_plane(&client, timeout).await?;
         self.delete_namespace(&client, timeout).await?;

@@ -1,7 +1,7 @@
 //! What a hosted cluster's parts are called: in Azure, and for its workers.
 
 use super::{HostedCluster, OAUTH, ROUTER};
-use crate::ground::Ground;
+use crate::Place;
 
 impl HostedCluster {
     /// ARM id of the resource group that the cluster's resources are in.
@@ -28,13 +28,13 @@ impl HostedCluster {
     }
 
     /// ARM id of the router's Private Link Service that has to come.
-    pub fn link_service(&self, ground: &Ground) -> String {
-        self.link_service_of(ground, ROUTER)
+    pub fn link_service(&self, place: &Place) -> String {
+        self.link_service_of(place, ROUTER)
     }
 
     /// ARM id of the Private Link Service of a custom resource.
-    pub fn link_service_of(&self, ground: &Ground, service: &str) -> String {
-        let azure = ground.azure();
+    pub fn link_service_of(&self, place: &Place, service: &str) -> String {
+        let azure = place.azure();
         let infix = if service == ROUTER {
             String::new()
         } else {
@@ -49,8 +49,8 @@ impl HostedCluster {
     }
 
     /// ARM id of the NAT subnet that has to come, unless one was given.
-    pub fn own_nat_subnet(&self, ground: &Ground) -> String {
-        format!("{}/subnets/{}-pls-nat", ground.azure().management_vnet, self.infra_id())
+    pub fn own_nat_subnet(&self, place: &Place) -> String {
+        format!("{}/subnets/{}-pls-nat", place.azure().management_vnet, self.infra_id())
     }
 
     /// ARM id of the router's endpoint that has to come.
