@@ -11,6 +11,7 @@ pub mod binaries;
 pub mod control_plane;
 pub mod crds;
 pub mod demo;
+pub mod foreign;
 pub mod go_controllers;
 pub mod ground;
 pub mod hosted_cluster;
@@ -18,16 +19,20 @@ pub mod hyperlink;
 pub mod kubeconfig;
 pub mod pipe;
 pub mod pki;
+pub mod place;
 pub mod process;
 pub mod reference;
 pub mod roles;
 pub mod run_dir;
+pub mod running;
 pub mod scenario;
+pub mod scenarios;
 pub mod site;
 pub mod wait;
 
 pub use control_plane::ControlPlane;
 pub use ground::Ground;
+pub use place::Place;
 pub use scenario::scenario;
 pub use wait::eventually;
 
