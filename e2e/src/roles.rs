@@ -46,6 +46,28 @@ pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
     apply(control_plane.admin(), file, "ClusterRole", "ho", NAMESPACE, "").await
 }
 
+/// Gives a role what it needs beside with `--metrics-secure true`.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_metrics(control_plane: &ControlPlane, role: &str) -> Result<()> {
+    let file = "role-metrics.yaml";
+    apply(control_plane.admin(), file, "ClusterRole", role, NAMESPACE, "").await
+}
+
+/// A token of a new ServiceAccount `name` that may read metrics.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn metrics_reader(control_plane: &ControlPlane, name: &str) -> Result<String> {
+    control_plane.service_account(NAMESPACE, name).await?;
+    let file = "role-metrics-reader.yaml";
+    apply(control_plane.admin(), file, "ClusterRole", name, NAMESPACE, "").await?;
+    control_plane.token(NAMESPACE, name, None).await
+}
+
 async fn apply(access: &Access, file: &str, kind: &str, account: &str, namespace: &str, prefix: &str) -> Result<()> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
