@@ -166,9 +166,13 @@ pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
         Seen::WriteFailed(error) | Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Seen::Found(current) => toward_found(want, current),
     };
+    step(want, seen, verb, why)
+}
+
+fn step(of: &dyn Resource, seen: &Seen, verb: Verb, why: Why) -> Step {
     Step {
-        kind: want.kind(),
-        id: want.id().clone(),
+        kind: of.kind(),
+        id: of.id().clone(),
         verb,
         why,
         found: seen.found().cloned(),
@@ -208,13 +212,7 @@ pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
         Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
         Seen::Found(_) => (Verb::Delete, Why::Unwanted),
     };
-    Step {
-        kind: want.kind(),
-        id: want.id().clone(),
-        verb,
-        why,
-        found: seen.found().cloned(),
-    }
+    step(want, seen, verb, why)
 }
 
 /// What was changed about a resource.

@@ -62,6 +62,8 @@ fn service_is_ready_only_with_its_alias() {
         json!({"internalLoadBalancerID": management("loadBalancers/lb"),
             "privateLinkServiceID": management(SERVICE), "privateLinkServiceAlias": ALIAS})
     );
+    let generations: Vec<_> = ready.conditions.iter().map(|c| c.observed_generation).collect();
+    assert_eq!(generations, [Some(1); 2]);
     let early = build(&kept(None), &Ok(frontend()), &[Done::Nothing]);
     assert_eq!(said(&early)[1], (Status::False, Reason::Provisioning));
 }
@@ -143,6 +145,7 @@ fn word_that_does_not_count_is_told_while_it_is_deleted() {
     let decision = service(Verb::Delete, Why::Unwanted, Some(Value::Null));
     let denied = Done::Failed(ArmError::own(Class::Denied, "AuthorizationFailed"));
     let report = after_teardown(&told, &decision, &[denied]);
+    assert!(report.fields.is_empty(), "what was seen stays");
     for condition in &report.conditions {
         assert_eq!(
             (condition.status, condition.reason),
