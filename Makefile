@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az test-image check fmt generate bench fuzz image
+.PHONY: build demo test test-az test-monitoring test-image e2e check fmt generate bench image fuzz
 
 CARGO ?= cargo
 
@@ -17,13 +17,23 @@ test-image: ## the images: what is in them, that they can be built again, and cl
 	hack/testenv/build >/dev/null
 	RUST_TEST_THREADS=1 $(CARGO) test --locked --workspace --no-fail-fast --test image -- --show-output
 
-check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility
+test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
+	hack/testenv/build >/dev/null
+	$(CARGO) test --locked --workspace --test monitoring -- --show-output
+
+e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
+	$(CARGO) build --quiet --locked --release --workspace --bins
+	@$${CARGO_TARGET_DIR:-target}/release/on-cluster $(if $(DRY_RUN),--dry-run) $(if $(CLEAN),--clean $(CLEAN))
+
+check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows, links and RUNBOOK.md
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	hack/cargo-deny --locked --workspace check bans licenses sources
 	hack/verify-generated
 	hack/verify-compatibility
+	hack/verify-scripts
+	$(CARGO) test --quiet --locked --workspace --test docs
 
 fmt:
 	$(CARGO) fmt --all
@@ -36,7 +46,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=hyperlink|armsim
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|armsim PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
 image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 hyperlink-arm64 armsim-amd64 armsim-arm64"

@@ -8,10 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use crate::ground::{Credential, Ground};
-use crate::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, NAMESPACE};
+use crate::Place;
+use crate::ground::Credential;
 use crate::process::{Process, Program};
-use crate::roles;
 
 const START: Duration = Duration::from_secs(20);
 
@@ -42,8 +41,15 @@ impl Role {
 pub struct Hyperlink {
     role: Role,
     process: Process,
-    address: String,
+    served: Served,
     http: reqwest::Client,
+}
+
+/// Where it serves its pages: addresses with ports.
+#[derive(Debug)]
+struct Served {
+    metrics: String,
+    probes: String,
 }
 
 impl Hyperlink {
@@ -53,8 +59,8 @@ impl Hyperlink {
     /// # Errors
     ///
     /// The build fails or the process ends; the end of its log is in the error.
-    pub async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
-        Self::start_program(&crate::binaries::executable("hyperlink")?, ground, role, name, flags).await
+    pub async fn start(place: &Place, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        Self::start_program(&crate::binaries::executable("hyperlink")?, place, role, name, flags).await
     }
 
     /// As [`Hyperlink::start`], with an executable of one's own choice.
@@ -64,20 +70,17 @@ impl Hyperlink {
     /// The process ends; the end of its log is in the error.
     pub async fn start_program(
         program: &Path,
-        ground: &Ground,
+        place: &Place,
         role: Role,
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let access = ground
-            .control_plane()
-            .service_account(roles::NAMESPACE, role.as_str())
-            .await?;
+        let access = place.service_account(role.as_str()).await?;
         let credential = match role {
-            Role::Ho => &ground.azure().ho,
-            Role::Cpo => &ground.azure().cpo,
+            Role::Ho => &place.azure().ho,
+            Role::Cpo => &place.azure().cpo,
         };
-        Self::start_as(program, ground, role, name, access.path(), credential, flags).await
+        Self::start_as(program, place, role, name, access.path(), credential, flags).await
     }
 
     /// The same, with an access to the API server and an Azure identity of one's own.
@@ -87,38 +90,39 @@ impl Hyperlink {
     /// As [`Hyperlink::start_program`].
     pub async fn start_as(
         program: &Path,
-        ground: &Ground,
+        place: &Place,
         role: Role,
         name: &str,
         kubeconfig: &Path,
         credential: &Credential,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
+        let lease_namespace = place.hyperlink_namespace();
         let own = [
             ("role", role.as_str()),
-            ("lease-namespace", roles::NAMESPACE),
+            ("lease-namespace", &lease_namespace),
             ("metrics-bind", "127.0.0.1:0"),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let scopes = ground.dir().join("allow-scopes.json");
+        let scopes = place.dir().join("allow-scopes.json");
         let for_many = role == Role::Cpo && !given("namespace");
         if for_many && !given("allow-scopes") {
-            std::fs::write(&scopes, allow_guest_subscription(ground).to_string())?;
+            std::fs::write(&scopes, allow_guest_subscription(place).to_string())?;
         }
         let scopes = scopes.to_string_lossy();
         let own = own.into_iter().chain(for_many.then_some(("allow-scopes", &*scopes)));
         let own = own.filter(|(flag, _)| !given(flag));
         let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
         let program = Program::new(program).without_our_environment().arg("run");
-        let program = with_flags(program, ground, kubeconfig, &flags);
-        let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
-        let address = process
+        let program = with_flags(program, place, kubeconfig, &flags);
+        let process = credentials(program, place, role, credential).spawn(name, place.dir())?;
+        let served = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;
         Ok(Self {
             role,
             process,
-            address,
+            served,
             http: reqwest::Client::new(),
         })
     }
@@ -133,18 +137,22 @@ impl Hyperlink {
         &self.process
     }
 
-    /// Where it serves `/livez`, `/readyz` and `/metrics`.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+    /// Where it serves `/metrics`: address and port.
+    pub fn metrics_address(&self) -> &str {
+        &self.served.metrics
     }
 
-    /// Reads one of its pages: status and text.
+    /// Reads one of its pages, by plain HTTP: status and text.
     ///
     /// # Errors
     ///
     /// No answer.
     pub async fn page(&self, path: &str) -> Result<(u16, String)> {
-        let answer = self.http.get(format!("{}{path}", self.url())).send().await?;
+        let address = match path {
+            "/metrics" => &self.served.metrics,
+            _ => &self.served.probes,
+        };
+        let answer = self.http.get(format!("http://{address}{path}")).send().await?;
         Ok((answer.status().as_u16(), answer.text().await?))
     }
 
@@ -215,7 +223,7 @@ pub struct Planned {
 ///
 /// It cannot be started or does not end.
 pub async fn plan(
-    ground: &Ground,
+    place: &Place,
     role: Role,
     kubeconfig: &Path,
     credential: &Credential,
@@ -224,8 +232,8 @@ pub async fn plan(
     let dir = crate::run_dir::RunDir::new("plan")?;
     let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
-    let program = with_flags(program, ground, kubeconfig, &[]);
-    let process = credentials(program, ground, role, credential).spawn("plan", dir.path())?;
+    let program = with_flags(program, place, kubeconfig, &[]);
+    let process = credentials(program, place, role, credential).spawn("plan", dir.path())?;
     let status = process.wait(START * 3).await?;
     Ok(Planned {
         code: status.code(),
@@ -235,35 +243,37 @@ pub async fn plan(
 }
 
 /// What every command needs that talks to the ground; `flags` replace its own.
-fn with_flags(mut program: Program, ground: &Ground, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
-    let azure = ground.azure();
+fn with_flags(mut program: Program, place: &Place, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
+    let azure = place.azure();
     let own = [
         ("kubeconfig", kubeconfig.as_os_str()),
         ("arm-endpoint", azure.arm.as_ref()),
         ("authority", azure.authority.as_ref()),
         ("audience", azure.audience.as_ref()),
-        ("ca-file", azure.ca_file.as_os_str()),
         ("log-format", "json".as_ref()),
     ];
+    let own = own
+        .into_iter()
+        .chain(azure.ca_file.as_ref().map(|file| ("ca-file", file.as_os_str())));
     let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
     let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
-    for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
+    for (flag, value) in own.filter(|(flag, _)| !given(flag)).chain(flags) {
         program = program.flag(flag, value);
     }
     program
 }
 
-/// What a process for all hosted clusters of a ground may use, as a file of allowed scopes.
-pub fn allow_guest_subscription(ground: &Ground) -> Value {
+/// What a process for all hosted clusters of a place may use, as a file of allowed scopes.
+pub fn allow_guest_subscription(place: &Place) -> Value {
     json!({"hostedClusters": [{
-        "namespace": NAMESPACE,
-        "scopes": [format!("/subscriptions/{}", ground.azure().guest_subscription)],
-        "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION],
+        "namespace": place.hosted_clusters(),
+        "scopes": [format!("/subscriptions/{}", place.azure().guest_subscription)],
+        "additionalAllowedSubscriptions": [place.azure().additional_subscription],
     }]})
 }
 
-fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {
-    let azure = ground.azure();
+fn credentials(program: Program, place: &Place, role: Role, credential: &Credential) -> Program {
+    let azure = place.azure();
     let program = match role {
         Role::Ho => program
             .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
@@ -284,11 +294,16 @@ fn credentials(program: Program, ground: &Ground, role: Role, credential: &Crede
 }
 
 /// Port 0 is given, so that no other program can take the port first; the log says which it got.
-fn served_at(process: &Process) -> Result<String> {
+fn served_at(process: &Process) -> Result<Served> {
     let log = std::fs::read_to_string(process.log())?;
-    log.lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|line| line["message"] == "started")
-        .find_map(|line| line["address"].as_str().map(str::to_owned))
-        .context("it has not said where it serves")
+    let started = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|line| line["message"] == "started")
+        .context("it has not said where it serves")?;
+    let address = |field: &str| started[field].as_str().map(str::to_owned).context("no address");
+    Ok(Served {
+        metrics: address("address")?,
+        probes: address("probes")?,
+    })
 }

@@ -15,7 +15,7 @@ use crate::azure_sim::{HO_SECRET, Preset};
 use crate::ground::Call;
 use crate::hosted_cluster::{HostedCluster, conditions};
 use crate::hyperlink::{Hyperlink, Role};
-use crate::{Ground, eventually, roles};
+use crate::{Ground, Place, eventually};
 
 /// How long anything may take that a situation waits for.
 pub const SOON: Duration = Duration::from_secs(90);
@@ -61,6 +61,16 @@ impl Site {
         eventually(&format!("{kinds:?} are False: {reason}"), SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
             refused(&found, kinds, reason)
+        })
+        .await
+    }
+
+    /// Waits until a condition of the cluster's custom resource has this reason, and is what RUNBOOK.md quotes.
+    pub async fn says(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
+        let client = self.ground.client()?;
+        eventually(&format!("{kind} is {reason}"), SOON, || async {
+            let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
+            said(&found, kind, reason)
         })
         .await
     }
@@ -116,10 +126,10 @@ pub async fn calls_about(ground: &Ground, cluster: &HostedCluster, since: u64) -
 }
 
 /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
-pub async fn nothing_is_left_of(ground: &Ground, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+pub async fn nothing_is_left_of(place: &Place, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
     let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
     let mine = [cluster.infra_id(), cluster.cluster_id()];
-    let ids = ground.resource_ids().await?;
+    let ids = place.resource_ids().await?;
     let left: Vec<_> = ids
         .iter()
         .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
@@ -143,6 +153,13 @@ pub fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<(
     Ok(())
 }
 
+/// Whether a condition has this reason, and is what RUNBOOK.md quotes.
+pub fn said(object: &DynamicObject, kind: &str, reason: &str) -> Result<()> {
+    let all = conditions(object);
+    let found = all.iter().find(|one| one.kind == kind && one.reason == reason);
+    crate::runbook::quotes(found.with_context(|| format!("{all:?}"))?)
+}
+
 /// All conditions of a custom resource.
 pub const ALL: [&str; 5] = [
     "AzureInternalLoadBalancerAvailable",
@@ -153,13 +170,13 @@ pub const ALL: [&str; 5] = [
 ];
 
 /// Leases as they are when nobody holds them: a missing one is taken only after its whole duration.
-pub async fn leases(ground: &Ground) -> Result<()> {
+pub async fn leases(place: &Place) -> Result<()> {
     let lease = |role| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": roles::NAMESPACE, "name": format!("hyperlink-{role}")}, "spec": {}})
+            "metadata": {"namespace": place.hyperlink_namespace(), "name": format!("hyperlink-{role}")}, "spec": {}})
     };
     let text = format!("{}\n---\n{}", lease("ho"), lease("cpo"));
-    ground.control_plane().apply_yaml(&text).await.map(drop)
+    place.apply_yaml(&text).await.map(drop)
 }
 
 /// A call to the simulator's control face.
