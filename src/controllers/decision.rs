@@ -119,7 +119,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(Problem::error(
+        (Done::Failed(error), _) | (Done::Nothing, Why::Unread(error) | Why::Error(error)) => Some(Problem::error(
             reason_of(error, failure),
             &format!("{kind} {name}"),
             error,

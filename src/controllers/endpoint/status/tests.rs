@@ -119,8 +119,14 @@ fn reason_names_the_step_that_failed(#[case] at: usize, #[case] reason: &str) {
 
 #[test]
 fn failed_read_and_failed_write_of_the_endpoint_differ() {
-    let read = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Error(denied())));
+    let read = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Unread(denied())));
     assert_eq!(reasons(&read)[0], "PrivateEndpointGetFailed");
+    let waits = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Error(denied())));
+    assert_eq!(
+        reasons(&waits)[0],
+        "PrivateEndpointCreationFailed",
+        "a write that is not tried again yet"
+    );
     let write = report(|steps, done| (steps[0].why, done[0]) = (Why::Absent, Done::Failed(denied())));
     assert_eq!(reasons(&write)[0], "PrivateEndpointCreationFailed");
 }

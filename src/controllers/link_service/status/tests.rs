@@ -81,7 +81,7 @@ fn lost_load_balancer_is_said_and_known_fields_stand() {
 #[case::it_is_replaced(Verb::Delete, Why::Replace(vec!["x"]), true)]
 #[case::it_is_foreign(Verb::Refuse, Why::NotOurs, true)]
 #[case::it_is_changed(Verb::Put(Value::Null), Why::Differs(vec!["x"]), false)]
-#[case::it_could_not_be_read(Verb::Wait, Why::Error(ArmError::own(Class::Down, "Timeout")), false)]
+#[case::it_could_not_be_read(Verb::Wait, Why::Unread(ArmError::own(Class::Down, "Timeout")), false)]
 fn dead_alias_is_taken_from_the_status_when(#[case] verb: Verb, #[case] why: Why, #[case] cleared: bool) {
     let report = build(&service(verb, why, None), &Ok(frontend()), &[Done::Nothing]);
     let fields = ["privateLinkServiceID", "privateLinkServiceAlias"].map(|field| report.fields.get(field).cloned());
@@ -113,6 +113,20 @@ fn failure_is_told_by_its_step(#[case] step: Step, #[case] reason: Reason) {
     let failed = Done::Failed(ArmError::own(Class::Invalid, "BadRequest"));
     let report = build(&decision, &Ok(frontend()), &[failed]);
     assert_eq!(said(&report)[1], (Status::False, reason));
+}
+
+#[test]
+fn failed_change_is_told_as_such_until_it_is_tried_again() {
+    let denied = Why::Error(ArmError::own(Class::Denied, "AuthorizationFailed"));
+    let waits = service(Verb::Wait, denied, None);
+    let known = cr(json!({"privateLinkServiceID": management(SERVICE)}), json!({}));
+    for (cr, reason) in [
+        (known, Reason::PLSUpdateFailed),
+        (cr(Value::Null, json!({})), Reason::PLSCreationFailed),
+    ] {
+        let report = after_build(&cr, &waits, &Ok(frontend()), &[Done::Nothing]);
+        assert_eq!(said(&report)[1], (Status::False, reason));
+    }
 }
 
 #[test]
