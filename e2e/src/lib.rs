@@ -13,6 +13,7 @@ pub mod crds;
 pub mod demo;
 pub mod go_controllers;
 pub mod ground;
+pub mod helm;
 pub mod hosted_cluster;
 pub mod hyperlink;
 pub mod kubeconfig;

@@ -1,0 +1,6 @@
+//! The chart by the real helm: what it renders, what it refuses, what the API server takes, and what runs with it.
+
+mod admission;
+mod release;
+mod render;
+mod values;
