@@ -28,11 +28,10 @@ use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::Scope;
-use hyperlink::http::{self, Pages, Readiness, ReadinessItem};
+use hyperlink::http::{Face, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::scopes_file::ScopesFile;
-use tokio::net::TcpListener;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -99,11 +98,10 @@ impl Items {
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(config.metrics_bind)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.metrics_bind))?;
-    let address = listener.local_addr()?;
-    tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, "started");
+    let face = Face::bind(config.serving.clone()).await?;
+    let (address, probes) = (face.metrics()?, face.probes()?);
+    tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, %probes, "started");
+    let kube = kube_config(&config).await?;
     let metrics = Arc::new(Metrics::new(cli::VERSION, cli::COMMIT)?);
     let readiness = Readiness::default();
     // All of them before the first probe, which would not miss what comes later.
@@ -114,16 +112,21 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     };
     // Probes and metrics are answered until all else has ended.
     let all_ended = CancellationToken::new();
-    let serving = tokio::spawn(http::serve(listener, pages, all_ended.clone()));
-    let ended = manage(config, metrics, items, &stop).await;
+    let serving = tokio::spawn(face.serve(pages, kube.clone(), all_ended.clone()));
+    let ended = manage(config, kube, metrics, items, &stop).await;
     all_ended.cancel();
     let served = serving.await?;
     ended?;
     Ok(served?)
 }
 
-async fn manage(config: Config, metrics: Arc<Metrics>, items: Items, stop: &CancellationToken) -> anyhow::Result<()> {
-    let kube = kube_config(&config).await?;
+async fn manage(
+    config: Config,
+    kube: kube::Config,
+    metrics: Arc<Metrics>,
+    items: Items,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
     let http = config.azure.http.client()?;
     let (azure, tokens) = azure(&config, http.clone());
     metrics.look_at_token_with({

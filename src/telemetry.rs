@@ -46,7 +46,8 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("lease", "name of the lease"),
     ("holder", "whom the lease names"),
     ("identity", "as whom this process campaigns"),
-    ("address", "where the process listens"),
+    ("address", "where the process serves metrics"),
+    ("probes", "where the process serves its probes"),
     ("version", "of this program"),
     ("commit", "of this program's source"),
 ];

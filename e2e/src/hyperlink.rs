@@ -42,8 +42,15 @@ impl Role {
 pub struct Hyperlink {
     role: Role,
     process: Process,
-    address: String,
+    served: Served,
     http: reqwest::Client,
+}
+
+/// Where it serves its pages: addresses with ports.
+#[derive(Debug)]
+struct Served {
+    metrics: String,
+    probes: String,
 }
 
 impl Hyperlink {
@@ -112,13 +119,13 @@ impl Hyperlink {
         let program = Program::new(program).without_our_environment().arg("run");
         let program = with_flags(program, ground, kubeconfig, &flags);
         let process = credentials(program, ground, role, credential).spawn(name, ground.dir())?;
-        let address = process
+        let served = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;
         Ok(Self {
             role,
             process,
-            address,
+            served,
             http: reqwest::Client::new(),
         })
     }
@@ -133,18 +140,22 @@ impl Hyperlink {
         &self.process
     }
 
-    /// Where it serves `/livez`, `/readyz` and `/metrics`.
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+    /// Where it serves `/metrics`: address and port.
+    pub fn metrics_address(&self) -> &str {
+        &self.served.metrics
     }
 
-    /// Reads one of its pages: status and text.
+    /// Reads one of its pages, by plain HTTP: status and text.
     ///
     /// # Errors
     ///
     /// No answer.
     pub async fn page(&self, path: &str) -> Result<(u16, String)> {
-        let answer = self.http.get(format!("{}{path}", self.url())).send().await?;
+        let address = match path {
+            "/metrics" => &self.served.metrics,
+            _ => &self.served.probes,
+        };
+        let answer = self.http.get(format!("http://{address}{path}")).send().await?;
         Ok((answer.status().as_u16(), answer.text().await?))
     }
 
@@ -284,11 +295,16 @@ fn credentials(program: Program, ground: &Ground, role: Role, credential: &Crede
 }
 
 /// Port 0 is given, so that no other program can take the port first; the log says which it got.
-fn served_at(process: &Process) -> Result<String> {
+fn served_at(process: &Process) -> Result<Served> {
     let log = std::fs::read_to_string(process.log())?;
-    log.lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|line| line["message"] == "started")
-        .find_map(|line| line["address"].as_str().map(str::to_owned))
-        .context("it has not said where it serves")
+    let started = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find(|line| line["message"] == "started")
+        .context("it has not said where it serves")?;
+    let address = |field: &str| started[field].as_str().map(str::to_owned).context("no address");
+    Ok(Served {
+        metrics: address("address")?,
+        probes: address("probes")?,
+    })
 }

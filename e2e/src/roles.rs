@@ -32,6 +32,26 @@ pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
     apply(control_plane, "role-ho-aggregate.yaml", "ClusterRole", "ho").await
 }
 
+/// Gives a role what it needs beside with `--metrics-secure true`.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_metrics(control_plane: &ControlPlane, role: &str) -> Result<()> {
+    apply(control_plane, "role-metrics.yaml", "ClusterRole", role).await
+}
+
+/// A token of a new ServiceAccount `name` that may read metrics.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn metrics_reader(control_plane: &ControlPlane, name: &str) -> Result<String> {
+    control_plane.service_account(NAMESPACE, name).await?;
+    apply(control_plane, "role-metrics-reader.yaml", "ClusterRole", name).await?;
+    control_plane.token(NAMESPACE, name, None).await
+}
+
 async fn apply(control_plane: &ControlPlane, file: &str, kind: &str, account: &str) -> Result<()> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -49,12 +49,20 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
 /// Comes up with everything of its own, stands by, takes over, is repaired, comes back, goes.
 async fn whole_life(ground: &Ground) -> Result<()> {
     let flags = [("resync", "1s"), ("record-resync", "1s")];
-    let of_ho = [flags[0], flags[1], ("aggregate-conditions", "true")];
+    let of_ho = [
+        flags[0],
+        flags[1],
+        ("aggregate-conditions", "true"),
+        ("metrics-secure", "true"),
+        ("probe-bind", "127.0.0.1:0"),
+    ];
     roles::install_aggregation(ground.control_plane()).await?;
+    roles::install_metrics(ground.control_plane(), "ho").await?;
     let first = Hyperlink::start(ground, Role::Ho, "ho", &of_ho).await?;
     let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &flags).await?;
     first.ready(SOON).await?;
     cpo.ready(SOON).await?;
+    read_metrics(ground, &first).await?;
     let cluster = HostedCluster::new(ground, "whole").with_base_domain("apps.example.com");
     fail_first_zone(ground).await?;
     cluster.create(ground).await?;
@@ -87,6 +95,19 @@ async fn whole_life(ground: &Ground) -> Result<()> {
     cluster.delete(ground, SOON).await?;
     second.stop().await?;
     third.stop().await
+}
+
+/// Prometheus comes by.
+async fn read_metrics(ground: &Ground, hyperlink: &Hyperlink) -> Result<()> {
+    let token = roles::metrics_reader(ground.control_plane(), "prometheus").await?;
+    // Its certificate is its own: nobody could trust it.
+    let http = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .build()?;
+    let url = format!("https://{}/metrics", hyperlink.metrics_address());
+    let answer = http.get(url).bearer_auth(token).send().await?;
+    ensure!(answer.status() == 200, "{}", answer.text().await?);
+    Ok(())
 }
 
 /// The HostedCluster tells what the custom resource does.
@@ -253,10 +274,13 @@ fn right(group: &str, resource: &str, subresource: &str, verb: &str) -> Right {
 
 fn granted_rights(role: Role) -> Result<BTreeSet<Right>> {
     let mut granted = BTreeSet::new();
-    let more = (role == Role::Ho).then(|| "role-ho-aggregate.yaml".to_owned());
-    let files = [format!("role-{}.yaml", role.as_str()), "role-lease.yaml".into()];
-    for file in files.into_iter().chain(more) {
-        for rule in rules(&file)? {
+    let more: &[&str] = match role {
+        Role::Ho => &["role-ho-aggregate.yaml", "role-metrics.yaml"],
+        Role::Cpo => &[],
+    };
+    let own = format!("role-{}.yaml", role.as_str());
+    for file in [&own, "role-lease.yaml"].iter().chain(more) {
+        for rule in rules(file)? {
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {
                     granted.extend(rule.verbs.iter().map(|verb| right(group, resource, "", verb)));

@@ -1,15 +1,15 @@
 //! Flags and environment become one checked configuration, or one list of all that is wrong. The only reader of the environment.
 //!
-//! Starts nothing and calls nobody; of files it reads the CA bundle, the allowed scopes and, for the subscription alone, the
-//! credentials file.
+//! Starts nothing and calls nobody; of files it reads the CA bundle, the allowed scopes, the certificate for metrics and, for the
+//! subscription alone, the credentials file.
 
 mod azure;
 mod parse;
 mod reader;
+mod serving;
 mod setting;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use ipnet::Ipv4Net;
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
+use crate::http::Serving;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
@@ -43,8 +44,8 @@ pub struct Config {
     pub resync: Duration,
     /// Interval of comparing records and links.
     pub record_resync: Duration,
-    /// Where metrics and probes are served.
-    pub metrics_bind: SocketAddr,
+    /// Where and how metrics and probes are served.
+    pub serving: Serving,
     /// A kubeconfig file; none: as kubectl finds it, else the pod's cluster.
     pub kubeconfig: Option<PathBuf>,
     /// Leader election; none for a process that never leads.
@@ -152,7 +153,7 @@ fn settle<'a>(
     let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
     let resync = reader.one(&RESYNC, parse::duration);
     let record_resync = reader.one(&RECORD_RESYNC, parse::duration);
-    let metrics_bind = reader.one(&METRICS_BIND, parse::address);
+    let serving = serving::serving(reader);
     let kubeconfig = reader.one(&KUBECONFIG, parse::readable_file);
     let lease = lease(reader, namespace.as_deref());
     let credential = azure::credential(reader, &roles);
@@ -171,7 +172,7 @@ fn settle<'a>(
         concurrency: concurrency?,
         resync: resync?,
         record_resync: record_resync?,
-        metrics_bind: metrics_bind?,
+        serving: serving?,
         kubeconfig,
         lease: lease?,
         azure: azure?,

@@ -57,8 +57,16 @@ settings! {
         "How often everything but DNS records and links is compared with Azure.";
     RECORD_RESYNC = "record-resync", "HYPERLINK_RECORD_RESYNC", "DURATION" [DURATION], Value("45m"), false,
         "How often DNS records and links are compared with Azure.";
+    PROBE_BIND = "probe-bind", "HYPERLINK_PROBE_BIND", "ADDRESS" ["IP address:port"], Words("that of --metrics-bind"), false,
+        "Where /livez and /readyz are served, as plain HTTP and without a token, as kubelets ask; in a pod 0.0.0.0:8081. /metrics is not there.";
     METRICS_BIND = "metrics-bind", "HYPERLINK_METRICS_BIND", "ADDRESS" ["IP address:port"], Value("127.0.0.1:8080"), false,
-        "Where /metrics, /livez and /readyz are served, as plain HTTP.";
+        "Where /metrics is served: as plain HTTP on loopback, elsewhere only with --metrics-secure.";
+    METRICS_SECURE = "metrics-secure", "HYPERLINK_METRICS_SECURE", "BOOLEAN" ["true or false"], Value("false"), false,
+        "Whether --metrics-bind is served by TLS, and /metrics only to bearers of a token whom the API server allows to get that path. Needs role-metrics.yaml; role-metrics-reader.yaml is for who scrapes.";
+    METRICS_CERT_FILE = "metrics-cert-file", "HYPERLINK_METRICS_CERT_FILE", "FILE" ["path of a PEM file"], Words("a self-signed certificate"), false,
+        "The certificate for --metrics-secure. Read again when it changes.";
+    METRICS_KEY_FILE = "metrics-key-file", "HYPERLINK_METRICS_KEY_FILE", "FILE" ["path of a PEM file"], Words("none; required with --metrics-cert-file"), false,
+        "The private key of --metrics-cert-file. Read again when it changes.";
     LEASE_DURATION = "lease-duration", "HYPERLINK_LEASE_DURATION", "DURATION" ["duration in whole seconds: 15s, 2m17s"], Value("15s"), false,
         "How long a lease lasts that is not renewed.";
     LEASE_RENEW_DEADLINE = "lease-renew-deadline", "HYPERLINK_LEASE_RENEW_DEADLINE", "DURATION" [DURATION], Value("10s"), false,
@@ -102,9 +110,13 @@ settings! {
 }
 
 /// What only a process needs that leads and serves.
-const OF_RUN_ALONE: [&str; 6] = [
+const OF_RUN_ALONE: [&str; 10] = [
     CONCURRENCY.flag,
+    PROBE_BIND.flag,
     METRICS_BIND.flag,
+    METRICS_SECURE.flag,
+    METRICS_CERT_FILE.flag,
+    METRICS_KEY_FILE.flag,
     LEASE_DURATION.flag,
     LEASE_RENEW_DEADLINE.flag,
     LEASE_RETRY.flag,

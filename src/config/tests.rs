@@ -84,7 +84,8 @@ fn defaults_are_those_of_the_help() {
     assert_eq!(config.concurrency.get(), 64);
     assert_eq!(config.resync, Duration::from_secs(300));
     assert_eq!(config.record_resync, Duration::from_secs(2700));
-    assert_eq!(config.metrics_bind, "127.0.0.1:8080".parse().unwrap());
+    assert_eq!(config.serving.metrics, "127.0.0.1:8080".parse().unwrap());
+    assert!(config.serving.probes.is_none() && config.serving.secure.is_none());
     assert_eq!(config.kubeconfig, None);
     assert_eq!(
         config.lease.unwrap(),
@@ -190,6 +191,29 @@ fn management_side_of_many_namespaces_needs_no_allowed_scopes() {
         .collect();
     let config = resolve(&flags(&[("role", "ho")]), &Environment::of(&variables)).unwrap();
     assert!(config.allow_scopes.is_none());
+}
+
+#[rstest]
+#[case::on_loopback("127.0.0.1:8443")]
+#[case::on_every_address("0.0.0.0:8443")]
+#[case::on_every_address_of_both_kinds("[::]:8443")]
+fn secure_metrics_make_a_certificate_of_their_own(#[case] address: &str) {
+    let line = [
+        ("metrics-bind", address),
+        ("metrics-secure", "true"),
+        ("probe-bind", "0.0.0.0:8081"),
+    ];
+    let serving = ho(&line).unwrap().serving;
+    assert_eq!(serving.metrics, address.parse().unwrap());
+    assert_eq!(serving.probes, Some("0.0.0.0:8081".parse().unwrap()));
+    assert!(serving.secure.is_some());
+}
+
+#[test]
+fn plain_metrics_may_be_on_any_loopback_address() {
+    for address in ["127.0.0.1:0", "127.8.8.8:80", "[::1]:80"] {
+        assert!(ho(&[("metrics-bind", address)]).unwrap().serving.secure.is_none());
+    }
 }
 
 #[rstest]

@@ -92,9 +92,9 @@ impl Demo {
             process.leading(patience).await?;
             let name = process.role().as_str();
             view.line(&format!(
-                "hyperlink {name}  leads, process {}, {}",
+                "hyperlink {name}  leads, process {}, http://{}",
                 process.process().pid(),
-                process.url()
+                process.metrics_address()
             ));
         }
         let mut cluster = HostedCluster::new(&ground, "first-light").with_base_domain("apps.example.com");

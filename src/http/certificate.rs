@@ -1,0 +1,234 @@
+//! What metrics are served with by TLS: a certificate from files, read again when they change, or a self-signed one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum_server::tls_rustls::RustlsConfig;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Between two looks at the files. A Secret's files are links that are put elsewhere, so their times tell nothing.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Why a certificate is no use.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file is not there, or not for us.
+    #[error("{} cannot be read: {}", .0.display(), .1.kind())]
+    Read(PathBuf, io::Error),
+    /// A file is not what it should be.
+    #[error("{} is not PEM: {}", .0.display(), .1)]
+    Pem(PathBuf, pem::Error),
+    /// Certificate and key do not go together, or are of a kind that is not supported.
+    #[error("the certificate cannot be used: {0}")]
+    Tls(#[from] rustls::Error),
+    /// None could be made.
+    #[error("no certificate could be made: {0}")]
+    Make(#[from] rcgen::Error),
+}
+
+/// A certificate with its key. Clones change together.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    tls: RustlsConfig,
+    files: Option<Files>,
+}
+
+#[derive(Debug, Clone)]
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+}
+
+/// What was read; compared as it is, because only a change is worth the work.
+#[derive(PartialEq, Eq)]
+struct Read {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Certificate {
+    /// Made anew, for this process alone: whoever connects cannot tell it from another, and has to trust the network.
+    ///
+    /// # Errors
+    ///
+    /// The TLS provider makes no key.
+    pub fn self_signed() -> Result<Self, CertificateError> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let config = config(vec![made.cert.into()], key)?;
+        Ok(Self {
+            tls: RustlsConfig::from_config(config),
+            files: None,
+        })
+    }
+
+    /// Reads PEM files for the first time: the certificate with what leads to its authority, and its private key.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or is no use.
+    pub fn from_files(certificate: &Path, key: &Path) -> Result<Self, CertificateError> {
+        let files = Files {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        };
+        let config = files.parse(&files.read()?)?;
+        Ok(Self {
+            tls: RustlsConfig::from_config(config),
+            files: Some(files),
+        })
+    }
+
+    pub(super) fn tls(&self) -> RustlsConfig {
+        self.tls.clone()
+    }
+
+    /// Looks at the files again and again. What is no use changes nothing.
+    pub(super) async fn follow(self) {
+        let Some(files) = self.files else {
+            return std::future::pending().await;
+        };
+        let mut taken = None;
+        let mut failure = None;
+        loop {
+            let reading = files.clone();
+            let read = tokio::task::spawn_blocking(move || reading.read()).await;
+            let read = read.unwrap_or_else(|lost| Err(CertificateError::Read(files.key.clone(), lost.into())));
+            let looked = read.and_then(|read| files.take(read, &mut taken, &self.tls));
+            let failed = looked.err().map(|error| error.to_string());
+            if failed != failure {
+                match &failed {
+                    Some(error) => {
+                        tracing::warn!(error, "the certificate for metrics is no use, the last good one holds")
+                    }
+                    None => tracing::info!("the certificate for metrics is good again"),
+                }
+                failure = failed;
+            }
+            tokio::time::sleep(INTERVAL).await;
+        }
+    }
+}
+
+impl Files {
+    fn read(&self) -> Result<Read, CertificateError> {
+        let read = |path: &Path| std::fs::read(path).map_err(|error| CertificateError::Read(path.to_owned(), error));
+        Ok(Read {
+            certificate: read(&self.certificate)?,
+            key: read(&self.key)?,
+        })
+    }
+
+    fn parse(&self, read: &Read) -> Result<Arc<ServerConfig>, CertificateError> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read.certificate).collect();
+        let chain = chain.map_err(|error| CertificateError::Pem(self.certificate.clone(), error))?;
+        let key = PrivateKeyDer::from_pem_slice(&read.key);
+        let key = key.map_err(|error| CertificateError::Pem(self.key.clone(), error))?;
+        config(chain, key)
+    }
+
+    /// Takes what was read, if it is new.
+    fn take(&self, read: Read, taken: &mut Option<Read>, tls: &RustlsConfig) -> Result<(), CertificateError> {
+        if taken.as_ref() != Some(&read) {
+            tls.reload_from_config(self.parse(&read)?);
+            *taken = Some(read);
+        }
+        Ok(())
+    }
+}
+
+fn config(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<Arc<ServerConfig>, CertificateError> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A certificate of its own and its key, in files.
+    fn write(dir: &Path) -> (PathBuf, PathBuf) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let (certificate, key) = (dir.join("tls.crt"), dir.join("tls.key"));
+        fs::write(&certificate, made.cert.pem()).unwrap();
+        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        (certificate, key)
+    }
+
+    fn why(certificate: &Path, key: &Path) -> String {
+        Certificate::from_files(certificate, key).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn files_that_are_no_certificate_are_refused_at_the_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let (certificate, key) = write(dir.path());
+        Certificate::from_files(&certificate, &key).unwrap();
+        let why_swapped = why(&key, &certificate);
+        assert!(why_swapped.contains("tls.crt is not PEM"), "{why_swapped}");
+
+        let other = tempfile::tempdir().unwrap();
+        let (_, key_of_another) = write(other.path());
+        let why_other = why(&certificate, &key_of_another);
+        assert!(why_other.starts_with("the certificate cannot be used: "), "{why_other}");
+
+        let nowhere = dir.path().join("nowhere");
+        let why_missing = why(&certificate, &nowhere);
+        assert!(
+            why_missing.ends_with("nowhere cannot be read: entity not found"),
+            "{why_missing}"
+        );
+    }
+
+    #[test]
+    fn new_files_are_taken_and_damaged_ones_leave_the_last_good_certificate() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, key) = write(dir.path());
+        let certificate = Certificate::from_files(&path, &key).unwrap();
+        let files = certificate.files.clone().unwrap();
+        let mut taken = None;
+        let mut look = || {
+            files
+                .read()
+                .and_then(|read| files.take(read, &mut taken, &certificate.tls))
+        };
+        look().unwrap();
+        let first = certificate.tls.get_inner();
+        look().unwrap();
+        assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
+
+        // The key comes after the certificate: for a moment they do not go together.
+        let other = tempfile::tempdir().unwrap();
+        let (new, new_key) = write(other.path());
+        fs::copy(&new, &path).unwrap();
+        look().unwrap_err();
+        assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
+        fs::copy(&new_key, &key).unwrap();
+        look().unwrap();
+        let second = certificate.tls.get_inner();
+        assert!(!Arc::ptr_eq(&first, &second));
+
+        fs::remove_file(&key).unwrap();
+        look().unwrap_err();
+        assert!(Arc::ptr_eq(&second, &certificate.tls.get_inner()));
+    }
+
+    #[test]
+    fn self_signed_certificate_needs_no_files() {
+        assert!(Certificate::self_signed().unwrap().files.is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! The HTTP face of the process: `/livez`, `/readyz` and `/metrics`. Reads state, changes none.
+//!
+//! Probes are for everybody who reaches them, as kubelets bring no token. Metrics are plain on loopback; elsewhere they go by TLS to
+//! those alone whom the API server lets read them.
+
+mod access;
+mod certificate;
+mod readiness;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum_server::Handle;
+use axum_server::tls_rustls::RustlsAcceptor;
+use hyper_util::rt::TokioTimer;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use access::Access;
+pub use access::Verdict;
+pub use certificate::{Certificate, CertificateError};
+pub use readiness::{Readiness, ReadinessItem};
+
+/// How long open connections may keep a stopping server.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How long a connection may be open without a request, and a TLS handshake may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where and how pages are served.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    /// Where `/metrics` is.
+    pub metrics: SocketAddr,
+    /// Where `/livez` and `/readyz` are; none: beside `/metrics`.
+    pub probes: Option<SocketAddr>,
+    /// What metrics are served with by TLS, to whom the API server allows; none: plain, to whoever asks.
+    pub secure: Option<Certificate>,
+}
+
+/// What the pages are made from.
+#[derive(Clone)]
+pub struct Pages {
+    /// For `/readyz`.
+    pub readiness: Readiness,
+    /// For `/metrics`.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The addresses are taken; nobody is answered yet.
+pub struct Face {
+    metrics: TcpListener,
+    probes: Option<TcpListener>,
+    secure: Option<Certificate>,
+}
+
+impl Face {
+    /// Takes the addresses.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be listened on.
+    pub async fn bind(serving: Serving) -> Result<Self, BindError> {
+        Ok(Self {
+            metrics: listener(serving.metrics).await?,
+            probes: match serving.probes {
+                Some(address) => Some(listener(address).await?),
+                None => None,
+            },
+            secure: serving.secure,
+        })
+    }
+
+    /// Where `/metrics` is.
+    pub fn metrics(&self) -> io::Result<SocketAddr> {
+        self.metrics.local_addr()
+    }
+
+    /// Where `/livez` and `/readyz` are.
+    pub fn probes(&self) -> io::Result<SocketAddr> {
+        self.probes.as_ref().unwrap_or(&self.metrics).local_addr()
+    }
+
+    /// Serves until `stop`, then gives open connections a second to end. `kube` leads to the API server that knows who may read
+    /// secure metrics.
+    ///
+    /// # Errors
+    ///
+    /// An address is no use any more, or no client can be made from `kube`.
+    pub async fn serve(self, pages: Pages, kube: kube::Config, stop: CancellationToken) -> Result<(), ServeError> {
+        let access = match self.secure {
+            Some(_) => Some(Arc::new(Access::new(kube)?)),
+            None => None,
+        };
+        let probes = probes(pages.readiness);
+        let metrics = metrics(pages.metrics, access);
+        let served = async {
+            match self.probes {
+                None => serve(self.metrics, self.secure.as_ref(), probes.merge(metrics), &stop).await,
+                Some(listener) => tokio::try_join!(
+                    serve(listener, None, probes, &stop),
+                    serve(self.metrics, self.secure.as_ref(), metrics, &stop)
+                )
+                .map(drop),
+            }
+        };
+        match self.secure.clone() {
+            None => served.await?,
+            Some(certificate) => tokio::select! {
+                ended = served => ended?,
+                () = certificate.follow() => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+/// An address cannot be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct BindError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+/// Pages are served no more.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address is no use any more.
+    #[error("cannot serve probes and metrics")]
+    Io(#[from] io::Error),
+    /// The configuration of Kubernetes makes no client.
+    #[error("cannot ask who may read metrics")]
+    Kube(#[from] kube::Error),
+}
+
+async fn listener(address: SocketAddr) -> Result<TcpListener, BindError> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|source| BindError { address, source })
+}
+
+async fn serve(
+    listener: TcpListener,
+    secure: Option<&Certificate>,
+    router: Router,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    let handle = Handle::<SocketAddr>::new();
+    let mut server = axum_server::Server::<SocketAddr>::from_listener(listener)
+        .handle(handle.clone())
+        .http1_only();
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    let stopped = async {
+        stop.cancelled().await;
+        handle.graceful_shutdown(Some(LINGER));
+        std::future::pending().await
+    };
+    let service = router.into_make_service();
+    let served = async {
+        match secure {
+            None => server.serve(service).await,
+            Some(certificate) => {
+                let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(PATIENCE);
+                server.acceptor(acceptor).serve(service).await
+            }
+        }
+    };
+    tokio::select! {
+        ended = served => ended,
+        () = stopped => Ok(()),
+    }
+}
+
+fn probes(readiness: Readiness) -> Router {
+    Router::new()
+        // Answering is all that it takes to be alive: whether we lead is no matter here.
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .with_state(readiness)
+}
+
+async fn readyz(State(readiness): State<Readiness>) -> Response {
+    let (ready, lines) = readiness.report();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, lines).into_response()
+}
+
+fn metrics(metrics: Arc<Metrics>, access: Option<Arc<Access>>) -> Router {
+    let page = async |State((metrics, access)): State<(Arc<Metrics>, Option<Arc<Access>>)>, headers: HeaderMap| {
+        let verdict = match access {
+            Some(access) => access.verdict(headers.get(header::AUTHORIZATION)).await,
+            None => Verdict::Granted,
+        };
+        match verdict {
+            Verdict::Granted => render(&metrics),
+            refused => refused.into_response(),
+        }
+    };
+    Router::new().route("/metrics", get(page)).with_state((metrics, access))
+}
+
+fn render(metrics: &Metrics) -> Response {
+    match metrics.render() {
+        Ok(text) => {
+            let format = "text/plain; version=0.0.4; charset=utf-8";
+            ([(header::CONTENT_TYPE, format)], text).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "metrics cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

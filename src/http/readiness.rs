@@ -1,0 +1,105 @@
+//! What the process waits for, item by item, and how `/readyz` tells it.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What is said of an item is cut to this many characters.
+const REASON_LENGTH: usize = 200;
+
+/// What the process waits for, item by item. It is ready when every item is; without any item it is not.
+#[derive(Clone, Default)]
+pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
+
+struct Entry {
+    name: Cow<'static, str>,
+    state: Standing,
+}
+
+#[derive(PartialEq, Eq)]
+enum Standing {
+    /// In which way.
+    Ready(String),
+    /// For what.
+    Waiting(String),
+}
+
+/// One thing that must be there before the process is ready. Clones speak of the same thing.
+#[derive(Clone)]
+pub struct ReadinessItem {
+    all: Readiness,
+    index: usize,
+}
+
+impl Readiness {
+    /// Adds an item, waiting. Items are shown in the order in which they were added.
+    pub fn item(&self, name: impl Into<Cow<'static, str>>) -> ReadinessItem {
+        let mut entries = self.entries();
+        entries.push(Entry {
+            name: name.into(),
+            state: Standing::Waiting("not tried yet".to_owned()),
+        });
+        ReadinessItem {
+            all: self.clone(),
+            index: entries.len() - 1,
+        }
+    }
+
+    /// Whether every item is ready, and one line per item.
+    pub(crate) fn report(&self) -> (bool, String) {
+        let entries = self.entries();
+        let mut lines = String::new();
+        for Entry { name, state } in entries.iter() {
+            // Writing to a String cannot fail.
+            let _ = match state {
+                Standing::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
+                Standing::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
+            };
+        }
+        let ready = |entry: &Entry| matches!(entry.state, Standing::Ready(_));
+        let ready = !entries.is_empty() && entries.iter().all(ready);
+        (ready, lines)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReadinessItem {
+    /// It is there.
+    pub fn ready(&self) {
+        self.ready_as("ready");
+    }
+
+    /// Nothing is waited for, and how it stands: short, nothing secret.
+    pub fn ready_as(&self, how: &str) {
+        self.set(Standing::Ready(clean(how)));
+    }
+
+    /// It is not there, and why: short, stable, nothing secret.
+    pub fn waiting(&self, reason: &str) {
+        self.set(Standing::Waiting(clean(reason)));
+    }
+
+    fn set(&self, state: Standing) {
+        let mut entries = self.all.entries();
+        let Some(entry) = entries.get_mut(self.index) else {
+            return;
+        };
+        if entry.state == state {
+            return;
+        }
+        match &state {
+            Standing::Ready(how) => tracing::info!("{}: {how}", entry.name),
+            Standing::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
+        }
+        entry.state = state;
+    }
+}
+
+/// One line of limited length.
+fn clean(text: &str) -> String {
+    let line = text.chars().take(REASON_LENGTH);
+    line.map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

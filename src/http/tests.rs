@@ -1,0 +1,135 @@
+//! What is answered, and that stopping ends.
+
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tower::ServiceExt;
+
+use super::*;
+
+fn pages() -> Pages {
+    Pages {
+        readiness: Readiness::default(),
+        metrics: Arc::new(Metrics::new("1.2.3", "abc").unwrap()),
+    }
+}
+
+async fn page(pages: &Pages, path: &str) -> (u16, String) {
+    let request = Request::get(path).body(Body::empty()).unwrap();
+    let router = probes(pages.readiness.clone()).merge(metrics(Arc::clone(&pages.metrics), None));
+    let answer = router.oneshot(request).await.unwrap();
+    let status = answer.status().as_u16();
+    let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn readiness_says_what_it_waits_for_until_all_is_there() {
+    let pages = pages();
+    let api = pages.readiness.item("kubernetes api");
+    let lease = pages.readiness.item(format!("lease answered ({})", "ho"));
+    api.ready();
+    lease.waiting("the API server\nsays 403");
+    assert_eq!(
+        page(&pages, "/readyz").await,
+        (
+            503,
+            "[+] kubernetes api: ready\n[-] lease answered (ho): the API server says 403\n".into()
+        )
+    );
+    lease.ready_as("standing by, a leads");
+    assert_eq!(
+        page(&pages, "/readyz").await,
+        (
+            200,
+            "[+] kubernetes api: ready\n[+] lease answered (ho): standing by, a leads\n".into()
+        )
+    );
+    api.waiting("connection refused");
+    assert_eq!(page(&pages, "/readyz").await.0, 503);
+}
+
+#[tokio::test]
+async fn a_process_that_has_not_said_what_it_needs_is_not_ready() {
+    assert_eq!(page(&pages(), "/readyz").await, (503, String::new()));
+}
+
+#[tokio::test]
+async fn liveness_does_not_depend_on_readiness() {
+    let pages = pages();
+    pages.readiness.item("crd installed").waiting("not found");
+    assert_eq!(page(&pages, "/livez").await, (200, "ok\n".into()));
+}
+
+#[tokio::test]
+async fn metrics_are_served_as_text() {
+    let (status, text) = page(&pages(), "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(text.contains("hyperlink_build_info"), "{text}");
+}
+
+#[tokio::test]
+async fn an_unknown_page_is_not_found() {
+    assert_eq!(page(&pages(), "/").await.0, 404);
+}
+
+/// Served on loopback until the token is cancelled.
+async fn face(probes: bool) -> (Face, CancellationToken) {
+    let loopback = "127.0.0.1:0".parse().unwrap();
+    let serving = Serving {
+        metrics: loopback,
+        probes: probes.then_some(loopback),
+        secure: None,
+    };
+    (Face::bind(serving).await.unwrap(), CancellationToken::new())
+}
+
+fn nowhere() -> kube::Config {
+    kube::Config::new("http://127.0.0.1:1".parse().unwrap())
+}
+
+async fn get_from(address: SocketAddr, path: &str) -> String {
+    let mut whole = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    whole.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    whole.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_half_open_request_does_not_hold_up_the_end() {
+    let (face, stop) = face(false).await;
+    let address = face.probes().unwrap();
+    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+
+    let mut half = TcpStream::connect(address).await.unwrap();
+    half.write_all(b"GET /livez HTTP/1.1\r\n").await.unwrap();
+    // Connections are taken in order: when this one is answered, the other is being read.
+    let answer = get_from(address, "/livez").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    stop.cancel();
+    let ended = tokio::time::timeout(LINGER * 5, server).await;
+    ended.expect("the server ends").unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn an_address_for_probes_has_no_metrics_and_the_other_no_probes() {
+    let (face, stop) = face(true).await;
+    let (probes, metrics) = (face.probes().unwrap(), face.metrics().unwrap());
+    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    for (address, path, status) in [
+        (probes, "/livez", 200),
+        (probes, "/readyz", 503),
+        (probes, "/metrics", 404),
+        (metrics, "/metrics", 200),
+        (metrics, "/livez", 404),
+    ] {
+        let answer = get_from(address, path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+    }
+    stop.cancel();
+    server.await.unwrap().unwrap();
+}
