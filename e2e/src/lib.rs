@@ -19,6 +19,7 @@ pub mod hyperlink;
 pub mod kubeconfig;
 pub mod pipe;
 pub mod pki;
+pub mod pod;
 pub mod process;
 pub mod reference;
 pub mod roles;

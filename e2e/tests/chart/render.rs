@@ -24,19 +24,28 @@ fn values(case: &str) -> PathBuf {
     }
 }
 
-pub(crate) fn render(case: &str, release: &str, namespace: &str) -> Result<String> {
-    Helm::new(None)?.run(&[
+fn render(case: &str, release: &str, namespace: &str, more: &[&str]) -> Result<String> {
+    let (chart, values) = (chart(), values(case));
+    let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
+    // Of no case: it has to be given by whoever installs.
+    let image = "--set=image.repository=registry.example.com/hyperlink";
+    let own = [
         "template",
         release,
-        &chart().to_string_lossy(),
+        &chart,
+        image,
         "--namespace",
         namespace,
-        // Of no case: it has to be given by whoever installs.
-        "--set",
-        "image.repository=registry.example.com/hyperlink",
         "--values",
-        &values(case).to_string_lossy(),
-    ])
+        &values,
+    ];
+    Helm::new(None)?.run(&[&own, more].concat())
+}
+
+fn documents(rendered: &str) -> Result<Vec<Value>> {
+    let all = serde_yaml_ng::Deserializer::from_str(rendered).map(Value::deserialize);
+    let all: Vec<Value> = all.collect::<Result<_, _>>()?;
+    Ok(all.into_iter().filter(|object| !object.is_null()).collect())
 }
 
 #[rstest]
@@ -61,21 +70,50 @@ fn render_is_the_golden_one_and_the_api_server_takes_it(
     #[case] namespace: &str,
 ) {
     scenario(async {
-        let rendered = render(case, release, namespace)?;
+        let rendered = render(case, release, namespace, &[])?;
         insta::with_settings!({snapshot_path => "golden", prepend_module_to_snapshot => false, omit_expression => true}, {
             insta::assert_snapshot!(case, rendered);
         });
         let client = with_monitoring_kinds().await?.client()?;
-        let mut taken = 0;
-        for document in serde_yaml_ng::Deserializer::from_str(&rendered) {
-            let object = Value::deserialize(document)?;
-            if !object.is_null() {
-                dry_run(&client, object).await?;
-                taken += 1;
-            }
+        let objects = documents(&rendered)?;
+        ensure!(!objects.is_empty(), "nothing is rendered");
+        for object in objects {
+            dry_run(&client, object).await?;
         }
-        ensure!(taken > 0, "nothing is rendered");
         Ok(())
+    });
+}
+
+/// Not in a golden file: they have tests of their own, and change for other reasons.
+#[test]
+fn alerts_and_dashboard_are_the_files() {
+    scenario(async {
+        let file = |name: &str| std::fs::read_to_string(chart().join("files").join(name));
+        let more = [
+            "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=prometheus",
+            "--set=metrics.dashboard.enabled=true",
+        ];
+        let rendered = render("ho-managed-identity", "ho", "hyperlink", &more)?;
+        let objects = documents(&rendered)?;
+        let of_kind = |kind: &str, name: &str| {
+            let mut found = objects
+                .iter()
+                .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+            found.next().cloned().with_context(|| format!("no {kind} {name}"))
+        };
+        let rule = of_kind("PrometheusRule", "ho-hyperlink")?;
+        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&file("alerts.yaml")?)?);
+        ensure!(rule["metadata"]["labels"]["release"] == "prometheus");
+        let client = with_monitoring_kinds().await?.client()?;
+        dry_run(&client, rule).await?;
+        if !chart().join("files/dashboard.json").is_file() {
+            return Ok(());
+        }
+        let map = of_kind("ConfigMap", "ho-hyperlink-dashboard")?;
+        ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1");
+        let text = map["data"]["hyperlink.json"].as_str().context("no dashboard")?;
+        ensure!(serde_json::from_str::<Value>(text)? == serde_json::from_str::<Value>(&file("dashboard.json")?)?);
+        dry_run(&client, map).await
     });
 }
 
