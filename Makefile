@@ -6,10 +6,8 @@ CARGO ?= cargo
 build: ## everything, as `demo` and the tests use it
 	$(CARGO) build --locked --workspace
 
-# The end-to-end tests wait more than they work, so that more of them than cores run well at once.
 test: ## every test: units, simulator, end to end
-	hack/testenv/build >/dev/null
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked --workspace --no-fail-fast -- --show-output
+	hack/test
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
