@@ -110,7 +110,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     let readiness = Readiness::default();
     // All of them before the first probe, which would not miss what comes later.
     let items = Items::of(&readiness, &config);
-    let telling = tell_of_own_pod(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
+    let telling = own_pod::begin_to_tell(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
     let pages = Pages {
         readiness,
         metrics: Arc::clone(&metrics),
@@ -207,22 +207,6 @@ async fn run_roles(
         }
     }
     ended
-}
-
-/// Tells on the pod what is waited for, if it is known which pod that is, until what it returns is dropped.
-fn tell_of_own_pod(
-    config: &Config,
-    kube: kube::Config,
-    readiness: Readiness,
-    metrics: Arc<Metrics>,
-) -> anyhow::Result<JoinSet<()>> {
-    let mut telling = JoinSet::new();
-    if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
-        // Not through the gate: who waits does not lead.
-        let recorder = Recorder::new(kube::Client::try_from(kube)?, role, &pod.name, metrics);
-        telling.spawn(own_pod::tell(readiness, pod, recorder));
-    }
-    Ok(telling)
 }
 
 /// Campaigns, leads, and hands over.
