@@ -2,20 +2,22 @@
 //!
 //! Stores drop `managedFields`: the object has to be read anew.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::Value;
 
 use super::{AzurePrivateLinkService, ConditionType, Role};
 
-/// A write that is older tells of a controller that has stopped. HyperShift's writes every few seconds.
-const RECENT: SignedDuration = SignedDuration::from_mins(1);
-
-/// The manager that wrote `role`'s part of the status just now, though this role has taken over the object.
+/// The manager that wrote `role`'s part of the status not longer than `recent` ago, though this role has taken over the object.
+///
+/// A write that is older tells of a controller that has stopped. HyperShift's writes after each zone, which takes a minute.
 ///
 /// HyperShift's operator of the other role is none, though it writes the whole list of conditions, nor is anybody before
 /// this role has recorded its intent.
-pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp) -> Option<&str> {
+pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, recent: Duration) -> Option<&str> {
+    let oldest = SignedDuration::try_from(recent).unwrap_or(SignedDuration::MAX);
     let entries = cr.metadata.managed_fields.iter().flatten();
     let dated = entries.filter_map(|entry| Some((entry.manager.as_deref()?, entry.time.as_ref()?.0, entry)));
     let (of_status, of_object): (Vec<_>, Vec<_>) =
@@ -26,7 +28,7 @@ pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp) ->
     let taken_over = own.map(|(_, time, _)| *time).max()?;
     let others = of_status.iter().filter(|(manager, time, entry)| {
         let ours = Role::ALL.iter().any(|role| role.field_manager() == *manager);
-        let recent = *time > taken_over && now.duration_since(*time) <= RECENT;
+        let recent = *time > taken_over && now.duration_since(*time) <= oldest;
         recent && !ours && *manager != neighbour(role) && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
@@ -101,7 +103,8 @@ mod tests {
             "kind": "AzurePrivateLinkService", "metadata": {"name": "private-router", "managedFields": entries},
             "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"}}))
         .unwrap();
-        other_writer(&cr, Role::Cpo, NOW.parse().unwrap()).map(str::to_owned)
+        let minute = Duration::from_secs(60);
+        other_writer(&cr, Role::Cpo, NOW.parse().unwrap(), minute).map(str::to_owned)
     }
 
     #[rstest]

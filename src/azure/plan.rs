@@ -168,11 +168,11 @@ fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
     if !want.ours(current) {
         return (Verb::Refuse, Why::NotOurs);
     }
-    let state = progress(current);
-    if matches!(state, Progress::Moving | Progress::Deleting) {
+    let (state, differences) = (progress(current), want.differs(current));
+    let right = state == Progress::Moving && differences.is_empty() && want.moved_by_others(current);
+    if matches!(state, Progress::Moving | Progress::Deleting) && !right {
         return (Verb::Wait, Why::Moving);
     }
-    let differences = want.differs(current);
     let fields = || differences.iter().map(|d| d.field).collect();
     if differences.iter().any(|d| d.immutable) {
         (Verb::Delete, Why::Replace(fields()))
@@ -269,6 +269,9 @@ mod tests {
         fn ours(&self, current: &Value) -> bool {
             current["ours"] == json!(true)
         }
+        fn moved_by_others(&self, current: &Value) -> bool {
+            current.get("theirs").is_some()
+        }
         fn differs(&self, current: &Value) -> Vec<Difference> {
             let soft = current.get("soft").map(|_| Difference::of("soft"));
             soft.into_iter()
@@ -303,7 +306,9 @@ mod tests {
     #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Seen::Found(json!({"soft": 1})), Verb::Refuse)]
     #[case::moving_is_waited_for(found("Updating", "soft"), Verb::Wait)]
-    #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
+    #[case::as_wanted_while_others_write_it_is_kept(found("Updating", "theirs"), Verb::Keep)]
+    #[case::moving_is_waited_for_whoever_writes(Seen::Found(json!({"ours": true, "theirs": 1, "soft": 1, "properties": {"provisioningState": "Updating"}})), Verb::Wait)]
+    #[case::deleting_is_waited_for(found("Deleting", "theirs"), Verb::Wait)]
     #[case::difference_is_put(found("Succeeded", "soft"), Verb::Put(json!({"over": true})))]
     #[case::immutable_difference_is_replaced(found("Succeeded", "hard"), Verb::Delete)]
     #[case::failed_is_put_again(found("Failed", "x"), Verb::Put(json!({"over": true})))]

@@ -181,6 +181,10 @@ pub trait Resource: Debug + Send + Sync {
     fn id(&self) -> &ResourceId;
     /// Whether `current` is provably ours: by our mark, or by a structure that only ours can have.
     fn ours(&self, current: &Value) -> bool;
+    /// Whether a change under way shows by itself that it is not of our making, and keeps what is there in force.
+    fn moved_by_others(&self, _current: &Value) -> bool {
+        false
+    }
     /// The fields of ours that differ in `current`. A missing mark is no difference.
     fn differs(&self, current: &Value) -> Vec<Difference>;
     /// The body to PUT: what we own, laid over what is there.

@@ -38,6 +38,11 @@ impl Resource for Zone {
         self.marks.prove(current) || (self.proven && !self.marks.deny(current))
     }
 
+    /// Every PUT of ours carries the mark; HyperShift's, which come without end, wipe it.
+    fn moved_by_others(&self, current: &Value) -> bool {
+        !self.marks.prove(current)
+    }
+
     fn differs(&self, _: &Value) -> Vec<Difference> {
         Vec::new()
     }

@@ -52,6 +52,11 @@ impl Resource for ZoneLink {
         self.marks.prove(current) || (self.proven && self.leads_to_ours(current) && !self.marks.deny(current))
     }
 
+    /// As with zones: what is as wanted and written again goes on resolving.
+    fn moved_by_others(&self, current: &Value) -> bool {
+        !self.marks.prove(current)
+    }
+
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let registers = current
             .pointer("/properties/registrationEnabled")

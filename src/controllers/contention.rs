@@ -1,9 +1,11 @@
 //! When to write a condition of ours that somebody else has written over. Pure: the caller brings the time.
 //!
-//! Same status in other words is left alone, unless ours names another controller. Another status is answered at once, then
-//! at ever longer intervals, so that two writers do not wake each other for ever: four times in ten minutes.
+//! Who writes a list of conditions that was read before we spoke *puts back* what stood then, and means nothing by it: that is
+//! answered soon. Who says another status *contradicts*: that is answered at once, then at ever longer intervals, so that two
+//! writers do not wake each other for ever: four times in ten minutes. Same status in other words is left alone, unless ours
+//! names another controller.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
@@ -11,13 +13,73 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Role};
 
-/// So many contradictions in a row are answered at once. A writer that puts back the list as it was before its pass reverts an
-/// answer that lands within that pass; the next one lands after it.
-const AT_ONCE: u32 = 2;
-/// Between two answers after that: at least this long, doubled each time.
-const FIRST: Duration = Duration::from_secs(150);
-/// The longest that the interval gets.
-const MOST: Duration = Duration::from_secs(600);
+/// How what is stored goes against what this process has stated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dispute {
+    /// It is an earlier statement of ours, to the second of its transition. Who says the same anew gives it a time of its own.
+    PutBack,
+    /// Somebody says otherwise, or drops the condition.
+    Contradiction,
+}
+
+/// How often a dispute is answered.
+struct Pace {
+    /// So many times in a row at once. An answer that lands within a pass of the other writer's is lost with its next write;
+    /// the one to its last write stays.
+    at_once: u32,
+    /// Between two answers after that: at least this long, doubled each time.
+    first: Duration,
+    /// The longest that the interval gets. Not disputed for this long after an answer, ours stands.
+    most: Duration,
+}
+
+impl Dispute {
+    fn pace(self) -> Pace {
+        match self {
+            // HyperShift's control-plane-operator writes its status up to four times in a pass.
+            Self::PutBack => Pace {
+                at_once: 8,
+                first: Duration::from_secs(10),
+                most: Duration::from_secs(10),
+            },
+            Self::Contradiction => Pace {
+                at_once: 2,
+                first: Duration::from_secs(150),
+                most: Duration::from_secs(600),
+            },
+        }
+    }
+}
+
+/// Answers in a row to one kind of dispute.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answers {
+    count: u32,
+    last: Option<Instant>,
+}
+
+impl Answers {
+    fn add(&mut self, now: Instant) {
+        (self.count, self.last) = (self.count + 1, Some(now));
+    }
+
+    /// How long the next one has to wait.
+    fn rest(self, pace: &Pace, now: Instant) -> Duration {
+        let doubled = self.count.checked_sub(pace.at_once);
+        let interval = doubled.map_or(Duration::ZERO, |doubled| {
+            pace.first.saturating_mul(1 << doubled.min(8)).min(pace.most)
+        });
+        self.last
+            .map_or(Duration::ZERO, |last| (last + interval).saturating_duration_since(now))
+    }
+
+    /// Ours stands: after a while the row is over.
+    fn stood(&mut self, pace: &Pace, now: Instant) {
+        if self.last.is_some_and(|last| now >= last + pace.most) {
+            *self = Self::default();
+        }
+    }
+}
 
 /// A condition as this process last stated it.
 #[derive(Debug, Clone)]
@@ -25,14 +87,20 @@ struct Statement {
     status: String,
     reason: String,
     statement: u64,
-    /// Contradictions that were answered in a row.
-    answers: u32,
-    not_before: Option<Instant>,
+    /// By the kind of the dispute.
+    answers: [Answers; 2],
 }
+
+/// So many earlier statements of one object are known again.
+const KNOWN: usize = 32;
 
 /// The conditions of one object as this process last stated them, by their types.
 #[derive(Debug, Clone, Default)]
-pub struct Statements(HashMap<String, Statement>);
+pub struct Statements {
+    said: HashMap<String, Statement>,
+    /// What was stated, and what stood before the first statement, each with the second of its transition.
+    earlier: VecDeque<u64>,
+}
 
 /// What a condition says; when it last changed does not count.
 fn statement(said: &Condition) -> u64 {
@@ -41,43 +109,26 @@ fn statement(said: &Condition) -> u64 {
     hasher.finish()
 }
 
+/// What a condition says, and since when.
+fn dated(said: &Condition) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&said.type_, statement(said), said.last_transition_time.0.as_second()).hash(&mut hasher);
+    hasher.finish()
+}
+
 fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
-}
-
-/// How long to rest after so many answers in a row.
-fn rest_after(answers: u32) -> Option<Duration> {
-    let doubled = answers.checked_sub(AT_ONCE)?;
-    Some(FIRST.saturating_mul(1 << doubled.min(8)).min(MOST))
-}
-
-impl Statement {
-    /// Whether another writer says something else than was stated, so that it matters.
-    fn contradicted(&self, stored: Option<&Condition>) -> bool {
-        let names_another = self.reason == Reason::OtherControllerActive.as_str();
-        stored.is_none_or(|old| old.status != self.status || (names_another && old.reason != self.reason))
-    }
-
-    /// How long a contradiction has to stand still.
-    fn rest(&self, now: Instant) -> Option<Duration> {
-        let rest = self.not_before?.saturating_duration_since(now);
-        (!rest.is_zero()).then_some(rest)
-    }
 }
 
 impl Statements {
     /// Whether `own` is to be written, where `stored` is what is there.
     pub fn to_be_written(&self, stored: &[Condition], own: &[Condition], now: Instant) -> bool {
         own.iter().any(|new| {
-            let old = get(stored, &new.type_);
-            if old.is_some_and(|old| statement(old) == statement(new)) {
-                return false;
-            }
-            match self.0.get(&new.type_) {
-                // What has become of the object is news, whoever wrote last.
-                Some(said) if said.statement == statement(new) => said.contradicted(old) && said.rest(now).is_none(),
-                _ => true,
-            }
+            let (old, said) = (get(stored, &new.type_), self.said.get(&new.type_));
+            let stands = old.is_some_and(|old| statement(old) == statement(new));
+            // What has become of the object is news, whoever wrote last.
+            let news = said.is_none_or(|said| said.statement != statement(new));
+            !stands && (news || self.wait(&new.type_, stored, now) == Some(Duration::ZERO))
         })
     }
 
@@ -85,62 +136,106 @@ impl Statements {
     pub fn written(&mut self, stored: &[Condition], own: &[Condition], now: Instant) {
         for new in own {
             let old = get(stored, &new.type_);
-            let before = self.0.get(&new.type_);
-            let answered = before.filter(|said| said.statement == statement(new) && said.contradicted(old));
-            let (answers, not_before) = match (answered, before) {
-                (Some(said), _) => (said.answers + 1, rest_after(said.answers + 1).map(|rest| now + rest)),
-                (None, Some(said)) if said.status == new.status => (said.answers, said.not_before),
-                (None, _) => (0, None),
-            };
-            let said = Statement {
-                status: new.status.clone(),
-                reason: new.reason.clone(),
-                statement: statement(new),
-                answers,
-                not_before,
-            };
-            self.0.insert(new.type_.clone(), said);
+            let before = self.said.get(&new.type_);
+            let again = before.is_some_and(|said| said.statement == statement(new));
+            let answered = self.dispute(&new.type_, old).filter(|_| again);
+            if let Some(old) = old.filter(|_| before.is_none() || answered == Some(Dispute::PutBack)) {
+                self.remember(old);
+            }
+            self.remember(new);
+            let said = self.state(new);
+            if let Some(dispute) = answered {
+                said.answers[dispute as usize].add(now);
+            }
         }
     }
 
-    /// `own` needed no writing. A contradiction whose time has passed without another one is over.
+    /// `own` needed no writing.
     pub fn stood(&mut self, stored: &[Condition], own: &[Condition], now: Instant) {
         for new in own {
             if get(stored, &new.type_).is_none_or(|old| statement(old) != statement(new)) {
                 continue;
             }
-            let open = self.0.remove(&new.type_).filter(|said| said.rest(now).is_some());
-            let said = Statement {
-                status: new.status.clone(),
-                reason: new.reason.clone(),
-                statement: statement(new),
-                answers: open.as_ref().map_or(0, |said| said.answers),
-                not_before: open.and_then(|said| said.not_before),
-            };
-            self.0.insert(new.type_.clone(), said);
+            self.remember(new);
+            let said = self.state(new);
+            for dispute in [Dispute::PutBack, Dispute::Contradiction] {
+                said.answers[dispute as usize].stood(&dispute.pace(), now);
+            }
         }
     }
 
-    /// What of the stored conditions of `role` is worth a pass: what another writer says otherwise, once it may be answered.
+    /// What of the stored conditions of `role` is worth a pass: what goes against ours, once it may be answered.
     pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
-        let of_role = ConditionType::owned_by(role);
-        let heeded = of_role.filter_map(|kind| {
-            let old = get(stored, kind.as_str());
-            match self.0.get(kind.as_str()) {
-                Some(said) if !said.contradicted(old) || said.rest(now).is_some() => None,
-                _ => Some((kind.as_str(), old.map_or(0, statement))),
-            }
-        });
-        heeded.collect()
+        let worth = |kind: &str| !self.said.contains_key(kind) || self.wait(kind, stored, now) == Some(Duration::ZERO);
+        let of_role = ConditionType::owned_by(role).map(ConditionType::as_str);
+        let heeded = of_role.filter(|kind| worth(kind));
+        heeded
+            .map(|kind| (kind, get(stored, kind).map_or(0, statement)))
+            .collect()
     }
 
-    /// When a contradiction that stands may be answered.
+    /// When a dispute that stands may be answered.
     pub fn next_answer(&self, stored: &[Condition], now: Instant) -> Option<Duration> {
-        let held = self
-            .0
-            .iter()
-            .filter(|(kind, said)| said.contradicted(get(stored, kind)));
-        held.filter_map(|(_, said)| said.rest(now)).min()
+        let waits = self.said.keys().filter_map(|kind| self.wait(kind, stored, now));
+        waits.filter(|wait| !wait.is_zero()).min()
+    }
+
+    /// What is stated now. Another status is defended at once again.
+    fn state(&mut self, new: &Condition) -> &mut Statement {
+        let before = self.said.get(&new.type_).filter(|said| said.status == new.status);
+        let said = Statement {
+            status: new.status.clone(),
+            reason: new.reason.clone(),
+            statement: statement(new),
+            answers: before.map(|said| said.answers).unwrap_or_default(),
+        };
+        self.said.entry(new.type_.clone()).insert_entry(said).into_mut()
+    }
+
+    fn remember(&mut self, said: &Condition) {
+        let said = dated(said);
+        self.earlier.retain(|one| *one != said);
+        self.earlier.truncate(KNOWN - 1);
+        self.earlier.push_front(said);
+    }
+
+    /// How what is stored of a condition goes against what was stated; none if it does not, so that it matters.
+    fn dispute(&self, kind: &str, stored: Option<&Condition>) -> Option<Dispute> {
+        let said = self.said.get(kind)?;
+        let Some(old) = stored else {
+            return Some(Dispute::Contradiction);
+        };
+        if statement(old) == said.statement {
+            return None;
+        }
+        if self.earlier.contains(&dated(old)) {
+            return Some(Dispute::PutBack);
+        }
+        let names_another = said.reason == Reason::OtherControllerActive.as_str();
+        let otherwise = old.status != said.status || (names_another && old.reason != said.reason);
+        otherwise.then_some(Dispute::Contradiction)
+    }
+
+    /// How long the answer about a condition has to wait; none if there is nothing to answer.
+    fn wait(&self, kind: &str, stored: &[Condition], now: Instant) -> Option<Duration> {
+        match self.dispute(kind, get(stored, kind))? {
+            Dispute::Contradiction => Some(self.rest(kind, Dispute::Contradiction, now)),
+            // An answer carries all conditions, so it would answer those that are contradicted too.
+            Dispute::PutBack => {
+                let all = self.said.keys().map(String::as_str);
+                let contradicted =
+                    all.filter(|kind| self.dispute(kind, get(stored, kind)) == Some(Dispute::Contradiction));
+                let held = contradicted.map(|kind| self.rest(kind, Dispute::Contradiction, now));
+                held.chain([self.rest(kind, Dispute::PutBack, now)]).max()
+            }
+        }
+    }
+
+    fn rest(&self, kind: &str, dispute: Dispute, now: Instant) -> Duration {
+        let said = self.said.get(kind);
+        said.map_or(Duration::ZERO, |said| {
+            said.answers[dispute as usize].rest(&dispute.pace(), now)
+        })
     }
 }
 

@@ -261,14 +261,15 @@ pub async fn write_status(
 ) -> Result<AzurePrivateLinkService, PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
-    let contested = other_writer(&cr, cx.role, Timestamp::now()).map(|other| {
+    let stamp = Timestamp::now();
+    let contested = other_writer(&cr, cx.role, stamp, cx.resync).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
         Event::new(What::Contested, note)
     });
     cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
     let mut statements = cx.stated.of(&uid);
     let now = Instant::now().into_std();
-    let own = conditions::merge(&before, report.conditions.clone(), Timestamp::now());
+    let own = conditions::merge(&before, report.conditions.clone(), stamp);
     let due = statements.to_be_written(&before, &own, now);
     let manager = Some(cx.role.field_manager().to_owned());
     if let Some(patch) = fields_patch(&cr, report) {
@@ -279,7 +280,7 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
-    if due && let Some(patch) = conditions_patch(&cr, report, Timestamp::now()) {
+    if due && let Some(patch) = conditions_patch(&cr, report, stamp) {
         let params = PatchParams {
             field_manager: manager,
             force: true,

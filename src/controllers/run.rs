@@ -210,10 +210,13 @@ impl<R: Reconciler> Runner<R> {
             format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
         };
         *seen = whole(&cr);
-        if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
+        let or_answer = |cr: AzurePrivateLinkService, wait: Duration| {
             let stored = cr.status.unwrap_or_default().conditions;
             let answer = self.cx.stated.of(uid).next_answer(&stored, Instant::now().into_std());
-            return Ok(Action::requeue(answer.map_or(rest, |answer| answer.min(rest))));
+            Action::requeue(answer.map_or(wait, |answer| answer.min(wait)))
+        };
+        if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
+            return Ok(or_answer(cr, rest));
         }
         let counted = self.cx.metrics.pass(self.label);
         let ended = self.reconciler.pass(&self.cx, pass, cr, around).await;
@@ -224,7 +227,7 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::await_change());
         }
         self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
-        Ok(Action::requeue(ended.wait))
+        Ok(or_answer(ended.cr, ended.wait))
     }
 }
 
@@ -265,101 +268,4 @@ pub async fn run<R: Reconciler>(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use futures::stream;
-    use http::{Request, Response};
-    use kube::client::Body;
-    use kube::runtime::Controller;
-    use kube::runtime::reflector::store;
-    use kube::runtime::watcher::Event;
-    use serde_json::json;
-
-    use super::*;
-    use crate::controllers::context::sample;
-    use crate::controllers::samples;
-
-    /// Panics in the first pass and settles in the second.
-    struct Fragile {
-        passes: AtomicUsize,
-        settled: CancellationToken,
-    }
-
-    impl Reconciler for Fragile {
-        type Around = ();
-
-        async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
-            Ok(((), String::new()))
-        }
-
-        async fn pass(&self, _: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
-            assert!(self.passes.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
-            self.settled.cancel();
-            Ok(Ended::settled(cr, Duration::from_secs(300)))
-        }
-    }
-
-    #[tokio::test]
-    async fn nothing_is_kept_of_an_object_that_went_without_release() {
-        let answers = tower::service_fn(|_: Request<Body>| async {
-            let gone = json!({"status": "Failure", "message": "gone", "reason": "NotFound", "code": 404});
-            let answer = Response::builder().status(404);
-            Ok::<_, tower::BoxError>(answer.body(Body::from(serde_json::to_vec(&gone)?))?)
-        });
-        let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
-        let reconciler = Fragile {
-            passes: AtomicUsize::new(0),
-            settled: CancellationToken::new(),
-        };
-        let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
-        let now = Instant::now();
-        runner.pacer.ended("u", String::new(), Duration::from_secs(300), now);
-        assert!(runner.pacer.early("u", "", now).is_some());
-        let cached = Arc::new(samples::cr(json!({}), json!({})));
-        Arc::clone(&runner).reconcile(cached).await.unwrap();
-        assert_eq!(runner.pacer.early("u", "", now), None);
-    }
-
-    /// Its API server knows one object.
-    fn context() -> Context {
-        let answers = tower::service_fn(|_: Request<Body>| async {
-            let cr = samples::cr(json!({}), json!({}));
-            Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&cr)?)))
-        });
-        sample::context(kube::Client::new(answers, "default"))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
-        let cx = Arc::new(context());
-        let reconciler = Fragile {
-            passes: AtomicUsize::new(0),
-            settled: CancellationToken::new(),
-        };
-        let settled = reconciler.settled.clone();
-        let runner = Arc::new(Runner::new(reconciler, Arc::clone(&cx), Label::Endpoint));
-
-        let cr = samples::cr(json!({}), json!({}));
-        let (reader, mut writer) = store();
-        for event in [Event::Init, Event::InitApply(cr.clone()), Event::InitDone] {
-            writer.apply_watcher_event(&event);
-        }
-        let events = stream::iter([Ok(cr)]).chain(stream::pending());
-        let stop = CancellationToken::new();
-        let controller = tokio::spawn(run(Controller::for_stream(events, reader), runner, 1, stop.clone()));
-
-        let second = tokio::time::timeout(Duration::from_secs(120), settled.cancelled());
-        second.await.expect("a second pass");
-        stop.cancel();
-        controller.await.expect("the controller ends as asked");
-        let text = cx.metrics.render().unwrap();
-        for sample in [
-            "hyperlink_panics_total{controller=\"endpoint\"} 1",
-            "hyperlink_passes_total{controller=\"endpoint\",result=\"panicked\"} 1",
-            "hyperlink_passes_total{controller=\"endpoint\",result=\"settled\"} 1",
-        ] {
-            assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
-        }
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::ground::Call;
-use e2e::hosted_cluster::{HostedCluster, conditions};
+use e2e::hosted_cluster::{Condition, HostedCluster, conditions};
 use e2e::hyperlink::Role;
 use e2e::site::SOON;
 use k8s_openapi::api::events::v1::Event;
@@ -12,6 +12,7 @@ use kube::api::{Api, ListParams};
 use crate::site::{Site, ends, situation};
 
 const OTHER: &str = "OtherControllerActive";
+const DNS: &str = "AzurePrivateDNSAvailable";
 
 #[test]
 fn both_guest_sides_for_a_hand_over() {
@@ -22,11 +23,14 @@ fn both_guest_sides_for_a_hand_over() {
         site.heals(&cluster).await?;
         site.recorded(&cluster).await?;
         let watch = site.watch(&cluster);
+        let heard = site.listen(&cluster)?;
         let cpo = site.cpo(&cluster).await?;
-        // Theirs writes over a condition with its next pass; the Event stays.
+        // Theirs writes over the condition with its next pass; the Event stays.
         eventually("the other writer is named", SOON, async || {
-            let said = reasons(site, &cluster).await?;
-            ensure!(said.iter().any(|reason| reason == OTHER), "{said:?}");
+            let events = reasons(site, &cluster).await?;
+            ensure!(events.iter().any(|reason| reason == OTHER), "{events:?}");
+            let named = |said: &Condition| said.reason == OTHER && said.status == "True";
+            ensure!(heard.ever(DNS, named), "no condition says so");
             Ok(())
         })
         .await?;
@@ -44,14 +48,25 @@ fn both_guest_sides_for_a_hand_over() {
             .collect();
         ensure!(dns.is_empty(), "{dns:?}");
 
+        // Zones that are written again and again are right all the same.
+        let moving = |said: &Condition| said.reason == "Provisioning";
+        ensure!(!heard.ever(DNS, moving), "names were wrong for a while");
+
         go_cpo.stop().await?;
-        eventually("nobody else is named any more", SOON, async || {
-            let all = conditions(&site.custom_resource(&cluster).await?);
-            ensure!(all.iter().all(|one| one.reason != OTHER), "{all:?}");
-            Ok(())
-        })
+        eventually(
+            "nobody else is named any more, in words that theirs has not",
+            SOON,
+            async || {
+                let all = conditions(&site.custom_resource(&cluster).await?);
+                let dns = all.iter().find(|one| one.kind == DNS);
+                ensure!(dns.is_some_and(|one| one.reason == "ZoneShadowsBaseDomain"), "{all:?}");
+                Ok(())
+            },
+        )
         .await?;
         watch.never_failed().await?;
+        site.heals(&cluster).await?;
+        site.all_hold(&cluster).await?;
         site.goes(&cluster, &[]).await?;
         ends(ho).await?;
         ends(cpo).await

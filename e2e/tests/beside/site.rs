@@ -3,22 +3,25 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
 use e2e::go_controllers::GoOperator;
 use e2e::ground::Call;
-use e2e::hosted_cluster::HostedCluster;
+use e2e::hosted_cluster::{Condition, HostedCluster, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, calls_about, no_secret_in, nothing_is_left_of, run};
+use e2e::site::{ALL, SOON, calls_about, no_secret_in, nothing_is_left_of, run};
 use e2e::{Ground, eventually, roles};
+use futures::StreamExt;
 use kube::ResourceExt;
 use kube::api::DynamicObject;
+use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::json;
 use tokio::sync::{Mutex, OnceCell};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The intervals of HyperShift's controllers are this many times shorter: five minutes are six seconds.
 const SPEED: u32 = 50;
@@ -103,9 +106,10 @@ impl Site {
         let _one_at_a_time = self.starting.lock().await;
         let namespace = cluster.control_plane_namespace();
         let (role_name, lease_namespace) = (role.as_str(), roles::NAMESPACE);
-        // A missing lease is taken only after its whole duration.
-        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {},
-            "metadata": {"namespace": lease_namespace, "name": format!("hyperlink-{role_name}-{namespace}")}});
+        // Who follows another at once need not wait until a leader of all namespaces has noticed.
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"namespace": lease_namespace, "name": format!("hyperlink-{role_name}-{namespace}")},
+            "spec": {"holderIdentity": "the one before", "leaseDurationSeconds": 1}});
         self.ground.control_plane().apply_yaml(&lease.to_string()).await?;
         let flags = [
             ("namespace", namespace.as_str()),
@@ -120,6 +124,42 @@ impl Site {
     pub(crate) async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.ground, SOON).await?;
         cluster.becomes_reachable(&self.ground, SOON).await
+    }
+
+    /// Waits until every condition holds.
+    pub(crate) async fn all_hold(&self, cluster: &HostedCluster) -> Result<()> {
+        eventually("every condition holds", SOON, async || {
+            let all = conditions(&self.custom_resource(cluster).await?);
+            let hold = all.iter().filter(|one| one.status == "True");
+            ensure!(hold.count() == ALL.len(), "{all:?}");
+            Ok(())
+        })
+        .await
+    }
+
+    /// Hears from now on every word of the custom resource's conditions.
+    pub(crate) fn listen(&self, cluster: &HostedCluster) -> Result<Heard> {
+        let namespace = cluster.control_plane_namespace();
+        let api = cluster.api(&self.ground.client()?, "AzurePrivateLinkService", &namespace);
+        let said = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let hears = Arc::clone(&said);
+        let stop = CancellationToken::new();
+        let until = stop.clone();
+        tokio::spawn(async move {
+            let changes = watcher(api, watcher::Config::default()).default_backoff();
+            let hear = |found: Result<DynamicObject, watcher::Error>| {
+                let mut hears = hears.lock().unwrap_or_else(PoisonError::into_inner);
+                hears.extend(found.iter().flat_map(conditions));
+                std::future::ready(())
+            };
+            until
+                .run_until_cancelled(changes.touched_objects().for_each(hear))
+                .await;
+        });
+        Ok(Heard {
+            said,
+            _stop: stop.drop_guard(),
+        })
     }
 
     /// Waits until HyperShift's control-plane-operator has come to the end of a pass: both zones are in the status.
@@ -223,6 +263,20 @@ impl Site {
 
 fn ours(call: &Call) -> bool {
     matches!(call.principal.as_deref(), Some(HO_CLIENT | CPO_CLIENT))
+}
+
+/// What conditions have said.
+pub(crate) struct Heard {
+    said: Arc<std::sync::Mutex<Vec<Condition>>>,
+    _stop: DropGuard,
+}
+
+impl Heard {
+    /// Whether a condition was ever like this.
+    pub(crate) fn ever(&self, kind: &str, like: impl Fn(&Condition) -> bool) -> bool {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().any(|one| one.kind == kind && like(one))
+    }
 }
 
 /// Asks all the time whether a cluster is reachable.

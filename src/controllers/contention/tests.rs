@@ -1,4 +1,5 @@
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use rstest::rstest;
 
 use super::*;
@@ -9,32 +10,57 @@ use ConditionType::{AzurePLSCreated, AzurePrivateLinkServiceAvailable};
 
 const WHOLE: ConditionType = AzurePrivateLinkServiceAvailable;
 
-fn dated(new: NewCondition) -> Condition {
+fn condition(new: NewCondition) -> Condition {
     merge(&[], vec![new], Timestamp::UNIX_EPOCH).remove(0)
 }
 
 fn bad(message: &str) -> Condition {
-    dated(NewCondition::fails(WHOLE, Reason::Provisioning, message, Some(1)))
+    condition(NewCondition::fails(WHOLE, Reason::Provisioning, message, Some(1)))
 }
 
 fn good(message: &str) -> Condition {
-    dated(NewCondition::holds(WHOLE, message, Some(1)))
+    condition(NewCondition::holds(WHOLE, message, Some(1)))
 }
+
+/// The same, as one that has come to be so at this second.
+fn at(second: i64, said: &Condition) -> Condition {
+    Condition {
+        last_transition_time: Time(Timestamp::from_second(1_000 + second).unwrap()),
+        ..said.clone()
+    }
+}
+
+/// The longest interval, and the first one.
+const MOST: Duration = Duration::from_secs(600);
+const FIRST: Duration = Duration::from_secs(150);
 
 /// Somebody writes `theirs` right after each write of ours and at each of our looks, every second for ten minutes.
 /// Gives the seconds in which we wrote.
-fn beside(theirs: &[Condition], ours: &Condition) -> Vec<u64> {
-    let (began, own) = (Instant::now(), [ours.clone()]);
-    let mut statements = Statements::default();
-    let mut writes = Vec::new();
-    for second in 0..600 {
-        let now = began + Duration::from_secs(second);
-        if statements.to_be_written(theirs, &own, now) {
-            statements.written(theirs, &own, now);
-            writes.push(second);
+fn for_ten_minutes(
+    statements: &mut Statements,
+    ours: &[Condition],
+    theirs: impl Fn(i64) -> Vec<Condition>,
+) -> Vec<i64> {
+    let began = Instant::now();
+    let writes = (0..600_i64).filter(|second| {
+        let now = began + Duration::from_secs(second.unsigned_abs());
+        let stored = theirs(*second);
+        let own: Vec<_> = ours.iter().map(|one| at(*second, one)).collect();
+        let due = statements.to_be_written(&stored, &own, now);
+        if due {
+            statements.written(&stored, &own, now);
+        } else {
+            statements.stood(&stored, &own, now);
         }
-    }
-    writes
+        due
+    });
+    writes.collect()
+}
+
+/// The same, where they say it anew each time.
+fn beside(theirs: &[Condition], ours: &Condition) -> Vec<i64> {
+    let anew = |second| theirs.iter().map(|one| at(second, one)).collect();
+    for_ten_minutes(&mut Statements::default(), std::slice::from_ref(ours), anew)
 }
 
 #[test]
@@ -62,11 +88,99 @@ fn same_status_is_no_answer_to_one_that_names_another_controller() {
     assert_eq!(beside(&[good("theirs")], &named), [0, 1, 2, 152, 452]);
 }
 
+/// What HyperShift's guest side says when all is well are the words that ours says then.
+#[test]
+fn earlier_words_of_ours_are_a_contradiction_when_they_are_said_anew() {
+    let mut statements = Statements::default();
+    statements.written(&[], &[at(-100, &good("all is well"))], Instant::now());
+    let anew = |second| vec![at(second, &good("all is well"))];
+    let writes = for_ten_minutes(&mut statements, &[bad("ours")], anew);
+    assert_eq!(writes, [0, 1, 2, 152, 452], "what we say first, and the answers");
+}
+
+#[test]
+fn earlier_words_of_ours_that_are_put_back_are_answered_every_ten_seconds() {
+    let (mut statements, before) = (Statements::default(), [at(-100, &bad("ours, earlier"))]);
+    statements.written(&[], &before, Instant::now());
+    let writes = for_ten_minutes(&mut statements, &[good("ours")], |_| before.to_vec());
+    assert_eq!(
+        writes[..9],
+        [0, 1, 2, 3, 4, 5, 6, 7, 8],
+        "what we say, and answers at once"
+    );
+    assert!(writes[8..].windows(2).all(|two| two[1] - two[0] == 10), "{writes:?}");
+
+    // They are not counted as answers to a contradiction.
+    let contradiction = [at(600, &bad("theirs"))];
+    assert!(statements.to_be_written(&contradiction, &[good("ours")], Instant::now()));
+}
+
+#[test]
+fn earlier_words_that_are_put_back_are_answered_though_the_status_is_the_same() {
+    let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(0, &bad("b"))]);
+    let mut statements = Statements::default();
+    statements.written(&[], &before, now);
+    statements.written(&before, &own, now);
+    assert!(statements.to_be_written(&before, &own, now));
+    assert!(
+        !statements.to_be_written(&[at(0, &bad("c"))], &own, now),
+        "words of others"
+    );
+}
+
+#[test]
+fn what_stood_before_a_new_process_spoke_is_known_when_it_is_put_back() {
+    let (now, before, own) = (
+        Instant::now(),
+        [at(0, &bad("an older process's"))],
+        [at(9, &good("ours"))],
+    );
+    let mut statements = Statements::default();
+    for _ in 0..=Dispute::PutBack.pace().at_once {
+        assert!(statements.to_be_written(&before, &own, now));
+        statements.written(&before, &own, now);
+    }
+    assert!(!statements.to_be_written(&before, &own, now));
+    assert_eq!(statements.next_answer(&before, now), Some(Duration::from_secs(10)));
+}
+
+#[test]
+fn put_back_beside_a_contradiction_waits_for_the_answer_to_that() {
+    let part = |message: &str| Condition {
+        type_: "AzurePrivateEndpointAvailable".to_owned(),
+        ..bad(message)
+    };
+    let mut statements = Statements::default();
+    statements.written(&[], &[at(-100, &part("earlier"))], Instant::now());
+    let theirs = |second| vec![at(-100, &part("earlier")), at(second, &good("theirs"))];
+    let writes = for_ten_minutes(&mut statements, &[part("now"), bad("ours")], theirs);
+    assert_eq!(writes, [0, 1, 2, 152, 452]);
+}
+
+#[test]
+fn what_is_put_back_is_worth_a_pass_once_it_may_be_answered() {
+    let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(9, &good("b"))]);
+    let mut statements = Statements::default();
+    statements.written(&[], &before, now);
+    let heeded = |statements: &Statements, now| {
+        let heeded = statements.heeded(&before, Role::Cpo, now);
+        heeded.iter().any(|(kind, _)| *kind == WHOLE.as_str())
+    };
+    statements.written(&before, &own, now);
+    assert!(heeded(&statements, now));
+    for _ in 0..Dispute::PutBack.pace().at_once {
+        statements.written(&before, &own, now);
+    }
+    assert!(!heeded(&statements, now));
+    assert!(heeded(&statements, now + Duration::from_secs(10)));
+}
+
 #[test]
 fn turn_of_our_own_is_defended_at_once_again() {
     let (now, there) = (Instant::now(), [good("theirs")]);
     let mut statements = Statements::default();
-    for _ in 0..3 {
+    statements.written(&[], &[bad("ours")], now);
+    for _ in 0..2 {
         statements.written(&there, &[bad("ours")], now);
     }
     assert!(!statements.to_be_written(&there, &[bad("ours")], now));
@@ -79,6 +193,7 @@ fn turn_of_our_own_is_defended_at_once_again() {
 fn intervals_do_not_grow_beyond_ten_minutes() {
     let (began, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
     let mut statements = Statements::default();
+    statements.written(&[], &own, began);
     for answer in 0..20 {
         statements.written(&there, &own, began);
         let rest = statements.next_answer(&there, began).unwrap_or_default();
@@ -141,13 +256,12 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
     statements.written(&there, &own, now);
     statements.written(&there, &own, now);
     statements.stood(&own, &own, now + FIRST);
-    assert!(statements.to_be_written(&there, &own, now + FIRST));
-    statements.written(&there, &own, now + FIRST);
-    assert_eq!(
-        statements.next_answer(&there, now + FIRST),
-        None,
-        "answered at once again"
-    );
+    assert!(statements.next_answer(&there, now).is_some(), "too early to tell");
+    let later = now + MOST;
+    statements.stood(&own, &own, later);
+    assert!(statements.to_be_written(&there, &own, later));
+    statements.written(&there, &own, later);
+    assert_eq!(statements.next_answer(&there, later), None, "answered at once again");
 }
 
 #[test]
@@ -164,7 +278,7 @@ fn own_write_wakes_nobody() {
         Instant::now(),
         [
             bad("ours"),
-            dated(NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None)),
+            condition(NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None)),
         ],
     );
     let mut statements = Statements::default();

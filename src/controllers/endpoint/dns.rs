@@ -239,7 +239,7 @@ fn bring_link(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Step, Ne
     }
     for link in &want.shared_links {
         match facts.look(Kind::ZoneLink, &link.id)? {
-            Seen::Found(body) if link.leads_to_ours(body) => return Ok(linked(link.id.clone(), body)),
+            Seen::Found(body) if link.leads_to_ours(body) => return Ok(linked(link, link.id.clone(), body)),
             Seen::Found(_) | Seen::Absent | Seen::WriteFailed(_) => {}
             other => return Ok(toward(link, other)),
         }
@@ -257,7 +257,7 @@ fn bring_link(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Step, Ne
                     ))
                 });
                 if let Some((id, body)) = named {
-                    return Ok(linked(id, body));
+                    return Ok(linked(&want.link, id, body));
                 }
             }
         }
@@ -273,12 +273,11 @@ fn bring_link(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Step, Ne
 }
 
 /// A link that does what ours would do.
-fn linked(id: ResourceId, body: &Value) -> Step {
-    let moving = matches!(progress(body), Progress::Moving | Progress::Deleting);
-    let (verb, why) = if moving {
-        (Verb::Wait, Why::Moving)
-    } else {
-        (Verb::Keep, Why::AsWanted)
+fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
+    let (verb, why) = match progress(body) {
+        Progress::Moving if ours.moved_by_others(body) => (Verb::Keep, Why::AsWanted),
+        Progress::Moving | Progress::Deleting => (Verb::Wait, Why::Moving),
+        Progress::Settled | Progress::Failed => (Verb::Keep, Why::AsWanted),
     };
     Step {
         kind: Kind::ZoneLink,

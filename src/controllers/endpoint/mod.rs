@@ -15,13 +15,12 @@ pub mod teardown;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use crate::api::markers::CPO_INTENT;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status, other_writer};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::id::ResourceId;
@@ -82,7 +81,7 @@ impl EndpointController {
         });
         let Outcome {
             decision,
-            extra: mut names,
+            extra: names,
             done,
             cr,
         } = outcome.await?;
@@ -91,7 +90,6 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
-        names.other_controller = other_writer(&cr, cx.role, Timestamp::now()).map(str::to_owned);
         let report = status::after_build(&cr, &decision, &names, &done);
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = frame::write_status(cx, cr, None, &report).await?;

@@ -9,7 +9,7 @@ use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::HCP_FINALIZER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason, other_writer};
 use crate::controllers::claims::{Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
@@ -39,6 +39,7 @@ pub(super) async fn surroundings(
         refused: None,
         control_plane_goes,
         siblings: all.iter().map(|other| Sibling::of(other, control_plane_goes)).collect(),
+        other_controller: other_writer(cr, cx.role, Timestamp::now(), cx.resync).map(str::to_owned),
     })
 }
 
@@ -92,10 +93,11 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
     let refused = around.refused.as_ref().map(|p| &p.message);
     format!(
-        "{seen:?} {} {} {} {refused:?} {siblings:?}",
+        "{seen:?} {} {} {} {} {refused:?} {siblings:?}",
         around.paused.is_some(),
         around.control_plane_goes,
-        around.claimed_elsewhere
+        around.claimed_elsewhere,
+        around.other_controller.is_some()
     )
 }
 

@@ -38,6 +38,8 @@ pub struct Surroundings {
     pub siblings: Vec<Sibling>,
     /// Whether the cluster id that is recorded on the custom resource belongs to another control plane.
     pub claimed_elsewhere: bool,
+    /// Another controller that serves the custom resource too, by the name under which it writes.
+    pub other_controller: Option<String>,
 }
 
 /// A HostedControlPlane.
@@ -188,7 +190,7 @@ pub fn build(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts)
         internal_zone: Some(names::internal_zone(&control_plane.identity.name)),
         shadowing: shadowing(&want.zones, &control_plane.public),
         zones: want.zones,
-        other_controller: None,
+        other_controller: around.other_controller.clone(),
     };
     Ok((decision, names))
 }

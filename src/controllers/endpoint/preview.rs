@@ -1,11 +1,10 @@
 //! What a pass over the guest's side would do. Reads only.
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{Around, EndpointController, hasten_endpoint, plan, status, teardown};
+use crate::api::AzurePrivateLinkService;
 use crate::api::markers::HCP_FINALIZER;
-use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
 use crate::controllers::context::Context;
 use crate::controllers::decision::Course;
@@ -22,10 +21,9 @@ impl Foresees for EndpointController {
             Course::Nothing => return Foreseen::nothing(known(meaning)),
             Course::Build => {
                 let mut decide = |facts: &Facts| plan::build(cr, meaning, facts);
-                let (decision, mut names) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
+                let (decision, names) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
                 hasten_endpoint(cx, &decision);
                 let done = as_sent(&decision.steps);
-                names.other_controller = other_writer(cr, cx.role, Timestamp::now()).map(str::to_owned);
                 let report = status::after_build(cr, &decision, &names, &done);
                 (decision, report)
             }

@@ -39,6 +39,7 @@ pub(super) fn around() -> Surroundings {
         control_plane_goes: false,
         siblings: Vec::new(),
         claimed_elsewhere: false,
+        other_controller: None,
     }
 }
 

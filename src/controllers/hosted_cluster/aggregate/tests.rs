@@ -96,14 +96,16 @@ fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
     assert_eq!(first(&hosted(&[]), &[stranger], NOW), None);
 }
 
-/// Somebody puts back `theirs` after each write of ours, and we look every second for ten minutes. Gives the seconds in which
+/// Somebody says `theirs` anew after each write of ours, and we look every second for ten minutes. Gives the seconds in which
 /// we wrote.
 fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
     let (began, there) = (Instant::now(), hosted(theirs));
     let mut statements = Statements::default();
-    let (shown, wanted) = (shown(&there), wanted(&there, &cluster(), found, NOW).unwrap());
+    let (mut shown, wanted) = (shown(&there), wanted(&there, &cluster(), found, NOW).unwrap());
     let writes = (0..600).filter(|second| {
         let now = began + Duration::from_secs(*second);
+        let anew = Time(NOW + Duration::from_secs(*second));
+        shown.iter_mut().for_each(|one| one.last_transition_time = anew.clone());
         let due = to_be_written(&shown, &wanted, &statements, now);
         if due {
             statements.written(&shown, &wanted, now);

@@ -29,6 +29,20 @@ fn cluster_of_go_is_taken_over_without_a_write_and_without_a_further_read() {
     assert_eq!(asked, names, "each resource once");
 }
 
+/// HyperShift's own operator writes zones and links without end, and wipes the mark with each PUT.
+#[rstest]
+#[case::without_our_mark(unmarked(), true)]
+#[case::with_it(complete(), false)]
+fn names_are_right_while_others_write_the_same(#[case] mut world: Vec<(String, Value)>, #[case] right: bool) {
+    let dns = |id: &str| id.contains("/privateDnsZones/") && !id.contains("/A/");
+    for (_, body) in world.iter_mut().filter(|(id, _)| dns(id)) {
+        body["properties"]["provisioningState"] = json!("Updating");
+    }
+    let (decision, _) = run(&of_go(json!({})), &world);
+    assert_eq!(settled(&decision), right, "{:?}", decision.steps);
+    assert_eq!(written(&decision), [""; 0]);
+}
+
 #[test]
 fn zone_that_no_status_names_is_ours_by_our_link_and_record_in_it() {
     let unnamed = of_go(json!({"privateDNSZoneID": null, "baseDomainDNSZoneID": null}));
