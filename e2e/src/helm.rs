@@ -46,6 +46,8 @@ impl Helm {
         for kind in ["CACHE", "CONFIG", "DATA"] {
             command.env(format!("HELM_{kind}_HOME"), self.home.path().join(kind));
         }
+        // What it has found out of an API server it keeps there.
+        command.env("HOME", self.home.path());
         // Without one it would look for its user's.
         let nowhere = self.home.path().join("nowhere");
         command.env("KUBECONFIG", self.kubeconfig.as_ref().unwrap_or(&nowhere));
