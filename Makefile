@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az check fmt generate bench fuzz
+.PHONY: build demo test test-az e2e check fmt generate bench fuzz
 
 CARGO ?= cargo
 
@@ -12,13 +12,18 @@ test: ## every test: units, simulator, end to end
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
 
-check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility
+e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
+	$(CARGO) build --quiet --locked --release --workspace --bins
+	@$${CARGO_TARGET_DIR:-target}/release/on-cluster $(if $(DRY_RUN),--dry-run) $(if $(CLEAN),--clean $(CLEAN))
+
+check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	hack/cargo-deny --locked --workspace check bans licenses sources
 	hack/verify-generated
 	hack/verify-compatibility
+	hack/verify-scripts
 
 fmt:
 	$(CARGO) fmt --all

@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
-use crate::ground::{Azure, Call, Credential, Oracle, Reachable};
+use crate::ground::{Azure, Call, Credential, Journal, Oracle, Reachable};
+use crate::hosted_cluster::ADDITIONAL_SUBSCRIPTION;
 use crate::hyperlink::Role;
 use crate::process::{Process, Program};
 
@@ -40,7 +41,14 @@ pub const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
 pub const GO_HO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000001";
 /// Client id of the identity of HyperShift's own control-plane-operator.
 pub const GO_CPO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000002";
-/// What they may do, in the same scopes.
+
+/// Client id of a person's identity that may do everything in the management subscription.
+pub const ADMINISTRATOR: &str = "aaaaaaaa-0004-4000-8000-000000000001";
+const ADMINISTRATOR_OBJECT: &str = "bbbbbbbb-0004-4000-8000-000000000001";
+/// Its client secret.
+pub const ADMINISTRATOR_SECRET: &str = "administrator-secret";
+
+/// What HyperShift's operators may do, in the same scopes as Hyperlink.
 const GO_ACTIONS: &str = "Microsoft.Network/*";
 
 /// What the simulator's log says of a call that breaks the specs.
@@ -94,7 +102,7 @@ struct Addresses {
 /// service's specs: whoever sent it may have gone on after the refusal.
 #[derive(Debug)]
 pub struct AzureSim {
-    _cloud_controller: Process,
+    cloud_controller: Process,
     simulator: Process,
     control: Control,
 }
@@ -137,7 +145,7 @@ impl AzureSim {
             arm: addresses.arm,
             authority: addresses.authority,
             audience: AUDIENCE.into(),
-            ca_file: addresses.ca,
+            ca_file: Some(addresses.ca),
             tenant: TENANT.into(),
             location: LOCATION.into(),
             management_subscription: MANAGEMENT.into(),
@@ -145,6 +153,7 @@ impl AzureSim {
             management_vnet: format!("{}/virtualNetworks/mgmt-vnet", network()),
             guest_subscription: GUEST.into(),
             other_guest_subscription: OTHER_GUEST.into(),
+            additional_subscription: ADDITIONAL_SUBSCRIPTION.into(),
             ho: ho_credential(dir, HO_CLIENT)?,
             ho_twin: ho_credential(dir, HO_TWIN)?,
             cpo: cpo_credential(CPO_CLIENT, token_file.clone()),
@@ -154,7 +163,7 @@ impl AzureSim {
         };
         Ok((
             Self {
-                _cloud_controller: cloud_controller,
+                cloud_controller,
                 simulator,
                 control,
             },
@@ -165,6 +174,16 @@ impl AzureSim {
     /// The simulator's control face as an oracle.
     pub fn oracle(&self) -> Arc<dyn Oracle> {
         Arc::new(self.control.clone())
+    }
+
+    /// The same, with what it has seen.
+    pub fn journal(&self) -> &dyn Journal {
+        &self.control
+    }
+
+    /// Ends the cloud controller.
+    pub fn end_cloud_controller(&self) {
+        self.cloud_controller.kill();
     }
 
     /// The URL of the simulator's control face.
@@ -298,14 +317,17 @@ pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: Value) ->
         "audience": "openshift",
         "jwks": token_keys,
     }]});
+    let administrator =
+        json!({"client_id": ADMINISTRATOR, "object_id": ADMINISTRATOR_OBJECT, "secret": ADMINISTRATOR_SECRET});
     Ok(json!({
-        "tenants": [{"id": TENANT, "principals": [ho, cpo]}],
+        "tenants": [{"id": TENANT, "principals": [ho, cpo, administrator]}],
         "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT},
             {"id": OTHER_GUEST, "tenant": TENANT}],
         "roles": [
             {"object_id": HO_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": actions(Role::Ho)?},
             {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{GUEST}"), "actions": actions(Role::Cpo)?},
             {"object_id": CPO_OBJECT, "scope": format!("/subscriptions/{OTHER_GUEST}"), "actions": actions(Role::Cpo)?},
+            {"object_id": ADMINISTRATOR_OBJECT, "scope": format!("/subscriptions/{MANAGEMENT}"), "actions": ["*"]},
         ],
         "resources": [
             {"id": format!("/subscriptions/{MANAGEMENT}/resourceGroups/{GROUP}"), "location": LOCATION},
@@ -364,10 +386,6 @@ impl Oracle for Control {
         self.get("/resources", &[("prefix", prefix)]).await
     }
 
-    async fn journal(&self, since: u64) -> Result<Vec<Call>> {
-        self.get("/journal", &[("since", &since.to_string())]).await
-    }
-
     async fn drift_put(&self, id: &str, resource: &Value) -> Result<()> {
         self.send(reqwest::Method::PUT, &format!("/resources{id}"), &[], Some(resource))
             .await
@@ -378,5 +396,12 @@ impl Oracle for Control {
         self.send(reqwest::Method::DELETE, &format!("/resources{id}"), &[], None)
             .await
             .map(drop)
+    }
+}
+
+#[async_trait]
+impl Journal for Control {
+    async fn journal(&self, since: u64) -> Result<Vec<Call>> {
+        self.get("/journal", &[("since", &since.to_string())]).await
     }
 }

@@ -10,12 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::discovery::{Scope, pinned_kind};
-use serde::Deserialize;
-use serde_json::json;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{Api, DynamicObject};
 use tokio::sync::OnceCell;
 
 use crate::kubeconfig::Access;
@@ -46,7 +42,6 @@ pub struct ControlPlane {
     processes: Vec<Process>,
     admin: Access,
     server: String,
-    ca_pem: String,
     dir: RunDir,
 }
 
@@ -106,7 +101,6 @@ impl ControlPlane {
             processes: vec![apiserver, etcd],
             admin,
             server,
-            ca_pem: pki.pem().to_owned(),
             dir,
         };
         this.ready().await.inspect_err(|_| this.keep_logs())?;
@@ -209,24 +203,7 @@ impl ControlPlane {
     ///
     /// The API server refuses.
     pub async fn service_account(&self, namespace: &str, name: &str) -> Result<Access> {
-        let client = self.client()?;
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
-        let apply = PatchParams::apply("e2e");
-        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
-        namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
-        let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
-        accounts.patch(name, &apply, &Patch::Apply(body)).await?;
-        let token = self.token(namespace, name, None).await?;
-        let path = self.dir.path().join(format!("{namespace}.{name}.kubeconfig"));
-        Access::write(
-            &path,
-            &self.server,
-            &self.ca_pem,
-            &format!("{namespace}.{name}"),
-            &token,
-        )
-        .await
+        self.admin.service_account(self.dir.path(), namespace, name).await
     }
 
     /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
@@ -235,19 +212,7 @@ impl ControlPlane {
     ///
     /// There is no such ServiceAccount, or the API server refuses.
     pub async fn token(&self, namespace: &str, name: &str, audience: Option<&str>) -> Result<String> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
-        let request = TokenRequest {
-            spec: TokenRequestSpec {
-                audiences: audience.into_iter().map(str::to_owned).collect(),
-                expiration_seconds: Some(86_400),
-                ..Default::default()
-            },
-            ..Default::default()
-        };
-        let answer = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await?;
-        Ok(answer.status.context("a TokenRequest without an answer")?.token)
+        self.admin.token(namespace, name, audience).await
     }
 
     /// The keys that check these tokens, as a JWKS.
@@ -267,31 +232,8 @@ impl ControlPlane {
     ///
     /// A document is no object, its kind is not served, or the API server refuses it.
     pub async fn apply_yaml(&self, text: &str) -> Result<Vec<DynamicObject>> {
-        let client = self.client()?;
-        let mut applied = Vec::new();
-        for document in serde_yaml_ng::Deserializer::from_str(text) {
-            let document = serde_json::Value::deserialize(document)?;
-            if !document.is_null() {
-                applied.push(apply(&client, document).await?);
-            }
-        }
-        Ok(applied)
+        self.admin.apply_yaml(text).await
     }
-}
-
-async fn apply(client: &kube::Client, document: serde_json::Value) -> Result<DynamicObject> {
-    let object: DynamicObject = serde_json::from_value(document).context("not a Kubernetes object")?;
-    let name = object.metadata.name.clone().context("an object without a name")?;
-    let types = object.types.clone().context("an object without a kind")?;
-    let (kind, capabilities) = pinned_kind(client, &(&types).try_into()?).await?;
-    let api: Api<DynamicObject> = match (capabilities.scope, &object.metadata.namespace) {
-        (Scope::Cluster, _) => Api::all_with(client.clone(), &kind),
-        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &kind),
-        (Scope::Namespaced, None) => bail!("{} {name} has no namespace", kind.kind),
-    };
-    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
-        .await
-        .with_context(|| format!("apply {} {name}", kind.kind))
 }
 
 /// Where the programs are; builds them if need be, which takes minutes.

@@ -24,24 +24,44 @@ const SERVED: &str = "azureprivatelinkservices";
 ///
 /// A CRD is missing or refused, or does not become Established.
 pub async fn install(client: &kube::Client) -> Result<()> {
-    let directory = match crate::reference::directory("hypershift-crds") {
-        Some(directory) => {
-            install_file(client, &find(&directory, SERVED)?).await?;
-            directory
+    install_all(client, &[SERVED, FOREIGN[0], FOREIGN[1]]).await
+}
+
+/// Installs those of the CRDs that are not there, and leaves the others as they are.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_missing(client: &kube::Client) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut missing = Vec::new();
+    for kind in [SERVED].into_iter().chain(FOREIGN) {
+        let name = format!("{kind}.hypershift.openshift.io");
+        if crds.get_opt(&name).await?.is_none() {
+            missing.push(kind);
         }
-        None => {
-            install_one(
-                client,
-                serde_json::from_value(serde_json::to_value(hyperlink::api::crd())?)?,
-            )
-            .await?;
-            let variable = crate::reference::VARIABLE;
-            eprintln!("HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used");
-            crate::repository().join("e2e/fixtures/crds")
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    install_all(client, &missing).await
+}
+
+async fn install_all(client: &kube::Client, kinds: &[&str]) -> Result<()> {
+    let reference = crate::reference::directory("hypershift-crds");
+    if reference.is_none() {
+        let variable = crate::reference::VARIABLE;
+        eprintln!("HyperShift's CRDs are not at hand (see {variable} in CONTRIBUTING.md): partial ones are used");
+    }
+    let directory = reference.clone();
+    let directory = directory.unwrap_or_else(|| crate::repository().join("e2e/fixtures/crds"));
+    for kind in kinds {
+        if *kind == SERVED && reference.is_none() {
+            let ours = serde_json::to_value(hyperlink::api::crd())?;
+            install_one(client, serde_json::from_value(ours)?).await?;
+        } else {
+            install_file(client, &find(&directory, kind)?).await?;
         }
-    };
-    for kind in FOREIGN {
-        install_file(client, &find(&directory, kind)?).await?;
     }
     Ok(())
 }

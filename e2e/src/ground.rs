@@ -1,25 +1,19 @@
-//! What a scenario stands on: an API server, an ARM endpoint with credentials, and an oracle that
-//! sees and changes Azure without going through Hyperlink.
-//!
-//! Scenarios use nothing else, so that they can run on other clusters and on the real Azure too.
-//! [`Ground::local`] is the one that everybody has: the test control plane and the simulator.
+//! The [`Place`] that everybody has, the test control plane and the simulator, and what only the simulator can say of it.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::ControlPlane;
 use crate::azure_sim::{self, AzureSim, Preset};
 use crate::hyperlink::Role;
-use crate::kubeconfig::Access;
-use crate::roles;
 use crate::run_dir::RunDir;
+use crate::{ControlPlane, Place, roles};
 
 /// One call that reached ARM.
 #[derive(Clone, Debug, Deserialize)]
@@ -87,12 +81,17 @@ pub trait Oracle: Send + Sync {
     async fn reachable(&self, vnet: &str, name: &str) -> Result<Reachable>;
     /// All resources whose id begins with `prefix`, in ARM's form.
     async fn resources(&self, prefix: &str) -> Result<Vec<Value>>;
+    /// Creates or replaces a resource; returns when it is there.
+    async fn drift_put(&self, id: &str, resource: &Value) -> Result<()>;
+    /// Removes a resource; returns when it is gone.
+    async fn drift_delete(&self, id: &str) -> Result<()>;
+}
+
+/// An oracle that has seen every call to ARM.
+#[async_trait]
+pub trait Journal: Oracle {
     /// The calls to ARM after the one numbered `since`.
     async fn journal(&self, since: u64) -> Result<Vec<Call>>;
-    /// Creates or replaces a resource at once.
-    async fn drift_put(&self, id: &str, resource: &Value) -> Result<()>;
-    /// Removes a resource at once.
-    async fn drift_delete(&self, id: &str) -> Result<()>;
 
     /// The number of the last call so far.
     async fn last_call(&self) -> Result<u64> {
@@ -119,7 +118,8 @@ pub enum Credential {
     },
 }
 
-/// Where Azure is, and what is there before any hosted cluster.
+/// Where Azure is, and what is there before any hosted cluster. Away from the simulator there is one subscription and one
+/// identity, which stands in for the others.
 #[derive(Clone, Debug)]
 pub struct Azure {
     /// Base URL of ARM.
@@ -128,8 +128,8 @@ pub struct Azure {
     pub authority: String,
     /// Whom tokens are for.
     pub audience: String,
-    /// Certificate authority of both.
-    pub ca_file: PathBuf,
+    /// Certificate authority of both, unless the system trusts it.
+    pub ca_file: Option<PathBuf>,
     /// Tenant of everything.
     pub tenant: String,
     /// Region of everything.
@@ -144,6 +144,8 @@ pub struct Azure {
     pub guest_subscription: String,
     /// Another one, for some of them.
     pub other_guest_subscription: String,
+    /// May connect to every Private Link Service that has a NAT subnet of its own.
+    pub additional_subscription: String,
     /// The management side's identity.
     pub ho: Credential,
     /// Another identity with the same rights.
@@ -158,24 +160,25 @@ pub struct Azure {
     pub go_cpo: Credential,
 }
 
-/// What a scenario stands on.
+/// The test control plane and the simulated Azure.
+#[derive(Debug)]
 pub struct Ground {
-    azure: Azure,
-    oracle: Arc<dyn Oracle>,
     // Clients before servers, and the directory last.
     azure_sim: AzureSim,
     control_plane: ControlPlane,
-    dir: RunDir,
+    place: Place,
 }
 
-impl std::fmt::Debug for Ground {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter
-            .debug_struct("Ground")
-            .field("azure", &self.azure)
-            .finish_non_exhaustive()
+impl Deref for Ground {
+    type Target = Place;
+
+    fn deref(&self) -> &Place {
+        &self.place
     }
 }
+
+/// How long anything takes here at most, on a slow machine too.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The ServiceAccount that HyperShift's federated credential names.
 const WORKLOAD: (&str, &str) = ("kube-system", "control-plane-operator");
@@ -220,12 +223,18 @@ impl Ground {
         let world = azure_sim::world(&control_plane.token_keys().await?, denied, quotas)?;
         let (azure_sim, azure) =
             AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, world).await?;
-        Ok(Self {
+        let place = Place::new(
             azure,
-            oracle: azure_sim.oracle(),
+            azure_sim.oracle(),
+            control_plane.admin().clone(),
+            None,
+            PATIENCE,
+            dir,
+        );
+        Ok(Self {
             azure_sim,
             control_plane,
-            dir,
+            place,
         })
     }
 
@@ -234,64 +243,9 @@ impl Ground {
         &self.control_plane
     }
 
-    /// Access as a cluster administrator.
-    pub fn admin(&self) -> &Access {
-        self.control_plane.admin()
-    }
-
-    /// A new administrator's client, for the current runtime only.
-    ///
-    /// # Errors
-    ///
-    /// The TLS configuration is refused.
-    pub fn client(&self) -> Result<kube::Client> {
-        self.admin().client()
-    }
-
-    /// Where Azure is.
-    pub fn azure(&self) -> &Azure {
-        &self.azure
-    }
-
-    /// Who sees and changes Azure behind Hyperlink's back.
-    pub fn oracle(&self) -> &dyn Oracle {
-        self.oracle.as_ref()
-    }
-
-    /// Makes a subnet in the management VNet that takes Private Link Services; its ARM id.
-    ///
-    /// # Errors
-    ///
-    /// Azure refuses.
-    pub async fn create_nat_subnet(&self, name: &str) -> Result<String> {
-        let id = format!("{}/subnets/{name}", self.azure.management_vnet);
-        let subnet = json!({"properties": {
-            "addressPrefix": "10.225.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
-        self.oracle.drift_put(&id, &subnet).await?;
-        Ok(id)
-    }
-
-    /// Ids of all resources, and of the subnets inside VNets, in lower case.
-    ///
-    /// # Errors
-    ///
-    /// The oracle does not answer.
-    pub async fn resource_ids(&self) -> Result<BTreeSet<String>> {
-        let mut ids = BTreeSet::new();
-        let azure = &self.azure;
-        for subscription in [
-            &azure.management_subscription,
-            &azure.guest_subscription,
-            &azure.other_guest_subscription,
-        ] {
-            for resource in self.oracle.resources(&format!("/subscriptions/{subscription}")).await? {
-                let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
-                for one in std::iter::once(&resource).chain(subnets) {
-                    ids.insert(one["id"].as_str().context("a resource without an id")?.to_lowercase());
-                }
-            }
-        }
-        Ok(ids)
+    /// Who sees and changes Azure behind Hyperlink's back, and has seen every call.
+    pub fn oracle(&self) -> &dyn Journal {
+        self.azure_sim.journal()
     }
 
     /// The URL of the simulator's control face.
@@ -299,8 +253,8 @@ impl Ground {
         self.azure_sim.control_url()
     }
 
-    /// The directory of logs.
-    pub fn dir(&self) -> &Path {
-        self.dir.path()
+    /// Leaves the cluster without a cloud provider.
+    pub fn end_cloud_controller(&self) {
+        self.azure_sim.end_cloud_controller();
     }
 }

@@ -13,12 +13,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::ground::Ground;
+use crate::Place;
 use crate::wait::eventually;
 
-/// Where the HostedClusters are.
+/// Where the HostedClusters are, on a ground of our own.
 pub const NAMESPACE: &str = "clusters";
-/// May connect to every Private Link Service that has a NAT subnet of its own.
+/// May connect to every Private Link Service that has a NAT subnet of its own, in the simulator.
 pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
 /// The Service of the router, and its custom resource.
 pub const ROUTER: &str = "private-router";
@@ -26,10 +26,11 @@ pub const ROUTER: &str = "private-router";
 pub const OAUTH: &str = "oauth-openshift";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
-/// A private hosted cluster. Everything is named after it, so that many fit onto one ground.
+/// A private hosted cluster. Everything is named after it, so that many fit into one place.
 #[derive(Clone, Debug)]
 pub struct HostedCluster {
     name: String,
+    namespace: String,
     base_domain: Option<String>,
     nat_subnet: Option<String>,
     oauth_load_balancer: bool,
@@ -39,14 +40,16 @@ pub struct HostedCluster {
     location: String,
     tenant: String,
     subscription: String,
+    additional_subscription: String,
 }
 
 impl HostedCluster {
     /// A cluster without a base domain, whose NAT subnet is Hyperlink's to make.
-    pub fn new(ground: &Ground, name: &str) -> Self {
-        let azure = ground.azure();
+    pub fn new(place: &Place, name: &str) -> Self {
+        let azure = place.azure();
         Self {
-            name: name.to_owned(),
+            name: place.name(name),
+            namespace: place.hosted_clusters().to_owned(),
             base_domain: None,
             nat_subnet: None,
             oauth_load_balancer: false,
@@ -56,6 +59,7 @@ impl HostedCluster {
             location: azure.location.clone(),
             tenant: azure.tenant.clone(),
             subscription: azure.guest_subscription.clone(),
+            additional_subscription: azure.additional_subscription.clone(),
         }
     }
 
@@ -122,7 +126,7 @@ impl HostedCluster {
 
     /// The namespace of the HostedControlPlane.
     pub fn control_plane_namespace(&self) -> String {
-        format!("{NAMESPACE}-{}", self.name)
+        format!("{}-{}", self.namespace, self.name)
     }
 
     /// `spec.clusterID`.
@@ -169,13 +173,13 @@ impl HostedCluster {
     }
 
     /// ARM id of the router's Private Link Service that has to come.
-    pub fn link_service(&self, ground: &Ground) -> String {
-        self.link_service_of(ground, ROUTER)
+    pub fn link_service(&self, place: &Place) -> String {
+        self.link_service_of(place, ROUTER)
     }
 
     /// ARM id of the Private Link Service of a custom resource.
-    pub fn link_service_of(&self, ground: &Ground, service: &str) -> String {
-        let azure = ground.azure();
+    pub fn link_service_of(&self, place: &Place, service: &str) -> String {
+        let azure = place.azure();
         let infix = if service == ROUTER {
             String::new()
         } else {
@@ -190,8 +194,8 @@ impl HostedCluster {
     }
 
     /// ARM id of the NAT subnet that has to come, unless one was given.
-    pub fn own_nat_subnet(&self, ground: &Ground) -> String {
-        format!("{}/subnets/{}-pls-nat", ground.azure().management_vnet, self.infra_id())
+    pub fn own_nat_subnet(&self, place: &Place) -> String {
+        format!("{}/subnets/{}-pls-nat", place.azure().management_vnet, self.infra_id())
     }
 
     /// ARM id of the router's endpoint that has to come.
@@ -252,14 +256,14 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Azure or the API server refuses.
-    pub async fn create(&self, ground: &Ground) -> Result<()> {
-        self.create_guest_network(ground).await?;
-        self.create_namespaces(ground).await?;
+    pub async fn create(&self, place: &Place) -> Result<()> {
+        self.create_guest_network(place).await?;
+        self.create_namespaces(place).await?;
         if self.hosted_cluster_patch.is_some() {
-            self.create_hosted_cluster(ground).await?;
+            self.create_hosted_cluster(place).await?;
         }
-        let owner = self.create_control_plane(ground).await?;
-        self.create_services(ground, Some(&owner)).await
+        let owner = self.create_control_plane(place).await?;
+        self.create_services(place, Some(&owner)).await
     }
 
     /// Makes the namespaces of the HostedCluster and of the control plane.
@@ -267,11 +271,11 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_namespaces(&self, ground: &Ground) -> Result<()> {
-        let names = [NAMESPACE, &self.control_plane_namespace()];
+    pub async fn create_namespaces(&self, place: &Place) -> Result<()> {
+        let names = [self.namespace.as_str(), &self.control_plane_namespace()];
         let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
         let text = names.map(namespace).join("\n---\n");
-        ground.control_plane().apply_yaml(&text).await.map(drop)
+        place.apply_yaml(&text).await.map(drop)
     }
 
     /// Makes the HostedControlPlane; its uid.
@@ -279,9 +283,9 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_control_plane(&self, ground: &Ground) -> Result<String> {
+    pub async fn create_control_plane(&self, place: &Place) -> Result<String> {
         let text = self.hosted_control_plane().to_string();
-        let applied = ground.control_plane().apply_yaml(&text).await?;
+        let applied = place.apply_yaml(&text).await?;
         let uid = applied
             .last()
             .and_then(|control_plane| control_plane.metadata.uid.clone());
@@ -293,10 +297,10 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_services(&self, ground: &Ground, owner: Option<&str>) -> Result<()> {
+    pub async fn create_services(&self, place: &Place, owner: Option<&str>) -> Result<()> {
         let services = self.services().iter();
         let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
-        ground.control_plane().apply_yaml(&text.join("\n---\n")).await.map(drop)
+        place.apply_yaml(&text.join("\n---\n")).await.map(drop)
     }
 
     /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
@@ -304,12 +308,12 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_hosted_cluster(&self, ground: &Ground) -> Result<()> {
+    pub async fn create_hosted_cluster(&self, place: &Place) -> Result<()> {
         let mut object = self.hosted_cluster();
         if let Some(patch) = &self.hosted_cluster_patch {
             merge(&mut object, patch);
         }
-        ground.control_plane().apply_yaml(&object.to_string()).await.map(drop)
+        place.apply_yaml(&object.to_string()).await.map(drop)
     }
 
     /// Makes the workers' network in Azure.
@@ -317,8 +321,8 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Azure refuses.
-    pub async fn create_guest_network(&self, ground: &Ground) -> Result<()> {
-        let oracle = ground.oracle();
+    pub async fn create_guest_network(&self, place: &Place) -> Result<()> {
+        let oracle = place.oracle();
         oracle
             .drift_put(&self.resource_group(), &json!({"location": self.location}))
             .await?;
@@ -384,8 +388,8 @@ impl HostedCluster {
     /// # Errors
     ///
     /// It does not within `timeout`; the error has the conditions.
-    pub async fn becomes_available(&self, ground: &Ground, timeout: Duration) -> Result<()> {
-        let client = ground.client()?;
+    pub async fn becomes_available(&self, place: &Place, timeout: Duration) -> Result<()> {
+        let client = place.client()?;
         for service in self.services() {
             eventually(&format!("{service} is available"), timeout, || async {
                 let found = self.get_custom_resource(&client, service).await?;
@@ -406,10 +410,10 @@ impl HostedCluster {
     /// # Errors
     ///
     /// It does not within `timeout`; the error says which hop fails.
-    pub async fn becomes_reachable(&self, ground: &Ground, timeout: Duration) -> Result<()> {
+    pub async fn becomes_reachable(&self, place: &Place, timeout: Duration) -> Result<()> {
         for name in self.host_names() {
             eventually(&format!("{name} is reachable"), timeout, || async {
-                let found = ground.oracle().reachable(&self.vnet(), &name).await?;
+                let found = place.oracle().reachable(&self.vnet(), &name).await?;
                 ensure!(found.ok, "{}", found.why.unwrap_or_default());
                 let (reached, wanted) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
                 ensure!(reached == Some(&wanted), "it leads to {reached:?}");
@@ -433,9 +437,9 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Something is still there after `timeout`; the error says what holds it.
-    pub async fn delete(&self, ground: &Ground, timeout: Duration) -> Result<()> {
-        let client = ground.client()?;
-        let hosted_clusters = self.api(&client, "HostedCluster", NAMESPACE);
+    pub async fn delete(&self, place: &Place, timeout: Duration) -> Result<()> {
+        let client = place.client()?;
+        let hosted_clusters = self.api(&client, "HostedCluster", &self.namespace);
         hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
         self.delete_control_plane(&client, timeout).await?;
         self.delete_namespace(&client, timeout).await?;

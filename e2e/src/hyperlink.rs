@@ -8,10 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use crate::ground::{Credential, Ground};
-use crate::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, NAMESPACE};
+use crate::Place;
+use crate::ground::Credential;
 use crate::process::{Process, Program};
-use crate::roles;
 
 const START: Duration = Duration::from_secs(20);
 
@@ -60,8 +59,8 @@ impl Hyperlink {
     /// # Errors
     ///
     /// The build fails or the process ends; the end of its log is in the error.
-    pub async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
-        Self::start_program(&crate::binaries::executable("hyperlink")?, ground, role, name, flags).await
+    pub async fn start(place: &Place, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        Self::start_program(&crate::binaries::executable("hyperlink")?, place, role, name, flags).await
     }
 
     /// As [`Hyperlink::start`], with an executable of one's own choice.
@@ -71,20 +70,17 @@ impl Hyperlink {
     /// The process ends; the end of its log is in the error.
     pub async fn start_program(
         program: &Path,
-        ground: &Ground,
+        place: &Place,
         role: Role,
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let access = ground
-            .control_plane()
-            .service_account(roles::NAMESPACE, role.as_str())
-            .await?;
+        let access = place.service_account(role.as_str()).await?;
         let credential = match role {
-            Role::Ho => &ground.azure().ho,
-            Role::Cpo => &ground.azure().cpo,
+            Role::Ho => &place.azure().ho,
+            Role::Cpo => &place.azure().cpo,
         };
-        Self::start_as(program, ground, role, name, access.path(), credential, flags).await
+        Self::start_as(program, place, role, name, access.path(), credential, flags).await
     }
 
     /// The same, with an access to the API server and an Azure identity of one's own.
@@ -94,32 +90,33 @@ impl Hyperlink {
     /// As [`Hyperlink::start_program`].
     pub async fn start_as(
         program: &Path,
-        ground: &Ground,
+        place: &Place,
         role: Role,
         name: &str,
         kubeconfig: &Path,
         credential: &Credential,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
+        let lease_namespace = place.hyperlink_namespace();
         let own = [
             ("role", role.as_str()),
-            ("lease-namespace", roles::NAMESPACE),
+            ("lease-namespace", &lease_namespace),
             ("metrics-bind", "127.0.0.1:0"),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let scopes = ground.dir().join("allow-scopes.json");
+        let scopes = place.dir().join("allow-scopes.json");
         let for_many = role == Role::Cpo && !given("namespace");
         if for_many && !given("allow-scopes") {
-            std::fs::write(&scopes, allow_guest_subscription(ground).to_string())?;
+            std::fs::write(&scopes, allow_guest_subscription(place).to_string())?;
         }
         let scopes = scopes.to_string_lossy();
         let own = own.into_iter().chain(for_many.then_some(("allow-scopes", &*scopes)));
         let own = own.filter(|(flag, _)| !given(flag));
         let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
         let program = Program::new(program).without_our_environment().arg("run");
-        let program = with_flags(program, ground, kubeconfig, &flags);
-        let program = credentials(program, ground, role, credential);
-        Self::start_prepared(&program, role, name, ground.dir()).await
+        let program = with_flags(program, place, kubeconfig, &flags);
+        let program = credentials(program, place, role, credential);
+        Self::start_prepared(&program, role, name, place.dir()).await
     }
 
     /// Starts what is ready to run, and waits until it serves its probes. Its log has to be JSON.
@@ -236,7 +233,7 @@ pub struct Planned {
 ///
 /// It cannot be started or does not end.
 pub async fn plan(
-    ground: &Ground,
+    place: &Place,
     role: Role,
     kubeconfig: &Path,
     credential: &Credential,
@@ -245,8 +242,8 @@ pub async fn plan(
     let dir = crate::run_dir::RunDir::new("plan")?;
     let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
-    let program = with_flags(program, ground, kubeconfig, &[]);
-    let process = credentials(program, ground, role, credential).spawn("plan", dir.path())?;
+    let program = with_flags(program, place, kubeconfig, &[]);
+    let process = credentials(program, place, role, credential).spawn("plan", dir.path())?;
     let status = process.wait(START * 3).await?;
     Ok(Planned {
         code: status.code(),
@@ -256,35 +253,37 @@ pub async fn plan(
 }
 
 /// What every command needs that talks to the ground; `flags` replace its own.
-fn with_flags(mut program: Program, ground: &Ground, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
-    let azure = ground.azure();
+fn with_flags(mut program: Program, place: &Place, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
+    let azure = place.azure();
     let own = [
         ("kubeconfig", kubeconfig.as_os_str()),
         ("arm-endpoint", azure.arm.as_ref()),
         ("authority", azure.authority.as_ref()),
         ("audience", azure.audience.as_ref()),
-        ("ca-file", azure.ca_file.as_os_str()),
         ("log-format", "json".as_ref()),
     ];
+    let own = own
+        .into_iter()
+        .chain(azure.ca_file.as_ref().map(|file| ("ca-file", file.as_os_str())));
     let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
     let flags = flags.iter().map(|(flag, value)| (*flag, OsStr::new(*value)));
-    for (flag, value) in own.into_iter().filter(|(flag, _)| !given(flag)).chain(flags) {
+    for (flag, value) in own.filter(|(flag, _)| !given(flag)).chain(flags) {
         program = program.flag(flag, value);
     }
     program
 }
 
 /// What a process for all hosted clusters of a ground may use.
-fn allow_guest_subscription(ground: &Ground) -> Value {
+fn allow_guest_subscription(place: &Place) -> Value {
     json!({"hostedClusters": [{
-        "namespace": NAMESPACE,
-        "scopes": [format!("/subscriptions/{}", ground.azure().guest_subscription)],
-        "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION],
+        "namespace": place.hosted_clusters(),
+        "scopes": [format!("/subscriptions/{}", place.azure().guest_subscription)],
+        "additionalAllowedSubscriptions": [place.azure().additional_subscription],
     }]})
 }
 
-fn credentials(program: Program, ground: &Ground, role: Role, credential: &Credential) -> Program {
-    let azure = ground.azure();
+fn credentials(program: Program, place: &Place, role: Role, credential: &Credential) -> Program {
+    let azure = place.azure();
     let program = match role {
         Role::Ho => program
             .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)

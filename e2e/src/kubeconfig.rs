@@ -1,16 +1,22 @@
-//! Kubeconfig files: who talks to which API server with which token.
+//! Kubeconfig files: who talks to which API server with which token; and what an administrator does with one.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base64::Engine;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::json;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
+use kube::discovery::{Scope, pinned_kind};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// A kubeconfig on disk, and the same for clients in this process.
 #[derive(Clone, Debug)]
 pub struct Access {
     path: PathBuf,
+    cluster: Cluster,
     config: kube::Config,
 }
 
@@ -22,29 +28,47 @@ impl Access {
     /// The file cannot be written, or the certificate is not PEM.
     pub async fn write(path: &Path, server: &str, ca_pem: &str, user: &str, token: &str) -> Result<Self> {
         let ca = base64::engine::general_purpose::STANDARD.encode(ca_pem);
+        let cluster = json!({"server": server, "certificate-authority-data": ca});
+        Self::write_for(path, &cluster, user, token).await
+    }
+
+    async fn write_for(path: &Path, cluster: &Value, user: &str, token: &str) -> Result<Self> {
         let text = serde_json::to_string_pretty(&json!({
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority-data": ca}}],
+            "clusters": [{"name": "test", "cluster": cluster}],
             "users": [{"name": user, "user": {"token": token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
             "current-context": "test",
         }))?;
         std::fs::write(path, &text).with_context(|| format!("write {}", path.display()))?;
-        Self::read(path).await
+        Self::read(path, None).await
     }
 
-    /// Reads a kubeconfig and takes its current context.
+    /// Reads a kubeconfig and takes this context, or else its current one.
     ///
     /// # Errors
     ///
-    /// The file cannot be read or is not a kubeconfig.
-    pub async fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-        let kubeconfig = Kubeconfig::from_yaml(&text)?;
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    /// The file cannot be read or is not a kubeconfig, or it has no such context.
+    pub async fn read(path: &Path, context: Option<&str>) -> Result<Self> {
+        let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("read {}", path.display()))?;
+        let wanted = context.or(kubeconfig.current_context.as_deref()).unwrap_or_default();
+        let found = kubeconfig.contexts.iter().find(|one| one.name == wanted);
+        let of = found
+            .and_then(|one| one.context.as_ref())
+            .map(|one| one.cluster.clone());
+        let of = of.with_context(|| format!("{} has no context {wanted:?}", path.display()))?;
+        let cluster = kubeconfig.clusters.iter().find(|one| one.name == of);
+        let cluster = cluster.and_then(|one| one.cluster.clone());
+        let cluster = cluster.with_context(|| format!("{} has no cluster {of:?}", path.display()))?;
+        let options = KubeConfigOptions {
+            context: Some(wanted.to_owned()),
+            ..KubeConfigOptions::default()
+        };
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
         Ok(Self {
             path: path.to_owned(),
+            cluster,
             config,
         })
     }
@@ -68,4 +92,76 @@ impl Access {
     pub fn client(&self) -> Result<kube::Client> {
         Ok(kube::Client::try_from(self.config())?)
     }
+    /// Makes a ServiceAccount, and its namespace, and asks for a token as a pod would have it; its kubeconfig is in `dir`.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn service_account(&self, dir: &Path, namespace: &str, name: &str) -> Result<Self> {
+        let client = self.client()?;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
+        let apply = PatchParams::apply("e2e");
+        let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
+        let body = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        accounts.patch(name, &apply, &Patch::Apply(body)).await?;
+        let token = self.token(namespace, name, None).await?;
+        let path = dir.join(format!("{namespace}.{name}.kubeconfig"));
+        let cluster = serde_json::to_value(&self.cluster)?;
+        Self::write_for(&path, &cluster, &format!("{namespace}.{name}"), &token).await
+    }
+
+    /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
+    ///
+    /// # Errors
+    ///
+    /// There is no such ServiceAccount, or the API server refuses.
+    pub async fn token(&self, namespace: &str, name: &str, audience: Option<&str>) -> Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
+        let request = TokenRequest {
+            spec: TokenRequestSpec {
+                audiences: audience.into_iter().map(str::to_owned).collect(),
+                expiration_seconds: Some(86_400),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await?;
+        Ok(answer.status.context("a TokenRequest without an answer")?.token)
+    }
+
+    /// Applies a stream of YAML documents, server-side. `status` is left out where it is a subresource.
+    ///
+    /// # Errors
+    ///
+    /// A document is no object, its kind is not served, or the API server refuses it.
+    pub async fn apply_yaml(&self, text: &str) -> Result<Vec<DynamicObject>> {
+        let client = self.client()?;
+        let mut applied = Vec::new();
+        for document in serde_yaml_ng::Deserializer::from_str(text) {
+            let document = Value::deserialize(document)?;
+            if !document.is_null() {
+                applied.push(apply(&client, document).await?);
+            }
+        }
+        Ok(applied)
+    }
+}
+
+async fn apply(client: &kube::Client, document: Value) -> Result<DynamicObject> {
+    let object: DynamicObject = serde_json::from_value(document).context("not a Kubernetes object")?;
+    let name = object.metadata.name.clone().context("an object without a name")?;
+    let types = object.types.clone().context("an object without a kind")?;
+    let (kind, capabilities) = pinned_kind(client, &(&types).try_into()?).await?;
+    let api: Api<DynamicObject> = match (capabilities.scope, &object.metadata.namespace) {
+        (Scope::Cluster, _) => Api::all_with(client.clone(), &kind),
+        (Scope::Namespaced, Some(namespace)) => Api::namespaced_with(client.clone(), namespace, &kind),
+        (Scope::Namespaced, None) => bail!("{} {name} has no namespace", kind.kind),
+    };
+    api.patch(&name, &PatchParams::apply("e2e").force(), &Patch::Apply(&object))
+        .await
+        .with_context(|| format!("apply {} {name}", kind.kind))
 }

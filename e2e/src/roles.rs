@@ -1,10 +1,13 @@
 //! Gives the ServiceAccounts of Hyperlink exactly the rights that are shipped: the files under
 //! `charts/hyperlink/files/`, as they are, and bindings.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::ControlPlane;
+use crate::kubeconfig::Access;
 
 /// The namespace of Hyperlink's ServiceAccounts and leases.
 pub const NAMESPACE: &str = "hyperlink";
@@ -15,10 +18,20 @@ pub const NAMESPACE: &str = "hyperlink";
 ///
 /// A file is missing, or the API server refuses.
 pub async fn install(control_plane: &ControlPlane) -> Result<()> {
+    install_in(control_plane.admin(), control_plane.dir(), NAMESPACE, "").await
+}
+
+/// The same in a namespace of one's own, with roles whose names begin with `prefix`; kubeconfigs are in `dir`.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &str) -> Result<()> {
     for role in ["ho", "cpo"] {
-        control_plane.service_account(NAMESPACE, role).await?;
-        apply(control_plane, &format!("role-{role}.yaml"), "ClusterRole", role).await?;
-        apply(control_plane, "role-lease.yaml", "Role", role).await?;
+        access.service_account(dir, namespace, role).await?;
+        let file = format!("role-{role}.yaml");
+        apply(access, &file, "ClusterRole", role, namespace, prefix).await?;
+        apply(access, "role-lease.yaml", "Role", role, namespace, prefix).await?;
     }
     Ok(())
 }
@@ -29,7 +42,8 @@ pub async fn install(control_plane: &ControlPlane) -> Result<()> {
 ///
 /// As [`install`].
 pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
-    apply(control_plane, "role-ho-aggregate.yaml", "ClusterRole", "ho").await
+    let file = "role-ho-aggregate.yaml";
+    apply(control_plane.admin(), file, "ClusterRole", "ho", NAMESPACE, "").await
 }
 
 /// Gives a role what it needs beside with `--metrics-secure true`.
@@ -38,7 +52,8 @@ pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
 ///
 /// As [`install`].
 pub async fn install_metrics(control_plane: &ControlPlane, role: &str) -> Result<()> {
-    apply(control_plane, "role-metrics.yaml", "ClusterRole", role).await
+    let file = "role-metrics.yaml";
+    apply(control_plane.admin(), file, "ClusterRole", role, NAMESPACE, "").await
 }
 
 /// A token of a new ServiceAccount `name` that may read metrics.
@@ -48,32 +63,32 @@ pub async fn install_metrics(control_plane: &ControlPlane, role: &str) -> Result
 /// As [`install`].
 pub async fn metrics_reader(control_plane: &ControlPlane, name: &str) -> Result<String> {
     control_plane.service_account(NAMESPACE, name).await?;
-    apply(control_plane, "role-metrics-reader.yaml", "ClusterRole", name).await?;
+    let file = "role-metrics-reader.yaml";
+    apply(control_plane.admin(), file, "ClusterRole", name, NAMESPACE, "").await?;
     control_plane.token(NAMESPACE, name, None).await
 }
 
-async fn apply(control_plane: &ControlPlane, file: &str, kind: &str, account: &str) -> Result<()> {
+async fn apply(access: &Access, file: &str, kind: &str, account: &str, namespace: &str, prefix: &str) -> Result<()> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
     let mut role: Value = serde_yaml_ng::from_str(&text)?;
     let namespaced = kind == "Role";
     if namespaced {
-        role["metadata"]["namespace"] = NAMESPACE.into();
+        role["metadata"]["namespace"] = namespace.into();
     }
-    let name = role["metadata"]["name"]
-        .as_str()
-        .context("a role without a name")?
-        .to_owned();
+    let name = role["metadata"]["name"].as_str().context("a role without a name")?;
+    let name = format!("{prefix}{name}");
+    role["metadata"]["name"] = name.as_str().into();
     let mut binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": format!("{kind}Binding"),
         "metadata": {"name": format!("{name}-{account}")},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": NAMESPACE, "name": account}],
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}],
     });
     if namespaced {
-        binding["metadata"]["namespace"] = NAMESPACE.into();
+        binding["metadata"]["namespace"] = namespace.into();
     }
-    control_plane.apply_yaml(&format!("{role}\n---\n{binding}\n")).await?;
+    access.apply_yaml(&format!("{role}\n---\n{binding}\n")).await?;
     Ok(())
 }

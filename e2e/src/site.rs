@@ -15,7 +15,7 @@ use crate::azure_sim::{HO_SECRET, Preset};
 use crate::ground::Call;
 use crate::hosted_cluster::{HostedCluster, conditions};
 use crate::hyperlink::{Hyperlink, Role};
-use crate::{Ground, eventually, roles};
+use crate::{Ground, Place, eventually};
 
 /// How long anything may take that a situation waits for.
 pub const SOON: Duration = Duration::from_secs(90);
@@ -116,10 +116,10 @@ pub async fn calls_about(ground: &Ground, cluster: &HostedCluster, since: u64) -
 }
 
 /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
-pub async fn nothing_is_left_of(ground: &Ground, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+pub async fn nothing_is_left_of(place: &Place, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
     let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
     let mine = [cluster.infra_id(), cluster.cluster_id()];
-    let ids = ground.resource_ids().await?;
+    let ids = place.resource_ids().await?;
     let left: Vec<_> = ids
         .iter()
         .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
@@ -153,13 +153,13 @@ pub const ALL: [&str; 5] = [
 ];
 
 /// Leases as they are when nobody holds them: a missing one is taken only after its whole duration.
-pub async fn leases(ground: &Ground) -> Result<()> {
+pub async fn leases(place: &Place) -> Result<()> {
     let lease = |role| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": roles::NAMESPACE, "name": format!("hyperlink-{role}")}, "spec": {}})
+            "metadata": {"namespace": place.hyperlink_namespace(), "name": format!("hyperlink-{role}")}, "spec": {}})
     };
     let text = format!("{}\n---\n{}", lease("ho"), lease("cpo"));
-    ground.control_plane().apply_yaml(&text).await.map(drop)
+    place.apply_yaml(&text).await.map(drop)
 }
 
 /// A call to the simulator's control face.

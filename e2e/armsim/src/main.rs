@@ -55,6 +55,9 @@ struct ServeArgs {
     /// HTTP address of the control face and of the managed identity; loopback only; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     control: SocketAddr,
+    /// A further name or address in the server's certificate, by which clients elsewhere reach it.
+    #[arg(long, value_name = "NAME")]
+    tls_name: Vec<String>,
     /// How long operations take: fast (0.2 to 1 s) or recorded (as Azure was seen to).
     #[arg(long, default_value = "fast")]
     preset: Preset,
@@ -153,6 +156,7 @@ async fn serve(args: ServeArgs, stop: CancellationToken) -> anyhow::Result<()> {
         dir: Some(dir.clone()),
         listen: args.listen,
         control: args.control,
+        tls_names: args.tls_name,
         preset: args.preset,
         random_seed: args.random_seed,
         state: args.state,

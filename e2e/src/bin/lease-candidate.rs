@@ -34,7 +34,7 @@ async fn main() -> Result<ExitCode> {
         retry,
         ..LeaseSettings::new(name, namespace, identity.clone())
     };
-    let elector = Elector::new(Access::read(Path::new(kubeconfig)).await?.config(), settings)?;
+    let elector = Elector::new(Access::read(Path::new(kubeconfig), None).await?.config(), settings)?;
     let gate = elector.gate();
     std::thread::spawn(move || ask(&gate));
     let mut leadership = elector.lead(CancellationToken::new()).await.context("not stopped")?;

@@ -53,7 +53,8 @@ impl Arm {
     ///
     /// The authority refuses.
     pub async fn connect(azure: &Azure, credential: &Credential) -> Result<Self> {
-        let ca = reqwest::Certificate::from_pem(&std::fs::read(&azure.ca_file)?)?;
+        let ca_file = azure.ca_file.as_ref().context("a simulator with its CA")?;
+        let ca = reqwest::Certificate::from_pem(&std::fs::read(ca_file)?)?;
         let http = reqwest::Client::builder()
             .no_proxy()
             .tls_certs_only([ca])

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ADDITIONAL_SUBSCRIPTION, HYPERSHIFT_FINALIZER, HostedCluster, NAMESPACE, ROUTER, merge};
+use super::{HYPERSHIFT_FINALIZER, HostedCluster, ROUTER, merge};
 
 /// Makes a Service's load balancer internal.
 const INTERNAL: (&str, &str) = ("service.beta.kubernetes.io/azure-load-balancer-internal", "true");
@@ -58,7 +58,7 @@ impl HostedCluster {
         // The field may not be empty.
         let link = match &self.nat_subnet {
             Some(id) => json!({"natSubnetID": id}),
-            None => json!({"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}),
+            None => json!({"additionalAllowedSubscriptions": [self.additional_subscription]}),
         };
         let identities = [
             "cloudProvider",
@@ -102,7 +102,7 @@ impl HostedCluster {
         json!({
             "apiVersion": "hypershift.openshift.io/v1beta1",
             "kind": "HostedCluster",
-            "metadata": {"name": self.name, "namespace": NAMESPACE, "finalizers": [HYPERSHIFT_FINALIZER]},
+            "metadata": {"name": self.name, "namespace": self.namespace, "finalizers": [HYPERSHIFT_FINALIZER]},
             "spec": spec,
         })
     }
@@ -117,7 +117,7 @@ impl HostedCluster {
             "metadata": {
                 "name": self.name,
                 "namespace": self.control_plane_namespace(),
-                "annotations": {"hypershift.openshift.io/cluster": format!("{NAMESPACE}/{}", self.name)},
+                "annotations": {"hypershift.openshift.io/cluster": format!("{}/{}", self.namespace, self.name)},
                 "finalizers": [HYPERSHIFT_FINALIZER],
             },
             "spec": spec,

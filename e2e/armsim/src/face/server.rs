@@ -40,6 +40,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The control address, plain HTTP; port 0 takes a free one.
     pub control: SocketAddr,
+    /// Names and addresses in the server's certificate beside those of loopback and of `listen`.
+    pub tls_names: Vec<String>,
     /// How long operations take.
     pub preset: Preset,
     /// Makes what is drawn by chance repeatable.
@@ -57,6 +59,7 @@ impl Default for Options {
             dir: None,
             listen: loopback,
             control: loopback,
+            tls_names: Vec::new(),
             preset: Preset::Fast,
             random_seed: None,
             state: None,
@@ -137,7 +140,7 @@ impl Server {
         if let Some(dir) = &options.dir {
             std::fs::create_dir_all(dir)?;
         }
-        let tls = Tls::new(options.dir.as_deref(), options.listen.ip())?;
+        let tls = Tls::new(options.dir.as_deref(), options.listen.ip(), &options.tls_names)?;
         let (mut world, clock, key) = initial(&options)?;
         if let Some(dir) = &options.specs {
             world.check_against(Specs::shared(dir)?);

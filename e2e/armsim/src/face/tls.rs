@@ -1,4 +1,4 @@
-//! The test certificate authority and the server certificate for `127.0.0.1` and `localhost`. Clients must trust the CA explicitly;
+//! The test certificate authority and the server certificate for `127.0.0.1`, `localhost` and what else is asked for. Clients must trust the CA explicitly;
 //! nothing here weakens a client's verification.
 
 use std::{io::Write as _, net::IpAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
@@ -25,7 +25,7 @@ pub(crate) struct Tls {
 impl Tls {
     /// With a directory, writes `ca.pem` and `ca-key.pem` there and reuses them at the next start, so that clients that trust the CA
     /// survive a restart of the server.
-    pub(crate) fn new(dir: Option<&Path>, listen: IpAddr) -> Result<Self, StartError> {
+    pub(crate) fn new(dir: Option<&Path>, listen: IpAddr, more: &[String]) -> Result<Self, StartError> {
         let key = match dir {
             Some(dir) => kept_key(&dir.join("ca-key.pem"))?,
             None => KeyPair::generate()?,
@@ -40,7 +40,7 @@ impl Tls {
             }
             None => params.self_signed(&key)?.pem(),
         };
-        let server = server_config(&Issuer::new(params, key), listen)?;
+        let server = server_config(&Issuer::new(params, key), listen, more)?;
         Ok(Self {
             ca_pem,
             server: Arc::new(server),
@@ -90,12 +90,13 @@ fn named(common_name: &str) -> CertificateParams {
     params
 }
 
-fn server_config(issuer: &Issuer<'_, KeyPair>, listen: IpAddr) -> Result<ServerConfig, StartError> {
+fn server_config(issuer: &Issuer<'_, KeyPair>, listen: IpAddr, more: &[String]) -> Result<ServerConfig, StartError> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let listen = listen.to_string();
     if !names.contains(&listen) {
         names.push(listen);
     }
+    names.extend_from_slice(more);
     let key = KeyPair::generate()?;
     let mut params = named("armsim");
     params.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
@@ -123,14 +124,14 @@ mod tests {
     fn ca_is_reused_from_its_directory() {
         let dir = tempfile::tempdir().unwrap();
         let loopback = IpAddr::from([127, 0, 0, 1]);
-        let first = Tls::new(Some(dir.path()), loopback).unwrap().ca_pem;
-        assert_eq!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);
+        let first = Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem;
+        assert_eq!(Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
         let mode = std::fs::metadata(dir.path().join("ca-key.pem"))
             .unwrap()
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
         std::fs::remove_file(dir.path().join("ca-key.pem")).unwrap();
-        assert_ne!(Tls::new(Some(dir.path()), loopback).unwrap().ca_pem, first);
+        assert_ne!(Tls::new(Some(dir.path()), loopback, &[]).unwrap().ca_pem, first);
     }
 }

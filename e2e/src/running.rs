@@ -1,0 +1,111 @@
+//! The Hyperlink that a scenario is about: processes of ours, or the pods of a chart that somebody has installed.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams};
+
+use crate::hyperlink::{Hyperlink, Role};
+use crate::{Place, eventually};
+
+const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
+
+/// Both roles at work.
+#[derive(Debug)]
+pub enum Running {
+    /// One process for each role.
+    Processes(Vec<Hyperlink>),
+    /// The pods of a chart with both roles, in [`Place::hyperlink_namespace`].
+    Pods,
+}
+
+impl Running {
+    /// Starts the processes.
+    ///
+    /// # Errors
+    ///
+    /// The build fails or one ends.
+    pub async fn processes(place: &Place) -> Result<Self> {
+        Ok(Self::Processes(start(place, "").await?))
+    }
+
+    /// Takes the leaders away and waits until others lead.
+    ///
+    /// # Errors
+    ///
+    /// Nobody else leads in time.
+    pub async fn hand_over(self, place: &Place) -> Result<Self> {
+        match self {
+            Self::Processes(first) => {
+                for process in &first {
+                    process.leading(place.patience()).await?;
+                }
+                let next = start(place, "-next").await?;
+                for process in first {
+                    process.stop().await?;
+                }
+                for process in &next {
+                    process.leading(place.patience()).await?;
+                }
+                Ok(Self::Processes(next))
+            }
+            Self::Pods => {
+                for role in ROLES {
+                    next_pod(place, role).await?;
+                }
+                Ok(Self::Pods)
+            }
+        }
+    }
+
+    /// Stops the processes in good order; leaves pods alone.
+    ///
+    /// # Errors
+    ///
+    /// A process does not stop in time, or not with exit code 0.
+    pub async fn stop(self) -> Result<()> {
+        if let Self::Processes(processes) = self {
+            for process in processes {
+                process.stop().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn start(place: &Place, suffix: &str) -> Result<Vec<Hyperlink>> {
+    let resync = format!("{}s", place.resync().as_secs().max(1));
+    let flags = [("resync", resync.as_str()), ("record-resync", resync.as_str())];
+    let mut processes = Vec::new();
+    for role in ROLES {
+        let name = format!("{}{suffix}", role.as_str());
+        processes.push(Hyperlink::start(place, role, &name, &flags).await?);
+    }
+    Ok(processes)
+}
+
+/// Deletes the pod that leads and waits until another holds the lease.
+async fn next_pod(place: &Place, role: Role) -> Result<()> {
+    let (client, namespace) = (place.client()?, place.hyperlink_namespace());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
+    let pods: Api<Pod> = Api::namespaced(client, &namespace);
+    let lease = format!("hyperlink-{}", role.as_str());
+    let holder = async || -> Result<String> {
+        let spec = leases.get(&lease).await?.spec;
+        let holder = spec.and_then(|spec| spec.holder_identity).filter(|one| !one.is_empty());
+        holder.with_context(|| format!("nobody holds {lease}"))
+    };
+    let first = eventually("somebody leads", place.patience(), holder).await?;
+    let all = pods.list(&Default::default()).await?.items;
+    let leads = all.into_iter().filter_map(|pod| pod.metadata.name);
+    // The holder is the pod's name and a random suffix.
+    let leader = leads.into_iter().find(|name| first.starts_with(name.as_str()));
+    let leader = leader.ok_or_else(|| anyhow!("{first}, which holds {lease}, is no pod of {namespace}"))?;
+    pods.delete(&leader, &DeleteParams::default()).await?;
+    eventually("another pod leads", place.patience(), || async {
+        let now = holder().await?;
+        ensure!(!now.starts_with(&leader), "{now} leads");
+        Ok(())
+    })
+    .await
+}

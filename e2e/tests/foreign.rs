@@ -1,0 +1,263 @@
+//! `make e2e` against the test control plane and the simulator, given to it as if they were somebody else's: a kubeconfig,
+//! AZURE_ variables and a CA.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::{ADMINISTRATOR, ADMINISTRATOR_SECRET, Preset};
+use e2e::ground::Call;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::process::{Process, Program};
+use e2e::site::control;
+use e2e::{Ground, scenario};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::Api;
+use serde_json::Value;
+
+/// What a run is given for anything that it waits for, in seconds.
+const PATIENCE: &str = "120";
+/// How long a run may take.
+const LONG: Duration = Duration::from_secs(300);
+
+/// How a run has ended.
+struct Ended {
+    well: bool,
+    out: String,
+    log: String,
+}
+
+fn on_cluster(ground: &Ground, prefix: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Program> {
+    let azure = ground.azure();
+    let program = Program::new(env!("CARGO_BIN_EXE_on-cluster"))
+        .env("E2E_AZURE", "env")
+        .env("E2E_KUBECONFIG", ground.admin().path())
+        .env("E2E_CONTEXT", "test")
+        .env("E2E_SUBSCRIPTION", &azure.management_subscription)
+        .env("E2E_LOCATION", &azure.location)
+        .env("E2E_PREFIX", prefix)
+        .env("E2E_PATIENCE", PATIENCE)
+        .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)
+        .env("AZURE_TENANT_ID", &azure.tenant)
+        .env("AZURE_CLIENT_ID", ADMINISTRATOR)
+        .env("AZURE_CLIENT_SECRET", ADMINISTRATOR_SECRET)
+        .env("AZURE_FEDERATED_TOKEN_FILE", "")
+        .env("HYPERLINK_ARM_ENDPOINT", &azure.arm)
+        .env("AZURE_AUTHORITY_HOST", &azure.authority)
+        .env("HYPERLINK_AUDIENCE", &azure.audience)
+        .env("HYPERLINK_CA_FILE", azure.ca_file.as_ref().context("a CA")?);
+    let program = variables
+        .iter()
+        .fold(program, |program, (name, value)| program.env(name, value));
+    Ok(arguments.iter().fold(program, Program::arg))
+}
+
+async fn end(ground: &Ground, process: &Process) -> Result<Ended> {
+    let status = process.wait(LONG).await?;
+    ground.control_plane().check()?;
+    Ok(Ended {
+        well: status.success(),
+        out: std::fs::read_to_string(process.out())?,
+        log: std::fs::read_to_string(process.log())?,
+    })
+}
+
+/// Fails if anything in the cluster or in Azure bears the prefix.
+async fn nothing_bears(ground: &Ground, prefix: &str) -> Result<()> {
+    let client = ground.client()?;
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let roles: Api<ClusterRole> = Api::all(client);
+    let namespaces = namespaces
+        .list(&Default::default())
+        .await?
+        .into_iter()
+        .map(|one| one.metadata);
+    let roles = roles
+        .list(&Default::default())
+        .await?
+        .into_iter()
+        .map(|one| one.metadata);
+    let names = namespaces.chain(roles).filter_map(|metadata| metadata.name);
+    let left: Vec<_> = names
+        .chain(ground.resource_ids().await?)
+        .filter(|name| name.contains(prefix))
+        .collect();
+    ensure!(left.is_empty(), "{left:?}");
+    Ok(())
+}
+
+/// Whether a call is about something that is on the list of what would be made, or inside of it.
+fn is_listed(call: &Call, list: &[String]) -> bool {
+    let path = call.path.to_lowercase();
+    let is_it = |rest: &str| rest.is_empty() || rest.starts_with('/');
+    list.iter()
+        .any(|line| path.strip_prefix(&line.to_lowercase()).is_some_and(is_it))
+}
+
+#[test]
+fn cluster_lives_beside_a_cloud_provider_and_nothing_else_is_touched() {
+    scenario(async {
+        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-beside");
+        let before = ground.resource_ids().await?;
+        let vnet = ground.azure().management_vnet.clone();
+        let here = [("E2E_CLUSTER_VNET", vnet.as_str()), ("E2E_ONLY", "plain")];
+
+        let unsaid = [("E2E_SUBSCRIPTION", "")];
+        let process = on_cluster(&ground, prefix, &[], &unsaid)?.spawn("unsaid", ground.dir())?;
+        let refused = end(&ground, &process).await?;
+        ensure!(
+            !refused.well && refused.log.contains("E2E_SUBSCRIPTION is not set"),
+            "{}",
+            refused.log
+        );
+
+        let process = on_cluster(&ground, prefix, &["--dry-run"], &here)?.spawn("dry-run", ground.dir())?;
+        let dry = end(&ground, &process).await?;
+        ensure!(dry.well, "{}", dry.log);
+        ensure!(ground.oracle().last_call().await? == 0, "neither asks Azure anything");
+        nothing_bears(&ground, prefix).await?;
+
+        let process = on_cluster(&ground, prefix, &[], &here)?.spawn("run", ground.dir())?;
+        let ran = end(&ground, &process).await?;
+        ensure!(ran.well && ran.out.contains("plain: passed"), "{}{}", ran.out, ran.log);
+        nothing_bears(&ground, prefix).await?;
+        ensure!(
+            ground.resource_ids().await? == before,
+            "{:?}",
+            ground.resource_ids().await?
+        );
+
+        let list: Vec<_> = dry.out.lines().map(str::to_owned).collect();
+        let mut calls = ground.oracle().journal(0).await?;
+        calls.retain(|call| call.principal.as_deref() == Some(ADMINISTRATOR) && call.is_write());
+        ensure!(calls.len() > 10, "{calls:?}");
+        let unlisted: Vec<_> = calls.iter().filter(|call| !is_listed(call, &list)).collect();
+        ensure!(unlisted.is_empty(), "{unlisted:?} of {list:?}");
+        // Each line for Azure came true.
+        let made = |line: &&String| {
+            calls
+                .iter()
+                .any(|call| call.method == "PUT" && call.path.eq_ignore_ascii_case(line))
+        };
+        let unmade: Vec<_> = list
+            .iter()
+            .filter(|line| line.starts_with('/') && !made(line))
+            .collect();
+        ensure!(unmade.is_empty(), "{unmade:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn bare_cluster_gets_its_network_and_addresses_from_the_run() {
+    scenario(async {
+        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-bare");
+        ground.end_cloud_controller();
+        let process = on_cluster(&ground, prefix, &[], &[("E2E_ONLY", "given,hand-over")])?;
+        let ran = end(&ground, &process.spawn("run", ground.dir())?).await?;
+        ensure!(ran.well, "{}{}", ran.out, ran.log);
+        ensure!(
+            ran.out.contains("given: passed") && ran.out.contains("hand-over: passed"),
+            "{}",
+            ran.out
+        );
+        nothing_bears(&ground, prefix).await
+    });
+}
+
+#[test]
+fn run_that_is_cut_short_leaves_nothing_after_all() {
+    scenario(async {
+        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-short");
+        let before = ground.resource_ids().await?;
+        let vnet = ground.azure().management_vnet.clone();
+        let here = [("E2E_CLUSTER_VNET", vnet.as_str()), ("E2E_ONLY", "plain")];
+
+        let killed = on_cluster(&ground, prefix, &[], &here)?.spawn("killed", ground.dir())?;
+        has_made(&ground, &killed, prefix, "/privateendpoints/").await?;
+        killed.kill();
+        let left = ground.resource_ids().await?;
+        ensure!(left.iter().any(|id| id.contains("-pls-nat")), "{left:?}");
+        let cleaning = on_cluster(&ground, prefix, &["--clean", prefix], &here)?.spawn("clean", ground.dir())?;
+        let cleaned = end(&ground, &cleaning).await?;
+        ensure!(cleaned.well, "{}", cleaned.log);
+        nothing_bears(&ground, prefix).await?;
+        ensure!(
+            ground.resource_ids().await? == before,
+            "{:?}",
+            ground.resource_ids().await?
+        );
+
+        let stopped = on_cluster(&ground, prefix, &[], &here)?.spawn("stopped", ground.dir())?;
+        has_made(&ground, &stopped, prefix, "/privatelinkservices/").await?;
+        stopped.signal("TERM")?;
+        let ended = end(&ground, &stopped).await?;
+        ensure!(!ended.well && ended.log.contains("terminated"), "{}", ended.log);
+        nothing_bears(&ground, prefix).await
+    });
+}
+
+async fn has_made(ground: &Ground, run: &Process, prefix: &str, kind: &str) -> Result<()> {
+    run.until("the run has got that far", LONG, async || {
+        let ids = ground.resource_ids().await?;
+        ensure!(ids.iter().any(|id| id.contains(prefix) && id.contains(kind)), "{ids:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn cluster_with_hosted_clusters_of_its_own_is_refused() {
+    scenario(async {
+        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-refused");
+        let others = HostedCluster::new(&ground, "production");
+        others.create_namespaces(&ground).await?;
+        others.create_hosted_cluster(&ground).await?;
+        for arguments in [&[][..], &["--dry-run"]] {
+            let process = on_cluster(&ground, prefix, arguments, &[])?.spawn("refused", ground.dir())?;
+            let refused = end(&ground, &process).await?;
+            ensure!(
+                !refused.well && refused.log.contains("has a HostedCluster"),
+                "{}",
+                refused.log
+            );
+        }
+        let elsewhere = [("E2E_CONTEXT", "production")];
+        let process = on_cluster(&ground, prefix, &[], &elsewhere)?.spawn("elsewhere", ground.dir())?;
+        let refused = end(&ground, &process).await?;
+        ensure!(!refused.well && refused.log.contains("no context"), "{}", refused.log);
+        ensure!(ground.oracle().last_call().await? == 0, "Azure is not asked");
+        nothing_bears(&ground, prefix).await
+    });
+}
+
+#[test]
+fn manifests_and_world_of_kind_are_accepted() {
+    scenario(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        let read = |file: &str| std::fs::read_to_string(e2e::repository().join("hack/kind").join(file));
+        let manifest = read("armsim.yaml")?;
+        let objects = ground.apply_yaml(&manifest).await?;
+        ensure!(objects.len() == 7, "{}", objects.len());
+        let world: Value = serde_json::from_str(&read("world.json")?)?;
+        control(&ground, reqwest::Method::PUT, "/seed", world).await?;
+        // What the manifest names is in the world.
+        let named = manifest.lines().filter_map(|line| line.split_once("=/subscriptions/"));
+        let named: Vec<_> = named
+            .map(|(_, id)| format!("/subscriptions/{id}").to_lowercase())
+            .collect();
+        ensure!(named.len() == 2, "{named:?}");
+        let mut ids = Vec::new();
+        for resource in ground.oracle().resources("/subscriptions").await? {
+            let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
+            let found = std::iter::once(&resource)
+                .chain(subnets)
+                .filter_map(|one| one["id"].as_str());
+            ids.extend(found.map(str::to_lowercase));
+        }
+        for id in named {
+            ensure!(ids.contains(&id), "{id} is not in {ids:?}");
+        }
+        Ok(())
+    });
+}
