@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az e2e check fmt generate bench fuzz
+.PHONY: build demo test test-az test-monitoring e2e check fmt generate bench fuzz
 
 CARGO ?= cargo
 
@@ -11,6 +11,10 @@ test: ## every test: units, simulator, end to end
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
+
+test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
+	hack/testenv/build >/dev/null
+	$(CARGO) test --locked --workspace --test monitoring -- --show-output
 
 e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
 	$(CARGO) build --quiet --locked --release --workspace --bins
@@ -36,7 +40,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=hyperlink|armsim
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|armsim PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
 fuzz: ## the simulated Azure with input that nobody wrote: MINUTES=10 in all

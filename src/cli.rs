@@ -22,6 +22,8 @@ pub(crate) enum Task {
     Plan(Given, Object, Output),
     /// Print the CustomResourceDefinition.
     Crd,
+    /// Print the reference of all metrics.
+    Metrics,
     /// Print version and commit.
     Version,
 }
@@ -54,6 +56,7 @@ where
             _ => unreachable!("one is required, the other has a default"),
         },
         Some(("crd", _)) => Task::Crd,
+        Some(("metrics", _)) => Task::Metrics,
         _ => Task::Version,
     })
 }
@@ -75,6 +78,7 @@ fn command() -> Command {
         .subcommand(run)
         .subcommand(plan())
         .subcommand(Command::new("crd").about("Prints the CustomResourceDefinition as YAML"))
+        .subcommand(Command::new("metrics").about("Prints the reference of all metrics as Markdown"))
         .subcommand(Command::new("version").about("Prints version and commit"))
 }
 

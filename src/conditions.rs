@@ -1,5 +1,7 @@
 //! How conditions are built, merged, compared and summarised. Pure: the caller brings the time.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -105,6 +107,52 @@ pub fn summary(current: &[Condition], own: &[NewCondition], generation: Option<i
     }
 }
 
+/// What the time to be available is counted from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// The creation of the custom resource.
+    Creation,
+    /// It was available before, or is an old one that was taken over.
+    Outage,
+}
+
+impl Since {
+    /// Both.
+    pub const ALL: [Since; 2] = [Since::Creation, Since::Outage];
+
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Since::Creation => "creation",
+            Since::Outage => "outage",
+        }
+    }
+}
+
+/// A custom resource that has not been available from so soon after its creation on has never been.
+const FIRST_PASS: Duration = Duration::from_secs(60);
+
+/// How long it took, if `own` makes the custom resource available that `before` did not.
+pub fn became_available(before: &[Condition], own: &[Condition], created: Option<&Time>) -> Option<(Since, Duration)> {
+    let is_true = |condition: &&Condition| condition.status == Status::True.as_str();
+    let kind = ConditionType::AzurePrivateLinkServiceAvailable;
+    let (old, now) = (
+        get(before, kind),
+        get(own, kind).filter(is_true)?.last_transition_time.0,
+    );
+    if old.is_some_and(|old| is_true(&old)) {
+        return None;
+    }
+    let created = created.map_or(now, |time| time.0);
+    let since = old.map_or(created, |old| old.last_transition_time.0);
+    let between = |from: Timestamp, to: Timestamp| Duration::try_from(to.duration_since(from)).unwrap_or_default();
+    Some(if between(created, since) <= FIRST_PASS {
+        (Since::Creation, between(created, now))
+    } else {
+        (Since::Outage, between(since, now))
+    })
+}
+
 /// Whether a False load balancer has been overtaken by a service that was made since: HyperShift's own operator does not
 /// report the load balancer when it finds the service in place, and no service exists without its frontend.
 pub fn is_overtaken(old: &Condition, all: &[Condition]) -> bool {
@@ -194,6 +242,23 @@ mod tests {
         let current = stored([bad(AzurePLSCreated)]);
         let merged = merge(&current, vec![good(AzurePLSCreated)], NOW);
         assert_eq!(merged[0].last_transition_time, Time(NOW));
+    }
+
+    #[test]
+    fn time_to_be_available_is_counted_from_creation_or_from_the_outage() {
+        let whole = AzurePrivateLinkServiceAvailable;
+        let own = merge(&[], vec![good(whole)], NOW);
+        let took = |before: &[Condition], created: i64| {
+            let created = Time(Timestamp::constant(created, 0));
+            became_available(before, &own, Some(&created)).map(|(since, took)| (since, took.as_secs()))
+        };
+        assert_eq!(took(&[], 1_900), Some((Since::Creation, 100)));
+        // THEN was the first pass, soon after the creation.
+        assert_eq!(took(&stored([bad(whole)]), 990), Some((Since::Creation, 1_010)));
+        assert_eq!(took(&stored([bad(whole)]), 10), Some((Since::Outage, 1_000)));
+        assert_eq!(took(&stored([good(whole)]), 990), None);
+        let still = merge(&[], vec![bad(whole), good(AzurePLSCreated)], NOW);
+        assert_eq!(became_available(&[], &still, None), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use hyperlink::config::{self, Config, Environment, Given};
+use hyperlink::metrics::Metrics;
 use hyperlink::telemetry;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Ok(Task::Run(given)) => run(&given),
         Ok(Task::Plan(given, object, output)) => plan(&given, &object, output),
         Ok(Task::Crd) => done(crd()),
+        Ok(Task::Metrics) => done(metrics()),
         Ok(Task::Version) => done(print(&format!("hyperlink {}\n", cli::version()))),
         Err(usage) => {
             // Help goes to standard output, all else to standard error. Nobody is left to tell if that is closed.
@@ -135,6 +137,10 @@ async fn either(one: &mut Signal, other: &mut Signal) {
 
 fn crd() -> anyhow::Result<()> {
     print(&hyperlink::api::crd_yaml()?)
+}
+
+fn metrics() -> anyhow::Result<()> {
+    print(&Metrics::new(cli::VERSION, cli::COMMIT)?.reference())
 }
 
 /// Unlike `println!`, does not panic when the reader has gone.

@@ -299,12 +299,12 @@ pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
 }
 
 /// A small world. The identities may do what is shipped, but for one `denied` action of one role; `quotas` are those of the
-/// management subscription.
+/// management subscription, `switches` those of the simulator.
 ///
 /// # Errors
 ///
 /// A role that is shipped cannot be read.
-pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: Value) -> Result<Value> {
+pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: &Value, switches: &Value) -> Result<Value> {
     let actions = |role: Role| -> Result<Vec<String>> {
         let mut actions = shipped_actions(role.as_str())?;
         actions.retain(|action| denied != Some((role, action)));
@@ -320,6 +320,7 @@ pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: Value) ->
     let administrator =
         json!({"client_id": ADMINISTRATOR, "object_id": ADMINISTRATOR_OBJECT, "secret": ADMINISTRATOR_SECRET});
     Ok(json!({
+        "switches": switches,
         "tenants": [{"id": TENANT, "principals": [ho, cpo, administrator]}],
         "subscriptions": [{"id": MANAGEMENT, "tenant": TENANT, "quotas": quotas}, {"id": GUEST, "tenant": TENANT},
             {"id": OTHER_GUEST, "tenant": TENANT}],

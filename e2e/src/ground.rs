@@ -190,16 +190,17 @@ impl Ground {
     ///
     /// A build fails, or something does not come up.
     pub async fn local(preset: Preset) -> Result<Self> {
-        Self::start(preset, None, json!({})).await
+        Self::start(preset, None, &json!({}), &json!({})).await
     }
 
-    /// The same, but the management subscription has other quotas than Azure's own: support raises some on request.
+    /// The same, but the management subscription has other quotas than Azure's own, as support raises some on request, and the
+    /// simulator other switches.
     ///
     /// # Errors
     ///
     /// As [`Ground::local`].
-    pub async fn local_with_quotas(preset: Preset, quotas: Value) -> Result<Self> {
-        Self::start(preset, None, quotas).await
+    pub async fn local_with(preset: Preset, quotas: &Value, switches: &Value) -> Result<Self> {
+        Self::start(preset, None, quotas, switches).await
     }
 
     /// The same, but the identity of `role` lacks one Azure action.
@@ -208,10 +209,10 @@ impl Ground {
     ///
     /// As [`Ground::local`].
     pub async fn local_without(preset: Preset, role: Role, action: &str) -> Result<Self> {
-        Self::start(preset, Some((role, action)), json!({})).await
+        Self::start(preset, Some((role, action)), &json!({}), &json!({})).await
     }
 
-    async fn start(preset: Preset, denied: Option<(Role, &str)>, quotas: Value) -> Result<Self> {
+    async fn start(preset: Preset, denied: Option<(Role, &str)>, quotas: &Value, switches: &Value) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
         let control_plane = ControlPlane::start().await?;
@@ -220,7 +221,7 @@ impl Ground {
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
         let token_file = dir.path().join("federated-token");
         std::fs::write(&token_file, token)?;
-        let world = azure_sim::world(&control_plane.token_keys().await?, denied, quotas)?;
+        let world = azure_sim::world(&control_plane.token_keys().await?, denied, quotas, switches)?;
         let (azure_sim, azure) =
             AzureSim::start(&armsim, dir.path(), preset, &control_plane, token_file, world).await?;
         let place = Place::new(

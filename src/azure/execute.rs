@@ -12,6 +12,7 @@ use super::id::ResourceId;
 use super::memory::{Memory, Operation};
 use super::plan::{Change, Done, Plan, Step, Verb};
 use super::resource::{Kind, Progress, Seen, progress};
+use super::turns::usual;
 
 /// Sends what the plan writes and remembers what came of it. Gives one outcome a step.
 pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> Vec<Done> {
@@ -47,7 +48,7 @@ pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> V
 async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
     if step.writes()
         && memory
-            .wait_for_turn(step.kind, &step.id, usual(step), Instant::now())
+            .wait_for_turn(step.kind, &step.id, usual(step.verb == Verb::Delete), Instant::now())
             .is_some()
     {
         return Ok(Done::Nothing);
@@ -80,14 +81,6 @@ fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
         Seen::Pending => Some(Done::Accepted),
         Seen::DeleteFailed(error) if step.kind == Kind::Connection => Some(Done::Failed(error)),
         _ => None,
-    }
-}
-
-/// What a write usually takes where writes go one after the other.
-fn usual(step: &Step) -> Duration {
-    match step.verb {
-        Verb::Delete => Duration::from_secs(10),
-        _ => Duration::from_secs(3),
     }
 }
 

@@ -17,10 +17,13 @@ use super::inventory::{Listed, PAGE, Scope};
 use super::plan::Change;
 use super::ports::Counters;
 use super::resource::{Kind, Progress, Seen, progress};
-use super::turns::Turns;
+use super::turns::{Turns, usual};
 
 /// An operation that takes longer than this holds no other: Azure decides.
 const STUCK: Duration = Duration::from_secs(30);
+
+/// What takes longer than usual is looked at again this soon.
+const OVERDUE: Duration = Duration::from_secs(2);
 
 /// A long-running operation that this process has started.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,10 +237,13 @@ impl Memory {
     pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
         let network = id.parent().filter(|_| kind == Kind::Subnet)?;
         let entries = self.entries();
-        let busy = entries.iter().any(|(other, entry)| {
+        let others = entries.iter().filter(|(other, entry)| {
             let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
-            other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
+            *other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
         });
+        let left = |operation: &Operation| usual(operation.deletes).saturating_sub(now.duration_since(operation.began));
+        let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();
+        let busy = left.map(|left| left.max(OVERDUE));
         drop(entries);
         let wait = self.turns.wait(&network, id, lasts, busy, now)?;
         self.hasten(id, wait, now);

@@ -11,12 +11,15 @@ pub trait Gate: Send + Sync {
     fn open(&self) -> bool;
 }
 
+/// The verbs of ARM calls, for labels.
+pub const VERBS: [&str; 4] = ["GET", "LIST", "PUT", "DELETE"];
+
 /// One finished ARM call, as the counters see it. Holds no id and no name: labels stay few.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSeen {
     /// The kind of the resource that was addressed.
     pub kind: Kind,
-    /// The HTTP verb in capitals; `LIST` for a list call.
+    /// One of [`VERBS`]; `LIST` for a list call.
     pub verb: &'static str,
     /// The HTTP status; 0 when no answer came.
     pub status: u16,

@@ -44,7 +44,7 @@ impl Counts {
 }
 
 /// `x-ms-ratelimit-remaining-` headers that are counted, without that prefix.
-const HEADERS: [&str; 7] = [
+pub const BUDGETS: [&str; 7] = [
     "subscription-reads",
     "subscription-writes",
     "subscription-deletes",
@@ -79,7 +79,7 @@ impl Throttle {
 
 /// Passes on what the headers of an answer say is left.
 pub fn count_budgets(headers: &HeaderMap, counters: &dyn Counters) {
-    for budget in HEADERS {
+    for budget in BUDGETS {
         let value = headers.get(format!("x-ms-ratelimit-remaining-{budget}"));
         if let Some(remaining) = value.and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()) {
             counters.budget(budget, remaining);

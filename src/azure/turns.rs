@@ -12,6 +12,11 @@ use super::id::ResourceId;
 /// Who does not come back for its turn within this long after it has lost it.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a write usually takes where writes go one after the other.
+pub fn usual(deletes: bool) -> Duration {
+    Duration::from_secs(if deletes { 10 } else { 3 })
+}
+
 /// The queues of one process, by network.
 #[derive(Debug, Default)]
 pub struct Turns(Mutex<HashMap<ResourceId, Vec<Turn>>>);
@@ -25,13 +30,13 @@ struct Turn {
 impl Turns {
     /// How long a write of `id` has to wait still, if each takes as long as `lasts`; none if its turn is now.
     ///
-    /// `busy`: a write of this process is under way in the network.
+    /// `busy`: a write of this process is under way in the network, for so long still.
     pub fn wait(
         &self,
         network: &ResourceId,
         id: &ResourceId,
         lasts: Duration,
-        busy: bool,
+        busy: Option<Duration>,
         now: Instant,
     ) -> Option<Duration> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,15 +44,15 @@ impl Turns {
         queue.retain(|turn| turn.id == *id || turn.lapses > now);
         let found = queue.iter().position(|turn| turn.id == *id);
         let place = found.unwrap_or(queue.len());
-        let ahead = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(busy.into());
-        if ahead == 0 {
+        if place == 0 && busy.is_none() {
             queue.retain(|turn| turn.id != *id);
             if queue.is_empty() {
                 all.remove(network);
             }
             return None;
         }
-        let wait = lasts.saturating_mul(ahead);
+        let ahead = lasts.saturating_mul(u32::try_from(place).unwrap_or(u32::MAX));
+        let wait = ahead.saturating_add(busy.unwrap_or_default());
         let turn = Turn {
             id: id.clone(),
             lapses: now + wait + GRACE,
@@ -76,6 +81,11 @@ mod tests {
     impl Line {
         /// Seconds to wait, at such a second.
         fn at(&self, second: u64, name: &str, busy: bool) -> Option<u64> {
+            self.beside(second, name, busy.then_some(LASTS))
+        }
+
+        /// The same, beside a write that goes on for so long.
+        fn beside(&self, second: u64, name: &str, busy: Option<Duration>) -> Option<u64> {
             let (id, now) = (id(name), self.1 + Duration::from_secs(second));
             let wait = self.0.wait(&id.parent().unwrap(), &id, LASTS, busy, now);
             wait.map(|wait| wait.as_secs())
@@ -91,6 +101,17 @@ mod tests {
         assert_eq!(line.at(3, "b", true), Some(3), "it takes longer");
         assert_eq!([line.at(5, "c", false), line.at(6, "b", false)], [Some(3), None]);
         assert_eq!([line.at(9, "c", false), line.at(9, "d", true)], [None, Some(3)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_of_the_write_under_way_is_waited_for_and_no_more() {
+        let line = Line(Turns::default(), Instant::now());
+        let left = Some(Duration::from_secs(1));
+        assert_eq!(
+            [line.beside(2, "b", left), line.beside(2, "c", left)],
+            [Some(1), Some(4)]
+        );
+        assert_eq!(line.beside(3, "b", None), None);
     }
 
     #[tokio::test(start_paused = true)]

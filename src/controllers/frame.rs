@@ -131,7 +131,7 @@ pub async fn carry_out<X>(
             cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
         let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
-        cx.events.say(&told(&cr, also), &changes(&plan, &done)).await;
+        cx.events.say(&told(&cr, also), &changes(cx, &plan, &done)).await;
         rounds += 1;
         let came_to_rest = plan
             .steps
@@ -175,11 +175,14 @@ fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<Obj
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
-/// What has come to be as wanted.
-fn changes(plan: &Plan, done: &[Done]) -> Vec<Event> {
+/// What has come to be as wanted, counted and told.
+fn changes(cx: &Context, plan: &Plan, done: &[Done]) -> Vec<Event> {
     let steps = plan.steps.iter().zip(done);
     let changed = steps.filter_map(|(step, done)| match done {
-        Done::Reached(change) => Some(event::changed(step.kind, &step.id, change)),
+        Done::Reached(change) => {
+            cx.metrics.changed(step.kind, &step.id, change);
+            Some(event::changed(step.kind, &step.id, change))
+        }
         _ => None,
     });
     changed.collect()
@@ -289,6 +292,10 @@ pub async fn write_status(
         cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
+        let created = cr.metadata.creation_timestamp.as_ref();
+        if let Some((since, took)) = conditions::became_available(&before, &own, created) {
+            cx.metrics.available_after(since, took);
+        }
         statements.written(&before, &own, now);
     } else {
         statements.stood(&before, &own, now);

@@ -1,6 +1,7 @@
 //! Which passes come too early. Events bypass every delay of the work queue, so the delay is kept here.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,8 @@ use tokio::time::Instant;
 
 #[derive(Debug)]
 struct Pace {
-    fingerprint: String,
+    /// The hash of the fingerprint, which is long.
+    fingerprint: u64,
     not_before: Instant,
     failures: u32,
 }
@@ -16,6 +18,12 @@ struct Pace {
 /// The pace of every object of one controller, by UID.
 #[derive(Debug, Default)]
 pub struct Pacer(Mutex<HashMap<String, Pace>>);
+
+fn hash(fingerprint: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fingerprint.hash(&mut hasher);
+    hasher.finish()
+}
 
 /// The longest wait after failures in a row.
 const MOST: Duration = Duration::from_secs(60);
@@ -28,18 +36,18 @@ impl Pacer {
     /// How long this pass has to wait still: nothing has changed since the last one, and its time has not come.
     pub fn early(&self, uid: &str, fingerprint: &str, now: Instant) -> Option<Duration> {
         let paces = self.paces();
-        let pace = paces.get(uid).filter(|pace| pace.fingerprint == fingerprint)?;
+        let pace = paces.get(uid).filter(|pace| pace.fingerprint == hash(fingerprint))?;
         pace.not_before
             .checked_duration_since(now)
             .filter(|rest| !rest.is_zero())
     }
 
     /// A pass has ended; the next is due after `wait`, or when the fingerprint changes.
-    pub fn ended(&self, uid: &str, fingerprint: String, wait: Duration, now: Instant) {
+    pub fn ended(&self, uid: &str, fingerprint: &str, wait: Duration, now: Instant) {
         self.paces().insert(
             uid.to_owned(),
             Pace {
-                fingerprint,
+                fingerprint: hash(fingerprint),
                 not_before: now + wait,
                 failures: 0,
             },
@@ -54,7 +62,7 @@ impl Pacer {
         paces.insert(
             uid.to_owned(),
             Pace {
-                fingerprint: fingerprint.to_owned(),
+                fingerprint: hash(fingerprint),
                 not_before: now + wait,
                 failures,
             },
@@ -75,7 +83,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pass_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        pacer.ended("u", "a".into(), Duration::from_secs(10), now);
+        pacer.ended("u", "a", Duration::from_secs(10), now);
         assert_eq!(pacer.early("u", "a", now), Some(Duration::from_secs(10)));
         assert_eq!(pacer.early("u", "b", now), None);
         assert_eq!(pacer.early("u", "a", now + Duration::from_secs(10)), None);
@@ -86,7 +94,7 @@ mod tests {
         let (pacer, now) = (Pacer::default(), Instant::now());
         let waits: Vec<u64> = (0..9).map(|_| pacer.failed("u", "a", now).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        pacer.ended("u", "a".into(), Duration::ZERO, now);
+        pacer.ended("u", "a", Duration::ZERO, now);
         assert_eq!(pacer.failed("u", "a", now).as_secs(), 1);
     }
 }

@@ -226,7 +226,7 @@ impl<R: Reconciler> Runner<R> {
             self.forget(uid);
             return Ok(Action::await_change());
         }
-        self.pacer.ended(uid, whole(&ended.cr), ended.wait, Instant::now());
+        self.pacer.ended(uid, &whole(&ended.cr), ended.wait, Instant::now());
         Ok(or_answer(ended.cr, ended.wait))
     }
 }

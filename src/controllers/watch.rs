@@ -77,7 +77,7 @@ where
 {
     watcher(api, which)
         .default_backoff()
-        .modify(|object| object.managed_fields_mut().clear())
+        .modify(|object| object.meta_mut().managed_fields = None)
 }
 
 /// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.

@@ -30,7 +30,7 @@ const MOST: usize = 256;
 
 /// Whether somebody may read metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(super) enum Verdict {
     /// Yes.
     Granted,
     /// We do not know who it is.
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(asked.lock().unwrap().len(), 2);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn flood_of_tokens_does_not_fill_the_memory() {
         let (access, _) = access(true);
         for n in 0..2 * MOST {

@@ -24,8 +24,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
-use access::Access;
-pub use access::Verdict;
+use access::{Access, Verdict};
 pub use certificate::{Certificate, CertificateError};
 pub use readiness::{Readiness, ReadinessItem};
 

@@ -1,46 +1,142 @@
-//! What is told of the custom resources that a controller keeps in memory: how many have which condition, and whether all are there.
+//! What is told of the custom resources that a controller keeps in memory: how each stands, and whether all are there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use hyperlink::api::{AzurePrivateLinkService, ConditionType, Status};
+use hyperlink::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
+use hyperlink::azure::id::ResourceId;
 use hyperlink::conditions;
 use hyperlink::http::ReadinessItem;
-use hyperlink::metrics::{ConditionCount, Metrics};
+use hyperlink::metrics::{ConditionSeen, Metrics, ObjectSeen};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use kube::runtime::reflector::Store;
 use tokio_util::sync::CancellationToken;
 
-/// Counts conditions from the store, and tells readiness when the store is filled.
+/// Shows the store to metrics, and tells readiness when it is filled.
 pub(super) fn observe_store(
     store: Store<AzurePrivateLinkService>,
     filled: CancellationToken,
     metrics: Arc<Metrics>,
     synced: ReadinessItem,
 ) {
-    metrics.count_conditions_with(move || count_conditions(&store));
+    metrics.look_at_objects_with(move || {
+        let now = Timestamp::now();
+        store.state().iter().map(|cr| seen(cr, now)).collect()
+    });
     tokio::spawn(async move {
         filled.cancelled().await;
         synced.ready_as("running");
     });
 }
 
-fn count_conditions(store: &Store<AzurePrivateLinkService>) -> Vec<ConditionCount> {
-    let objects = store.state();
-    let status_of = |cr: &AzurePrivateLinkService, kind| {
-        let found = cr
-            .status
-            .as_ref()
-            .and_then(|status| conditions::get(&status.conditions, kind));
-        [Status::True, Status::False]
+fn seen(cr: &AzurePrivateLinkService, now: Timestamp) -> ObjectSeen {
+    let status = cr.status.as_ref();
+    let id = |text: &Option<String>| text.as_deref().and_then(|text| ResourceId::parse(text).ok());
+    ObjectSeen {
+        namespace: cr.namespace().unwrap_or_default(),
+        name: cr.name_any(),
+        leaving: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
+        conditions: ConditionType::ALL.map(|kind| condition(cr, kind, now)).into(),
+        load_balancer: status
+            .filter(|status| status.private_link_service_id.is_some())
+            .and_then(|status| id(&status.internal_load_balancer_id)),
+        zones: status
             .into_iter()
-            .find(|s| found.is_some_and(|c| c.status == s.as_str()))
-    };
-    let kinds = ConditionType::ALL.into_iter();
-    kinds
-        .flat_map(|condition| [Some(Status::True), Some(Status::False), None].map(|status| (condition, status)))
-        .map(|(condition, status)| ConditionCount {
-            condition,
-            status,
-            objects: objects.iter().filter(|cr| status_of(cr, condition) == status).count(),
-        })
-        .collect()
+            .flat_map(|status| [id(&status.private_dns_zone_id), id(&status.base_domain_dns_zone_id)])
+            .flatten()
+            .collect(),
+    }
+}
+
+/// A condition that nobody has written yet is as old as the object.
+fn condition(cr: &AzurePrivateLinkService, kind: ConditionType, now: Timestamp) -> ConditionSeen {
+    let found = cr
+        .status
+        .as_ref()
+        .and_then(|status| conditions::get(&status.conditions, kind));
+    let mut statuses = [Status::True, Status::False].into_iter();
+    let since = found
+        .map(|found| &found.last_transition_time)
+        .or(cr.metadata.creation_timestamp.as_ref());
+    ConditionSeen {
+        kind,
+        status: found.and_then(|found| statuses.find(|status| status.as_str() == found.status)),
+        reason: found.and_then(|found| Reason::parse(&found.reason)),
+        age: since.map(|since| age(since, now)).unwrap_or_default(),
+    }
+}
+
+/// Nothing if it lies ahead, as by another clock.
+fn age(since: &Time, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since.0)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn cr(metadata: Value, status: Value) -> AzurePrivateLinkService {
+        let mut cr = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+            "metadata": {"name": "private-router", "namespace": "clusters-one", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "eastus", "guestSubnetID": "x", "guestVNetID": "y"},
+            "status": status});
+        for (name, value) in metadata.as_object().unwrap() {
+            cr["metadata"][name] = value.clone();
+        }
+        serde_json::from_value(cr).unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn condition_is_as_old_as_its_status_and_a_missing_one_as_the_object() {
+        let cr = cr(
+            json!({}),
+            json!({"conditions": [{"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs",
+            "message": "m", "lastTransitionTime": "2026-01-01T00:01:00Z"}]}),
+        );
+        let seen = seen(&cr, at("2026-01-01T00:02:00Z"));
+        let of = |kind| *seen.conditions.iter().find(|seen| seen.kind == kind).unwrap();
+        let created = of(ConditionType::AzurePLSCreated);
+        assert_eq!(
+            (created.status, created.reason),
+            (Some(Status::False), Some(Reason::NotOurs))
+        );
+        assert_eq!(created.age, Duration::from_secs(60));
+        let whole = of(ConditionType::AzurePrivateLinkServiceAvailable);
+        assert_eq!((whole.status, whole.reason), (None, None));
+        assert_eq!(whole.age, Duration::from_secs(120));
+        assert_eq!(seen.leaving, None);
+    }
+
+    #[test]
+    fn time_that_lies_ahead_is_no_age() {
+        let cr = cr(json!({"deletionTimestamp": "2026-01-01T00:03:00Z"}), Value::Null);
+        assert_eq!(seen(&cr, at("2026-01-01T00:02:00Z")).leaving, Some(Duration::ZERO));
+        assert_eq!(
+            seen(&cr, at("2026-01-01T00:03:30Z")).leaving,
+            Some(Duration::from_secs(30))
+        );
+    }
+
+    #[test]
+    fn load_balancer_counts_once_there_is_a_service_on_it() {
+        let id = |kind: &str| format!("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/{kind}/x");
+        let mut status =
+            json!({"internalLoadBalancerID": id("loadBalancers"), "privateDNSZoneID": id("privateDnsZones")});
+        let now = at("2026-01-01T00:02:00Z");
+        let before = seen(&cr(json!({}), status.clone()), now);
+        assert_eq!((before.load_balancer, before.zones.len()), (None, 1));
+        status["privateLinkServiceID"] = id("privateLinkServices").into();
+        status["baseDomainDNSZoneID"] = "not an id".into();
+        let after = seen(&cr(json!({}), status), now);
+        assert!(after.load_balancer.is_some());
+        assert_eq!(after.zones.len(), 1);
+    }
 }

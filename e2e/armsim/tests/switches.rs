@@ -94,6 +94,11 @@ fn of_times() -> Vec<Switch> {
             ["404 ResourceNotFound", "200"],
             link_after_its_deletion,
         ),
+        on(
+            "rare_durations",
+            ["some take longer", "all have settled"],
+            endpoints_after_a_minute,
+        ),
         lag("link_complete_lag_s", ["Completed", "InProgress"], state_of_a_link),
         lag("subnet_lag_s", ["Succeeded", "Updating"], state_of_a_subnet),
     ]
@@ -183,6 +188,21 @@ fn approval_after_rejection(sim: &mut Sim) -> String {
 fn use_of_an_alias(sim: &mut Sim) -> String {
     let alias = sim.link_service("svc");
     short(&sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), pe(&alias)))
+}
+
+fn endpoints_after_a_minute(sim: &mut Sim) -> String {
+    let alias = sim.link_service("svc");
+    let path = format!("{GUEST_NET}/privateEndpoints/pe");
+    for _ in 0..80 {
+        assert_eq!(sim.put(&path, pe(&alias)).status, 201);
+        sim.wait(60.0);
+        if sim.get(&path).state() != "Succeeded" {
+            return "some take longer".to_owned();
+        }
+        assert_eq!(sim.delete(&path).status, 202);
+        sim.wait(60.0);
+    }
+    "all have settled".to_owned()
 }
 
 /// A zone and a link to it, settled; the link's path.

@@ -1,11 +1,14 @@
-//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=hyperlink` or `ONLY=armsim`
-//! measures one of the two.
+//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=life` (or another
+//! part's name) measures that part alone. `PROGRAM=path`
+//! measures that executable: the static one of an image keeps less in memory than one with this machine's C library.
 //!
 //! Fails when something cannot be measured, not when a goal is missed.
 
-use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 use e2e::azure_sim::Preset;
-use e2e::bench::{self, Report, figures, load};
+use e2e::bench::{self, Part, figures};
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
@@ -13,20 +16,12 @@ async fn main() -> Result<()> {
         Ok(name) if !name.is_empty() => name.parse()?,
         _ => Preset::Recorded,
     };
-    let only = std::env::var("ONLY").unwrap_or_default();
-    let (hyperlink, armsim) = match only.as_str() {
-        "" => (true, true),
-        "hyperlink" => (true, false),
-        "armsim" => (false, true),
-        _ => bail!("ONLY={only}: hyperlink or armsim"),
+    let parts = match std::env::var("ONLY") {
+        Ok(name) if !name.is_empty() => vec![name.parse()?],
+        _ => Part::ALL.to_vec(),
     };
-    let mut report = Report::default();
-    if hyperlink {
-        report = bench::run(preset).await?;
-    }
-    if armsim {
-        report.figures.extend(load::run().await?);
-    }
+    let program = std::env::var_os("PROGRAM").filter(|path| !path.is_empty());
+    let report = bench::run(preset, &parts, program.map(PathBuf::from)).await?;
     println!("{}", figures::table(&report.figures));
     for remark in &report.remarks {
         println!("{remark}");

@@ -76,3 +76,23 @@ async fn a_resource_that_went_is_no_longer_made_here() {
     memory.settled(Kind::Zone, &id(), Seen::Absent, now);
     assert!(!memory.made_here(&id()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn write_beside_another_one_comes_when_that_usually_has_ended() {
+    let (memory, now) = (memory(), Instant::now());
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
+    let (goes, next) = (subnet("goes"), subnet("next"));
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: true,
+    };
+    memory.began(Kind::Subnet, &goes, operation, false);
+    let wait = |second| {
+        let now = now + Duration::from_secs(second);
+        memory.wait_for_turn(Kind::Subnet, &next, usual(true), now)
+    };
+    let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
+    assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
+}

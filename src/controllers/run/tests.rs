@@ -48,7 +48,7 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     };
     let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
     let now = Instant::now();
-    runner.pacer.ended("u", String::new(), Duration::from_secs(300), now);
+    runner.pacer.ended("u", "", Duration::from_secs(300), now);
     assert!(runner.pacer.early("u", "", now).is_some());
     let cached = Arc::new(samples::cr(json!({}), json!({})));
     Arc::clone(&runner).reconcile(cached).await.unwrap();

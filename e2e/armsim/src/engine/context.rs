@@ -101,7 +101,10 @@ impl<'a> Context<'a> {
     /// to finish it.
     pub(crate) fn begin(&mut self, begin: Begin<'_>) -> String {
         let id = self.guid();
-        let pace = self.state.told.unwrap_or(*begin.pace);
+        let mut pace = self.state.told.unwrap_or(*begin.pace);
+        if !self.state.switches.rare_durations {
+            pace.tails = &[];
+        }
         let duration = self.state.preset.duration(&pace, &mut self.state.random);
         let at_once = duration.is_zero();
         let fault = if at_once { None } else { self.fault.take() };

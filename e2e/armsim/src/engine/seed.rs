@@ -268,6 +268,8 @@ pub struct Switches {
     pub rejected_can_be_approved: bool,
     /// Seconds after a private link service has settled in which its alias is not known yet.
     pub alias_lag_s: f64,
+    /// Whether a few operations take as long as the longest that were recorded; otherwise each takes what most of its kind do.
+    pub rare_durations: bool,
     /// Seconds after the end of a VNet link's deletion in which it is still shown.
     pub link_delete_lag_s: f64,
     /// Seconds after the end of a VNet link's operation in which the link still shows `InProgress`.
@@ -305,6 +307,7 @@ impl Default for Switches {
             rejected_connections_block_delete: true,
             rejected_can_be_approved: false,
             alias_lag_s: 0.0,
+            rare_durations: true,
             link_delete_lag_s: 0.0,
             link_complete_lag_s: 0.0,
             subnet_lag_s: 0.0,

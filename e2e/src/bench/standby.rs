@@ -1,0 +1,55 @@
+//! How soon a standby leads after the leader has gone, by itself or not.
+
+use std::path::Path;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::figures::Figure;
+use super::{SOON, ground, path};
+use crate::azure_sim::Preset;
+use crate::ground::Ground;
+use crate::hyperlink::{Hyperlink, Role};
+
+/// Leaders that end as asked; when in its interval a standby looks at the lease is chance.
+const CLEAN: usize = 5;
+
+/// Measures it.
+///
+/// # Errors
+///
+/// Something cannot be measured.
+pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
+    eprintln!("a standby takes over");
+    let ground = ground(preset, &json!({})).await?;
+    let mut leader = standby(program, &ground, 0).await?;
+    leader.leading(SOON).await?;
+    let mut longest: f64 = 0.0;
+    for number in 1..=CLEAN {
+        let next = standby(program, &ground, number).await?;
+        let began = Timestamp::now();
+        let (led, stopped) = tokio::join!(next.leading(SOON), leader.stop());
+        stopped?;
+        led?;
+        longest = longest.max(path::seconds(began, Timestamp::now()));
+        leader = next;
+    }
+    let next = standby(program, &ground, CLEAN + 1).await?;
+    let began = Timestamp::now();
+    leader.process().kill();
+    next.leading(SOON).await?;
+    let crashed = path::seconds(began, Timestamp::now());
+    next.stop().await?;
+    let name = format!("failover, the leader stops: longest of {CLEAN}");
+    Ok(vec![
+        Figure::new(name, longest, "s", 2.0),
+        Figure::new("failover, the leader is killed", crashed, "s", 17.0),
+    ])
+}
+
+async fn standby(program: &Path, ground: &Ground, number: usize) -> Result<Hyperlink> {
+    let process = Hyperlink::start_program(program, ground, Role::Ho, &format!("ho-{number}"), &[]).await?;
+    process.ready(SOON).await?;
+    Ok(process)
+}

@@ -1,0 +1,78 @@
+//! Metrics, alerts and dashboard, by Prometheus' own programs and Grafana's own types.
+
+#[path = "life.rs"]
+mod life;
+#[path = "prometheus.rs"]
+mod prometheus;
+
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use e2e::scenario::skipped;
+use e2e::{repository, scenario};
+
+/// Runs a program to its end; what it says is in the error.
+fn passes(command: &mut Command) -> Result<()> {
+    let output = command.current_dir(repository()).output()?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&said)
+    );
+    Ok(())
+}
+
+#[test]
+fn alerts_fire_and_rest_as_their_tests_say() {
+    scenario(async {
+        let promtool = prometheus::program("promtool")?;
+        let (rules, tests) = ("charts/hyperlink/files/alerts.yaml", "e2e/fixtures/alerts_test.yaml");
+        passes(Command::new(&promtool).args(["check", "rules", "--lint-fatal", rules]))?;
+        passes(Command::new(&promtool).args(["test", "rules", tests]))?;
+        // Every alert is shown to fire, and to rest.
+        let rules: serde_json::Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(rules))?)?;
+        let tests: serde_json::Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(tests))?)?;
+        let cases: Vec<_> = tests["tests"].as_array().into_iter().flatten().collect();
+        let checks = cases
+            .iter()
+            .filter_map(|case| case["alert_rule_test"].as_array())
+            .flatten();
+        let checks: Vec<_> = checks.collect();
+        for rule in rules["groups"][0]["rules"].as_array().into_iter().flatten() {
+            for fires in [true, false] {
+                let shown = checks.iter().any(|check| {
+                    let expected = check["exp_alerts"].as_array();
+                    check["alertname"] == rule["alert"] && expected.is_some_and(|all| all.is_empty() != fires)
+                });
+                ensure!(shown, "no test in which {} fires: {fires}", rule["alert"]);
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn dashboard_is_of_the_types_that_grafana_publishes() {
+    scenario(async {
+        if Command::new("npm").arg("--version").output().is_err() {
+            skipped("no npm here, which gets Grafana's types");
+            return Ok(());
+        }
+        let check = "hack/check-dashboard";
+        passes(Command::new(check).arg("charts/hyperlink/files/dashboard.json"))?;
+        // The check sees what is wrong.
+        let text = std::fs::read_to_string(repository().join("charts/hyperlink/files/dashboard.json"))?;
+        let dir = tempfile::tempdir()?;
+        for (right, wrong) in [
+            (r#""showPoints": "never""#, r#""showPoints": "nobody""#),
+            (r#""legendFormat""#, r#""legend""#),
+            (r#""schemaVersion": 38"#, r#""schemaVersion": "38""#),
+        ] {
+            let file = dir.path().join("wrong.json");
+            std::fs::write(&file, text.replace(right, wrong))?;
+            ensure!(passes(Command::new(check).arg(&file)).is_err(), "{wrong} is taken");
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,142 @@
+//! Calls to Azure Resource Manager, its budgets, its long-running operations, and the token for it.
+//!
+//! Ages are computed when Prometheus asks, so a stuck process shows a growing age and not the last good one.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
+
+use super::declare::{Declare, Label};
+use super::{Metrics, clamp, locked};
+use crate::azure::auth::TokenState;
+use crate::azure::error::Class;
+use crate::azure::ports::{CallSeen, Counters, VERBS};
+use crate::azure::resource::Kind;
+use crate::azure::throttle::BUDGETS;
+
+type LookAtToken = Box<dyn Fn() -> TokenState + Send + Sync>;
+
+pub(super) struct Arm {
+    calls: IntCounterVec,
+    duration: HistogramVec,
+    budget: IntGaugeVec,
+    operations: IntGaugeVec,
+    operation_age: GaugeVec,
+    token_age: GaugeVec,
+    token_left: GaugeVec,
+    oldest_operation: Mutex<BTreeMap<Kind, Instant>>,
+    look_at_token: Mutex<Option<LookAtToken>>,
+}
+
+impl Arm {
+    pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
+        let kind = || Label::one_of("kind", Kind::ALL.map(Kind::label));
+        let verb = || Label::one_of("verb", VERBS);
+        let class = Label::one_of("class", ["ok"].into_iter().chain(Class::ALL.map(Class::label)));
+        let status = Label::told("status", "the HTTP status; 0: no answer");
+        Ok(Self {
+            calls: declare.counter(
+                "arm_calls_total",
+                "Calls to Azure Resource Manager. Status 0: no answer. Class ok: no error.",
+                vec![kind(), verb(), class, status],
+            )?,
+            duration: declare.duration(
+                "arm_call_duration_seconds",
+                "How long a call to Azure Resource Manager took, its body included.",
+                vec![kind(), verb()],
+            )?,
+            budget: declare.count(
+                "arm_budget_remaining",
+                "What Azure last said is left of a request budget.",
+                vec![Label::one_of("budget", BUDGETS)],
+            )?,
+            operations: declare.count(
+                "arm_operations_in_flight",
+                "Long-running operations started here and not yet seen to end.",
+                vec![kind()],
+            )?,
+            operation_age: declare.gauge(
+                "arm_operation_oldest_age_seconds",
+                "Age of the oldest long-running operation in flight; 0 when there is none.",
+                vec![kind()],
+            )?,
+            token_age: declare.gauge(
+                "token_age_seconds",
+                "Age of the Azure token in use; absent before the first one.",
+                Vec::new(),
+            )?,
+            token_left: declare.gauge(
+                "token_expires_in_seconds",
+                "How long the Azure token in use is still good; 0 when it has expired, absent before the first one.",
+                Vec::new(),
+            )?,
+            oldest_operation: Mutex::default(),
+            look_at_token: Mutex::default(),
+        })
+    }
+
+    /// Brings the ages up to now.
+    pub(super) fn refresh(&self) {
+        for (kind, oldest) in locked(&self.oldest_operation).iter() {
+            let age = oldest.elapsed().as_secs_f64();
+            self.operation_age.with_label_values(&[kind.label()]).set(age);
+        }
+        if let Some(look) = locked(&self.look_at_token).as_ref() {
+            let token = look();
+            seconds_or_absent(&self.token_age, token.age);
+            seconds_or_absent(&self.token_left, token.left);
+        }
+    }
+}
+
+impl Metrics {
+    /// How the token in use is looked at, asked at each scrape. Must be quick and must not block.
+    pub fn look_at_token_with(&self, look: impl Fn() -> TokenState + Send + Sync + 'static) {
+        *locked(&self.arm.look_at_token) = Some(Box::new(look));
+    }
+}
+
+impl Counters for Metrics {
+    fn call(&self, seen: CallSeen) {
+        let class = seen.class.map_or("ok", |class| class.label());
+        let kind = seen.kind.label();
+        self.arm
+            .calls
+            .with_label_values(&[kind, seen.verb, class, &seen.status.to_string()])
+            .inc();
+        self.arm
+            .duration
+            .with_label_values(&[kind, seen.verb])
+            .observe(seen.took.as_secs_f64());
+    }
+
+    fn budget(&self, budget: &'static str, remaining: u64) {
+        self.arm.budget.with_label_values(&[budget]).set(clamp(remaining));
+    }
+
+    fn operations(&self, kind: Kind, in_flight: usize, oldest: Duration) {
+        self.arm
+            .operations
+            .with_label_values(&[kind.label()])
+            .set(clamp(in_flight as u64));
+        let mut started = locked(&self.arm.oldest_operation);
+        match Instant::now().checked_sub(oldest) {
+            Some(start) if in_flight > 0 => {
+                started.insert(kind, start);
+            }
+            _ => {
+                started.remove(&kind);
+                self.arm.operation_age.with_label_values(&[kind.label()]).set(0.0);
+            }
+        }
+    }
+}
+
+fn seconds_or_absent(gauge: &GaugeVec, value: Option<Duration>) {
+    gauge.reset();
+    if let Some(value) = value {
+        gauge.with_label_values::<&str>(&[]).set(value.as_secs_f64());
+    }
+}

@@ -1,0 +1,276 @@
+//! The custom resources as they are when Prometheus asks: how many in which state, how long, and which ones.
+//!
+//! Series with the name of a custom resource are gauges only: one for each, and more for a limited number of those that are not
+//! available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use prometheus::proto::MetricFamily;
+
+use super::declare::{AtScrape, Declare, Label};
+use super::{Metrics, locked};
+use crate::api::condition::{ConditionType, Reason, Status};
+use crate::azure::id::ResourceId;
+
+/// Most series of custom resources that are not available, the oldest first.
+const MOST: usize = 200;
+
+/// The label of a reason that is never written here, or of a condition that is not there yet.
+const OTHER: &str = "other";
+
+/// Azure's limits (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
+const QUOTAS: [(&str, f64); 2] = [
+    ("link_services_per_load_balancer", 8.0),
+    ("zones_per_subscription", 1000.0),
+];
+
+/// One custom resource, as it is counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObjectSeen {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How long it has been going; none if it stays.
+    pub leaving: Option<Duration>,
+    /// One of each type.
+    pub conditions: Vec<ConditionSeen>,
+    /// The load balancer of its Private Link Service, once there is one.
+    pub load_balancer: Option<ResourceId>,
+    /// Its zones.
+    pub zones: Vec<ResourceId>,
+}
+
+/// One condition of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConditionSeen {
+    /// Its type.
+    pub kind: ConditionType,
+    /// Its status; none when it is missing or has one that we never write.
+    pub status: Option<Status>,
+    /// Why; none when it is missing or has one that we never write.
+    pub reason: Option<Reason>,
+    /// How long it has had this status.
+    pub age: Duration,
+}
+
+impl ConditionSeen {
+    fn is_true(&self) -> bool {
+        self.status == Some(Status::True)
+    }
+
+    fn reason(&self) -> &'static str {
+        self.reason.map_or(OTHER, Reason::as_str)
+    }
+}
+
+impl ObjectSeen {
+    fn is_available(&self) -> bool {
+        let whole = |seen: &ConditionSeen| seen.kind == ConditionType::AzurePrivateLinkServiceAvailable;
+        self.conditions.iter().any(|seen| whole(seen) && seen.is_true())
+    }
+
+    fn not_true(&self) -> impl Iterator<Item = &ConditionSeen> {
+        self.conditions.iter().filter(|seen| !seen.is_true())
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.leaving, self.is_available()) {
+            (Some(_), _) => "leaving",
+            (None, true) => "available",
+            (None, false) => "unavailable",
+        }
+    }
+}
+
+type Look = Box<dyn Fn() -> Vec<ObjectSeen> + Send + Sync>;
+
+pub(super) struct Objects {
+    states: AtScrape,
+    conditions: AtScrape,
+    not_true: AtScrape,
+    not_true_age: AtScrape,
+    deletion_age: AtScrape,
+    available: AtScrape,
+    object_age: AtScrape,
+    quota_used: AtScrape,
+    quota_limit: AtScrape,
+    look: Mutex<Option<Look>>,
+}
+
+impl Objects {
+    pub(super) fn declare(declare: &mut Declare<'_>) -> Self {
+        let kind = || Label::one_of("type", ConditionType::ALL.map(ConditionType::as_str));
+        let reasons = || Reason::ALL.iter().map(|reason| reason.as_str());
+        let reason = || Label::one_of("reason", reasons().chain([OTHER]));
+        let control_plane = || Label::told("control_plane", "namespace of the custom resource");
+        let name = || Label::told("name", "name of the custom resource");
+        let quota = || Label::one_of("quota", QUOTAS.map(|(quota, _)| quota));
+        Self {
+            states: declare.at_scrape(
+                "objects",
+                "AzurePrivateLinkServices by state.",
+                vec![Label::one_of("state", ["available", "unavailable", "leaving"])],
+            ),
+            conditions: declare.at_scrape(
+                "conditions",
+                "AzurePrivateLinkServices by condition and its status.",
+                vec![Label::one_of("status", ["True", "False", "Unknown"]), kind()],
+            ),
+            not_true: declare.at_scrape(
+                "conditions_not_true",
+                "AzurePrivateLinkServices that stay and of which a condition is not True, by its reason.",
+                vec![reason(), kind()],
+            ),
+            not_true_age: declare.at_scrape(
+                "condition_not_true_oldest_age_seconds",
+                "How long a condition has not been True for this reason, on the AzurePrivateLinkService that stays and where it has been so longest.",
+                vec![reason(), kind()],
+            ),
+            deletion_age: declare.at_scrape(
+                "deletion_oldest_age_seconds",
+                "How long the AzurePrivateLinkService has been going that has been going longest; 0 when none goes.",
+                Vec::new(),
+            ),
+            available: declare.at_scrape(
+                "object_available",
+                "1 for each AzurePrivateLinkService that is available, 0 for each other.",
+                vec![control_plane(), name()],
+            ),
+            object_age: declare.at_scrape(
+                "object_not_true_age_seconds",
+                "How long a condition of this AzurePrivateLinkService has not been True; of the 200 oldest.",
+                vec![control_plane(), name(), reason(), kind()],
+            ),
+            quota_used: declare.at_scrape(
+                "quota_used",
+                "What the AzurePrivateLinkServices use of a quota of Azure's, where they use most of it.",
+                vec![quota()],
+            ),
+            quota_limit: declare.at_scrape(
+                "quota_limit",
+                "Azure's own limit; support may have raised it.",
+                vec![quota()],
+            ),
+            look: Mutex::default(),
+        }
+    }
+
+    /// Nothing before the custom resources are known: a standby does not know them.
+    pub(super) fn collect(&self) -> Vec<MetricFamily> {
+        let Some(seen) = locked(&self.look).as_ref().map(|look| look()) else {
+            return Vec::new();
+        };
+        let staying: Vec<_> = seen.iter().filter(|object| object.leaving.is_none()).collect();
+        let not_true = || staying.iter().flat_map(|object| object.not_true());
+        let by_reason = |seen: &ConditionSeen| [seen.reason(), seen.kind.as_str()];
+        let ages = not_true().map(|seen| (by_reason(seen), seen.age.as_secs_f64()));
+        let deletion = seen
+            .iter()
+            .filter_map(|object| object.leaving)
+            .max()
+            .unwrap_or_default();
+        let available = seen.iter().map(|object| {
+            (
+                [object.namespace.as_str(), &object.name],
+                f64::from(object.is_available()),
+            )
+        });
+        vec![
+            self.states.with(states(&seen)),
+            self.conditions.with(conditions(&seen)),
+            self.not_true.with(counted(not_true().map(by_reason))),
+            self.not_true_age.with(most(ages)),
+            self.deletion_age.with([([], deletion.as_secs_f64())]),
+            self.available.with(available),
+            self.object_age.with(oldest(&staying)),
+            self.quota_used.with(quotas(&seen)),
+            self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),
+        ]
+    }
+}
+
+impl Metrics {
+    /// How the custom resources are looked at, asked at each scrape. Must be quick and must not block.
+    pub fn look_at_objects_with(&self, look: impl Fn() -> Vec<ObjectSeen> + Send + Sync + 'static) {
+        *locked(&self.objects.look) = Some(Box::new(look));
+    }
+}
+
+fn states(seen: &[ObjectSeen]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
+    ["available", "unavailable", "leaving"].into_iter().map(|state| {
+        let there = seen.iter().filter(|object| object.state() == state).count();
+        ([state], there as f64)
+    })
+}
+
+fn conditions(seen: &[ObjectSeen]) -> BTreeMap<[&'static str; 2], f64> {
+    let statuses = [Some(Status::True), Some(Status::False), None];
+    let label = |status: Option<Status>| status.map_or("Unknown", Status::as_str);
+    let all = ConditionType::ALL.into_iter();
+    let none = all.flat_map(|kind| statuses.map(|status| ([label(status), kind.as_str()], 0.0)));
+    let mut counts = BTreeMap::from_iter(none);
+    for condition in seen.iter().flat_map(|object| &object.conditions) {
+        *counts
+            .entry([label(condition.status), condition.kind.as_str()])
+            .or_default() += 1.0;
+    }
+    counts
+}
+
+/// How often each is there.
+fn counted<K: Ord>(keys: impl Iterator<Item = K>) -> BTreeMap<K, f64> {
+    let mut counts = BTreeMap::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1.0);
+    counts
+}
+
+/// The highest value of each.
+fn most<K: Ord>(values: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, f64> {
+    let mut highest = BTreeMap::new();
+    for (key, value) in values {
+        let known: &mut f64 = highest.entry(key).or_default();
+        *known = known.max(value);
+    }
+    highest
+}
+
+/// What has not been True longest, on which custom resource.
+fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
+    let pairs = staying
+        .iter()
+        .flat_map(|object| object.not_true().map(move |condition| (*object, condition)));
+    let mut pairs: Vec<_> = pairs.collect();
+    pairs.sort_by_key(|(_, condition)| std::cmp::Reverse(condition.age));
+    pairs.truncate(MOST);
+    let sample = |(object, condition): (&'o ObjectSeen, &'o ConditionSeen)| {
+        let labels = [
+            object.namespace.as_str(),
+            &object.name,
+            condition.reason(),
+            condition.kind.as_str(),
+        ];
+        (labels, condition.age.as_secs_f64())
+    };
+    pairs.into_iter().map(sample).collect()
+}
+
+fn quotas(seen: &[ObjectSeen]) -> [([&'static str; 1], f64); 2] {
+    let services = seen.iter().filter_map(|object| object.load_balancer.as_ref());
+    let zones: HashSet<&ResourceId> = seen.iter().flat_map(|object| &object.zones).collect();
+    let used = [
+        fullest(services),
+        fullest(zones.into_iter().map(ResourceId::subscription)),
+    ];
+    [([QUOTAS[0].0], used[0]), ([QUOTAS[1].0], used[1])]
+}
+
+/// How often that is there which is there most.
+fn fullest<K: Hash + Eq>(keys: impl Iterator<Item = K>) -> f64 {
+    let mut counts = HashMap::<K, usize>::new();
+    keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    counts.into_values().max().unwrap_or_default() as f64
+}

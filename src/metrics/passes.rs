@@ -1,0 +1,110 @@
+//! Passes: how many, how long, how they ended, and how many wait.
+
+use std::time::Instant;
+
+use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Result};
+
+use super::Metrics;
+use super::declare::{Declare, Label};
+use super::labels::{Controller, PassResult};
+
+pub(super) struct Passes {
+    total: IntCounterVec,
+    duration: HistogramVec,
+    running: IntGaugeVec,
+    queue: IntGaugeVec,
+    panics: IntCounterVec,
+}
+
+impl Passes {
+    pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
+        let controller = || Label::one_of("controller", Controller::ALL.map(Controller::label));
+        let result = Label::one_of("result", PassResult::ALL.map(PassResult::label));
+        Ok(Self {
+            total: declare.counter(
+                "passes_total",
+                "Passes that ended, by result.",
+                vec![controller(), result],
+            )?,
+            duration: declare.duration("pass_duration_seconds", "How long a pass took.", vec![controller()])?,
+            running: declare.count("passes_running", "Passes under way.", vec![controller()])?,
+            queue: declare.count(
+                "work_queue_depth",
+                "Passes that are due and wait for their turn.",
+                vec![controller()],
+            )?,
+            panics: declare.counter(
+                "panics_total",
+                "Panics, in passes or on the way to one.",
+                vec![controller()],
+            )?,
+        })
+    }
+}
+
+impl Metrics {
+    /// A pass begins. What is returned counts it when it ends, also when it is dropped.
+    pub fn pass(&self, controller: Controller) -> Pass<'_> {
+        let label = [controller.label()];
+        self.passes.running.with_label_values(&label).inc();
+        Pass {
+            metrics: self,
+            controller,
+            began: Instant::now(),
+            result: PassResult::Aborted,
+        }
+    }
+
+    /// Something of this controller panicked, in a pass or on the way to one.
+    pub fn panicked(&self, controller: Controller) {
+        self.passes.panics.with_label_values(&[controller.label()]).inc();
+    }
+
+    /// A pass is due and waits for its turn, until what is returned is dropped.
+    pub fn queued(&self, controller: Controller) -> Queued {
+        let depth = self.passes.queue.with_label_values(&[controller.label()]);
+        depth.inc();
+        Queued(depth)
+    }
+}
+
+/// A pass that waits for its turn.
+#[must_use = "dropping it says that the wait is over"]
+pub struct Queued(IntGauge);
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// A pass under way.
+#[must_use = "dropping it ends the pass as aborted"]
+pub struct Pass<'a> {
+    metrics: &'a Metrics,
+    controller: Controller,
+    began: Instant,
+    result: PassResult,
+}
+
+impl Pass<'_> {
+    /// The pass has ended.
+    pub fn end(mut self, result: PassResult) {
+        self.result = result;
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let passes = &self.metrics.passes;
+        let controller = self.controller.label();
+        if std::thread::panicking() {
+            self.result = PassResult::Panicked;
+        }
+        let ended = [controller, self.result.label()];
+        passes.total.with_label_values(&ended).inc();
+        passes.running.with_label_values(&[controller]).dec();
+        let took = self.began.elapsed().as_secs_f64();
+        passes.duration.with_label_values(&[controller]).observe(took);
+    }
+}

@@ -1,0 +1,107 @@
+//! The process: its build, its memory, whether it leads, and what it leaves to others.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Result};
+
+use super::declare::{Declare, Label};
+use super::labels::{KubeResource, KubeVerb};
+use super::{Metrics, clamp};
+use crate::api::role::Role;
+
+pub(super) struct Process {
+    leader: IntGaugeVec,
+    left_alone: IntGaugeVec,
+    scopes_stale: IntGaugeVec,
+    memory: GaugeVec,
+    kube_writes: IntCounterVec,
+}
+
+impl Process {
+    pub(super) fn declare(declare: &mut Declare<'_>, version: &str, commit: &str) -> Result<Self> {
+        let role = || Label::one_of("role", Role::ALL.map(Role::as_str));
+        let build = vec![
+            Label::told("version", "of this program"),
+            Label::told("commit", "of this program's source"),
+        ];
+        declare
+            .count("build_info", "Always 1; the build is in the labels.", build)?
+            .with_label_values(&[version, commit])
+            .set(1);
+        declare
+            .process("start_time_seconds", "When the process started, in seconds since 1970.")?
+            .with_label_values::<&str>(&[])
+            .set(seconds_since_1970(SystemTime::now()));
+        Ok(Self {
+            leader: declare.count("leader", "1 while this process leads the role.", vec![role()])?,
+            left_alone: declare.count(
+                "namespaces_left_alone",
+                "Namespaces that this process would serve if no process of their own led them.",
+                vec![role()],
+            )?,
+            scopes_stale: declare.count(
+                "allowed_scopes_stale",
+                "1 while the file of allowed scopes is no use and its last good version holds; absent without such a file.",
+                Vec::new(),
+            )?,
+            memory: declare.process(
+                "resident_memory_bytes",
+                "Resident memory; absent where the system does not tell.",
+            )?,
+            kube_writes: declare.counter(
+                "kube_writes_total",
+                "Writes sent to the Kubernetes API server.",
+                vec![
+                    Label::one_of("resource", KubeResource::ALL.map(KubeResource::label)),
+                    Label::one_of("verb", KubeVerb::ALL.map(KubeVerb::label)),
+                ],
+            )?,
+        })
+    }
+
+    /// Looks at the memory.
+    pub(super) fn refresh(&self) {
+        if let Some(bytes) = resident_memory() {
+            self.memory.with_label_values::<&str>(&[]).set(bytes);
+        }
+    }
+}
+
+impl Metrics {
+    /// Whether this process leads the role.
+    pub fn leader(&self, role: Role, leads: bool) {
+        let gauge = self.process.leader.with_label_values(&[role.as_str()]);
+        gauge.set(i64::from(leads));
+    }
+
+    /// How many namespaces are left to processes of their own.
+    pub fn namespaces_left_alone(&self, role: Role, namespaces: usize) {
+        let gauge = self.process.left_alone.with_label_values(&[role.as_str()]);
+        gauge.set(clamp(namespaces as u64));
+    }
+
+    /// Whether the file of allowed scopes is no use, so that its last good version holds.
+    pub fn allowed_scopes_stale(&self, stale: bool) {
+        let gauge = self.process.scopes_stale.with_label_values::<&str>(&[]);
+        gauge.set(i64::from(stale));
+    }
+
+    /// A write has been sent to the Kubernetes API server.
+    pub fn kube_write(&self, resource: KubeResource, verb: KubeVerb) {
+        let written = [resource.label(), verb.label()];
+        self.process.kube_writes.with_label_values(&written).inc();
+    }
+}
+
+fn seconds_since_1970(time: SystemTime) -> f64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs_f64()
+}
+
+/// `VmRSS` of proc(5), in bytes.
+fn resident_memory() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024.0)
+}

@@ -1,0 +1,36 @@
+//! The reference of all metrics, as Markdown, from their declarations.
+
+use std::fmt::Write as _;
+
+use super::declare::{Description, Label, Values};
+
+/// One entry for each metric.
+pub(super) fn markdown(described: &[Description]) -> String {
+    let mut text = String::from(
+        "# Metrics\n\n\
+         Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is in\n\
+         `hyperlink run --help`. Metrics of custom resources come from the leader alone, and from each role: take the `max` over processes.\n\
+         A counter or histogram has no series before something was counted.\n\n\
+         | metric | type | unit | meaning |\n|---|---|---|---|\n",
+    );
+    for one in described {
+        let Description { name, kind, help, .. } = one;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| `{name}` | {kind} | {} | {help} |", one.unit());
+    }
+    text.push_str("\n## Labels\n\n| metric | label | values |\n|---|---|---|\n");
+    for Description { name, labels, .. } in described {
+        for Label { name: label, values } in labels {
+            let values = match values {
+                Values::These(all) => all
+                    .iter()
+                    .map(|value| format!("`{value}`"))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                Values::Words(words) => (*words).to_owned(),
+            };
+            let _ = writeln!(text, "| `{name}` | `{label}` | {values} |");
+        }
+    }
+    text
+}
