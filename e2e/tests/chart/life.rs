@@ -31,7 +31,8 @@ impl Installed {
             anyhow::bail!("the management side has no file");
         };
         let credentials = std::fs::read_to_string(path)?;
-        let authorities = std::fs::read_to_string(&ground.azure().ca_file)?;
+        let authorities = ground.azure().ca_file.as_ref().context("no authorities")?;
+        let authorities = std::fs::read_to_string(authorities)?;
         let objects = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "azure"},
