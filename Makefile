@@ -20,7 +20,7 @@ e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KU
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/on-cluster $(if $(DRY_RUN),--dry-run) $(if $(CLEAN),--clean $(CLEAN))
 
-check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows
+check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows, links and RUNBOOK.md
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
@@ -28,6 +28,7 @@ check: ## format, lints, documentation, licences and sources, generated files, t
 	hack/verify-generated
 	hack/verify-compatibility
 	hack/verify-scripts
+	$(CARGO) test --quiet --locked --workspace --test docs
 
 fmt:
 	$(CARGO) fmt --all

@@ -284,7 +284,7 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
         let now = standing.borrow_and_update().clone();
         metrics.leader(role, now == Standing::Leading);
         match now {
-            Standing::Unknown => item.waiting("the API server has not answered about the lease"),
+            Standing::Unknown => item.waiting("the API server does not answer about the lease"),
             Standing::Standby { holder: Some(holder) } => item.ready_as(&format!("standing by, {holder} leads")),
             Standing::Standby { holder: None } => item.ready_as("standing by"),
             Standing::Leading => item.ready_as("leading"),

@@ -134,13 +134,12 @@ mod tests {
 
         // Cut off, then gone, as while it is being copied.
         fs::write(&path, &TWO[..TWO.len() - 4]).unwrap();
-        shows(
-            &readiness,
-            &metrics,
-            "[+] allowed scopes: 2 entries of the last good file",
-            1,
-        )
-        .await;
+        let stale = "[+] allowed scopes: 2 entries of the last good file";
+        shows(&readiness, &metrics, stale, 1).await;
+        tokio::time::sleep(3 * INTERVAL).await;
+        assert!(readiness.report().1.contains(stale), "as long as it is no use");
+        fs::write(&path, format!("{TWO} # The same.")).unwrap();
+        shows(&readiness, &metrics, "[+] allowed scopes: 2 entries\n", 0).await;
         fs::remove_file(&path).unwrap();
         shows(
             &readiness,

@@ -1,20 +1,21 @@
 //! HyperShift's part in the life of one private hosted cluster: what its operators put into the
 //! management cluster, and in which order they take it away again. Hyperlink's part is not here.
 
+mod creation;
+mod custom_resource;
+mod deletion;
+mod names;
 mod objects;
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, anyhow, ensure};
-use k8s_openapi::api::core::v1::{Namespace, Service};
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
+use anyhow::{Context, Result};
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+pub use self::custom_resource::{Condition, conditions};
+pub use self::deletion::release;
 use crate::Place;
-use crate::wait::eventually;
 
 /// Where the HostedClusters are, on a ground of our own.
 pub const NAMESPACE: &str = "clusters";
@@ -140,29 +141,6 @@ impl HostedCluster {
         format!("{}-{}", self.name, id.get(..5).unwrap_or_default())
     }
 
-    /// ARM id of the resource group that the cluster's resources are in.
-    pub fn resource_group(&self) -> String {
-        format!(
-            "/subscriptions/{}/resourceGroups/{}",
-            self.subscription,
-            self.infra_id()
-        )
-    }
-
-    /// ARM id of the workers' VNet.
-    pub fn vnet(&self) -> String {
-        format!(
-            "{}/providers/Microsoft.Network/virtualNetworks/{}",
-            self.resource_group(),
-            self.name
-        )
-    }
-
-    /// ARM id of the workers' subnet.
-    pub fn subnet(&self) -> String {
-        format!("{}/subnets/default", self.vnet())
-    }
-
     /// The Services that get an internal load balancer, and so the custom resources that have to come.
     pub fn services(&self) -> &'static [&'static str] {
         if self.oauth_load_balancer {
@@ -170,167 +148,6 @@ impl HostedCluster {
         } else {
             &[ROUTER]
         }
-    }
-
-    /// ARM id of the router's Private Link Service that has to come.
-    pub fn link_service(&self, place: &Place) -> String {
-        self.link_service_of(place, ROUTER)
-    }
-
-    /// ARM id of the Private Link Service of a custom resource.
-    pub fn link_service_of(&self, place: &Place, service: &str) -> String {
-        let azure = place.azure();
-        let infix = if service == ROUTER {
-            String::new()
-        } else {
-            format!("{service}-")
-        };
-        format!(
-            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/privateLinkServices/pls-{infix}{}",
-            azure.management_subscription,
-            azure.management_group,
-            self.cluster_id()
-        )
-    }
-
-    /// ARM id of the NAT subnet that has to come, unless one was given.
-    pub fn own_nat_subnet(&self, place: &Place) -> String {
-        format!("{}/subnets/{}-pls-nat", place.azure().management_vnet, self.infra_id())
-    }
-
-    /// ARM id of the router's endpoint that has to come.
-    pub fn endpoint(&self) -> String {
-        self.endpoint_of(ROUTER)
-    }
-
-    /// ARM id of the endpoint of a custom resource.
-    pub fn endpoint_of(&self, service: &str) -> String {
-        format!(
-            "{}/providers/Microsoft.Network/privateEndpoints/{service}-pe",
-            self.resource_group()
-        )
-    }
-
-    /// ARM ids of the zones that have to come.
-    pub fn zones(&self) -> Vec<String> {
-        let names = std::iter::once(format!("{}.hypershift.local", self.name)).chain(self.base_domain.clone());
-        names
-            .map(|name| {
-                format!(
-                    "{}/providers/Microsoft.Network/privateDnsZones/{name}",
-                    self.resource_group()
-                )
-            })
-            .collect()
-    }
-
-    /// The names under which a worker has to reach the control plane.
-    pub fn host_names(&self) -> Vec<String> {
-        let name = &self.name;
-        let mut names = vec![
-            format!("api.{name}.hypershift.local"),
-            format!("x.apps.{name}.hypershift.local"),
-        ];
-        if let Some(domain) = &self.base_domain {
-            names.push(format!("api-{name}.{domain}"));
-            names.push(format!("oauth-{name}.{domain}"));
-        }
-        names
-    }
-
-    /// The Service that a worker has to reach under one of [`HostedCluster::host_names`]; `<namespace>/<name>`.
-    pub fn service_behind(&self, host_name: &str) -> String {
-        let oauth = host_name.starts_with(&format!("oauth-{}.", self.name));
-        let service = if oauth && self.oauth_load_balancer {
-            OAUTH
-        } else {
-            ROUTER
-        };
-        format!("{}/{service}", self.control_plane_namespace())
-    }
-
-    /// Does what an administrator and HyperShift do until Hyperlink's turn comes: the workers'
-    /// network in Azure, the HostedCluster, the control plane's namespace, the HostedControlPlane
-    /// and the Services.
-    ///
-    /// # Errors
-    ///
-    /// Azure or the API server refuses.
-    pub async fn create(&self, place: &Place) -> Result<()> {
-        self.create_guest_network(place).await?;
-        self.create_namespaces(place).await?;
-        if self.hosted_cluster_patch.is_some() {
-            self.create_hosted_cluster(place).await?;
-        }
-        let owner = self.create_control_plane(place).await?;
-        self.create_services(place, Some(&owner)).await
-    }
-
-    /// Makes the namespaces of the HostedCluster and of the control plane.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
-    pub async fn create_namespaces(&self, place: &Place) -> Result<()> {
-        let names = [self.namespace.as_str(), &self.control_plane_namespace()];
-        let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
-        let text = names.map(namespace).join("\n---\n");
-        place.apply_yaml(&text).await.map(drop)
-    }
-
-    /// Makes the HostedControlPlane; its uid.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
-    pub async fn create_control_plane(&self, place: &Place) -> Result<String> {
-        let text = self.hosted_control_plane().to_string();
-        let applied = place.apply_yaml(&text).await?;
-        let uid = applied
-            .last()
-            .and_then(|control_plane| control_plane.metadata.uid.clone());
-        uid.context("no uid")
-    }
-
-    /// Makes the Services that the HostedControlPlane of this uid owns, or nobody yet; gives those that are there their owner.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
-    pub async fn create_services(&self, place: &Place, owner: Option<&str>) -> Result<()> {
-        let services = self.services().iter();
-        let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
-        place.apply_yaml(&text.join("\n---\n")).await.map(drop)
-    }
-
-    /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
-    ///
-    /// # Errors
-    ///
-    /// The API server refuses.
-    pub async fn create_hosted_cluster(&self, place: &Place) -> Result<()> {
-        let mut object = self.hosted_cluster();
-        if let Some(patch) = &self.hosted_cluster_patch {
-            merge(&mut object, patch);
-        }
-        place.apply_yaml(&object.to_string()).await.map(drop)
-    }
-
-    /// Makes the workers' network in Azure.
-    ///
-    /// # Errors
-    ///
-    /// Azure refuses.
-    pub async fn create_guest_network(&self, place: &Place) -> Result<()> {
-        let oracle = place.oracle();
-        oracle
-            .drift_put(&self.resource_group(), &json!({"location": self.location}))
-            .await?;
-        let vnet = json!({"location": self.location, "properties": {
-            "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
-            "subnets": [{"name": "default", "properties": {
-                "addressPrefix": "10.0.0.0/24", "privateEndpointNetworkPolicies": "Disabled"}}]}});
-        oracle.drift_put(&self.vnet(), &vnet).await
     }
 
     /// Publishes one of the control plane's services by a route of this name, or of none, as only its own operators can.
@@ -353,217 +170,9 @@ impl HostedCluster {
         Ok(())
     }
 
-    /// The custom resource that Hyperlink keeps for the cluster's router, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// The API server does not answer.
-    pub async fn get_link_service(&self, client: &kube::Client) -> Result<Option<DynamicObject>> {
-        self.get_custom_resource(client, ROUTER).await
-    }
-
-    /// The custom resource of one of the cluster's Services, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// The API server does not answer.
-    pub async fn get_custom_resource(&self, client: &kube::Client, service: &str) -> Result<Option<DynamicObject>> {
-        let api = self.api(client, "AzurePrivateLinkService", &self.control_plane_namespace());
-        Ok(api.get_opt(service).await?)
-    }
-
-    /// A Service of the control plane, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// The API server does not answer.
-    pub async fn get_service(&self, client: &kube::Client, name: &str) -> Result<Option<Service>> {
-        Ok(Api::namespaced(client.clone(), &self.control_plane_namespace())
-            .get_opt(name)
-            .await?)
-    }
-
-    /// Waits until Hyperlink reports all parts of all paths as available.
-    ///
-    /// # Errors
-    ///
-    /// It does not within `timeout`; the error has the conditions.
-    pub async fn becomes_available(&self, place: &Place, timeout: Duration) -> Result<()> {
-        let client = place.client()?;
-        for service in self.services() {
-            eventually(&format!("{service} is available"), timeout, || async {
-                let found = self.get_custom_resource(&client, service).await?;
-                let conditions = conditions(&found.context("no AzurePrivateLinkService")?);
-                let summary = conditions
-                    .iter()
-                    .find(|one| one.kind == "AzurePrivateLinkServiceAvailable");
-                ensure!(summary.is_some_and(|one| one.status == "True"), "{conditions:?}");
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    /// Waits until a worker reaches the right Service under each of its names.
-    ///
-    /// # Errors
-    ///
-    /// It does not within `timeout`; the error says which hop fails.
-    pub async fn becomes_reachable(&self, place: &Place, timeout: Duration) -> Result<()> {
-        for name in self.host_names() {
-            eventually(&format!("{name} is reachable"), timeout, || async {
-                let found = place.oracle().reachable(&self.vnet(), &name).await?;
-                ensure!(found.ok, "{}", found.why.unwrap_or_default());
-                let (reached, wanted) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
-                ensure!(reached == Some(&wanted), "it leads to {reached:?}");
-                Ok(())
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
     /// The objects of one of HyperShift's kinds in a namespace.
     pub fn api(&self, client: &kube::Client, kind: &str, namespace: &str) -> Api<DynamicObject> {
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", kind));
         Api::namespaced_with(client.clone(), namespace, &kind)
     }
-
-    /// Takes the cluster away as HyperShift does: first the HostedControlPlane, whose finalizer
-    /// of HyperShift goes when all others have gone, then the namespace with what is left in it,
-    /// then the HostedCluster. Returns when all three are really gone.
-    ///
-    /// # Errors
-    ///
-    /// Something is still there after `timeout`; the error says what holds it.
-    pub async fn delete(&self, place: &Place, timeout: Duration) -> Result<()> {
-        let client = place.client()?;
-        let hosted_clusters = self.api(&client, "HostedCluster", &self.namespace);
-        hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
-        self.delete_control_plane(&client, timeout).await?;
-        self.delete_namespace(&client, timeout).await?;
-        release(&hosted_clusters, &self.name).await?;
-        eventually("the HostedCluster is gone", timeout, || async {
-            gone(hosted_clusters.get_opt(&self.name).await?)
-        })
-        .await
-    }
-
-    /// Deletes the HostedControlPlane and waits until it is gone.
-    ///
-    /// # Errors
-    ///
-    /// It is still there after `timeout`.
-    pub async fn delete_control_plane(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
-        let control_planes = self.api(client, "HostedControlPlane", &self.control_plane_namespace());
-        control_planes.delete(&self.name, &DeleteParams::default()).await?;
-        eventually(
-            "the HostedControlPlane is held by HyperShift alone",
-            timeout,
-            || async {
-                let Some(found) = control_planes.get_opt(&self.name).await? else {
-                    return Ok(());
-                };
-                let finalizers = found.metadata.finalizers.unwrap_or_default();
-                ensure!(finalizers == [HYPERSHIFT_FINALIZER], "finalizers {finalizers:?}");
-                Ok(())
-            },
-        )
-        .await?;
-        release(&control_planes, &self.name).await?;
-        eventually("the HostedControlPlane is gone", timeout, || async {
-            gone(control_planes.get_opt(&self.name).await?)
-        })
-        .await
-    }
-
-    /// Deletes the namespace of the control plane and waits until it is gone.
-    ///
-    /// # Errors
-    ///
-    /// It is still there after `timeout`.
-    pub async fn delete_namespace(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let name = self.control_plane_namespace();
-        namespaces.delete(&name, &DeleteParams::default()).await?;
-        eventually("the namespace is gone", timeout, || async {
-            let Some(left) = namespaces.get_opt(&name).await? else {
-                return Ok(());
-            };
-            let conditions = left.status.and_then(|status| status.conditions).unwrap_or_default();
-            let held: Vec<_> = conditions
-                .into_iter()
-                .filter(|one| one.status == "True")
-                .filter_map(|one| one.message)
-                .collect();
-            Err(anyhow!("{held:?}"))
-        })
-        .await
-    }
-}
-
-/// A condition of a custom resource.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Condition {
-    /// Its type.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// Why, in one word.
-    pub reason: String,
-    /// Why, for a person.
-    pub message: String,
-}
-
-/// The conditions of an object; none if it has no well-formed list of them.
-pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
-    let list = object.data.pointer("/status/conditions").cloned().unwrap_or_default();
-    serde_json::from_value(list).unwrap_or_default()
-}
-
-/// Lays a JSON merge patch over an object.
-fn merge(object: &mut Value, patch: &Value) {
-    let Some(fields) = patch.as_object() else {
-        object.clone_from(patch);
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    for (name, value) in fields {
-        if value.is_null() {
-            object.as_object_mut().map(|object| object.remove(name));
-        } else {
-            merge(&mut object[name.as_str()], value);
-        }
-    }
-}
-
-fn gone(found: Option<DynamicObject>) -> Result<()> {
-    found.map_or(Ok(()), |found| {
-        Err(anyhow!("finalizers {:?}", found.metadata.finalizers))
-    })
-}
-
-/// Takes HyperShift's finalizer away, and only that one.
-///
-/// # Errors
-///
-/// The API server refuses.
-pub async fn release(api: &Api<DynamicObject>, name: &str) -> Result<()> {
-    let Some(found) = api.get_opt(name).await? else {
-        return Ok(());
-    };
-    let left: Vec<_> = found
-        .metadata
-        .finalizers
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|one| one != HYPERSHIFT_FINALIZER)
-        .collect();
-    let patch = json!({"metadata": {"finalizers": left, "resourceVersion": found.metadata.resource_version}});
-    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-    Ok(())
 }

@@ -26,6 +26,7 @@ pub mod process;
 pub mod reference;
 pub mod roles;
 pub mod run_dir;
+pub mod runbook;
 pub mod running;
 pub mod scenario;
 pub mod scenarios;

@@ -65,6 +65,16 @@ impl Site {
         .await
     }
 
+    /// Waits until a condition of the cluster's custom resource has this reason, and is what RUNBOOK.md quotes.
+    pub async fn says(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
+        let client = self.ground.client()?;
+        eventually(&format!("{kind} is {reason}"), SOON, || async {
+            let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
+            said(&found, kind, reason)
+        })
+        .await
+    }
+
     /// Waits until the whole path is there.
     pub async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.ground, SOON).await?;
@@ -141,6 +151,13 @@ pub fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<(
         );
     }
     Ok(())
+}
+
+/// Whether a condition has this reason, and is what RUNBOOK.md quotes.
+pub fn said(object: &DynamicObject, kind: &str, reason: &str) -> Result<()> {
+    let all = conditions(object);
+    let found = all.iter().find(|one| one.kind == kind && one.reason == reason);
+    crate::runbook::quotes(found.with_context(|| format!("{all:?}"))?)
 }
 
 /// All conditions of a custom resource.

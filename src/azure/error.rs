@@ -249,6 +249,7 @@ impl ArmError {
             Class::Gone => "it does not exist",
             Class::Busy => "another operation is under way",
             Class::Throttled => "Azure's request limit is reached",
+            Class::Denied if self.code.eq_ignore_ascii_case("ScopeLocked") => "a lock forbids it",
             Class::Denied => "check the role assignments of the identity",
             Class::Invalid => "Azure does not accept the request",
             Class::Down => "Azure gives no usable answer",

@@ -44,10 +44,22 @@ pub enum Why {
     NotOurs,
     /// It is ours, but others use it.
     InUse(&'static str),
-    /// It could not be read, or its operation failed.
+    /// It could not be read.
+    Unread(ArmError),
+    /// Its operation failed.
     Error(ArmError),
     /// Something else has to come first.
     Needs(&'static str),
+}
+
+impl Why {
+    /// The error that it is about, if it is one.
+    pub fn error(&self) -> Option<&ArmError> {
+        match self {
+            Why::Unread(error) | Why::Error(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Why {
@@ -62,7 +74,7 @@ impl fmt::Display for Why {
             Why::Unwanted => f.write_str("no longer wanted"),
             Why::NotOurs => f.write_str("not ours"),
             Why::InUse(what) => write!(f, "others use it: {what}"),
-            Why::Error(error) => write!(f, "{error}"),
+            Why::Unread(error) | Why::Error(error) => write!(f, "{error}"),
             Why::Needs(what) => write!(f, "waits for {what}"),
         }
     }
@@ -150,14 +162,17 @@ pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Put(want.body(None)), Why::Absent),
         Seen::Pending => (Verb::Wait, Why::Moving),
-        Seen::WriteFailed(error) | Seen::DeleteFailed(error) | Seen::ReadFailed(error) => {
-            (Verb::Wait, Why::Error(error.clone()))
-        }
+        Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
+        Seen::WriteFailed(error) | Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Seen::Found(current) => toward_found(want, current),
     };
+    step(want, seen, verb, why)
+}
+
+fn step(of: &dyn Resource, seen: &Seen, verb: Verb, why: Why) -> Step {
     Step {
-        kind: want.kind(),
-        id: want.id().clone(),
+        kind: of.kind(),
+        id: of.id().clone(),
         verb,
         why,
         found: seen.found().cloned(),
@@ -191,18 +206,13 @@ pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
         Seen::Absent => (Verb::Keep, Why::AsWanted),
         // Whose it is, if it is there at all, the next look tells.
         Seen::Pending | Seen::WriteFailed(_) => (Verb::Wait, Why::Moving),
-        Seen::DeleteFailed(error) | Seen::ReadFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
+        Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),
         Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
         Seen::Found(_) => (Verb::Delete, Why::Unwanted),
     };
-    Step {
-        kind: want.kind(),
-        id: want.id().clone(),
-        verb,
-        why,
-        found: seen.found().cloned(),
-    }
+    step(want, seen, verb, why)
 }
 
 /// What was changed about a resource.

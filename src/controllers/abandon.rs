@@ -49,8 +49,9 @@ pub fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision,
 }
 
 fn failure<'a>(step: &'a Step, done: &'a Done) -> Option<&'a ArmError> {
-    match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(error),
+    match done {
+        Done::Failed(error) => Some(error),
+        Done::Nothing => step.why.error(),
         _ => None,
     }
 }

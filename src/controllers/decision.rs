@@ -119,7 +119,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => Some(Problem::error(
+        (Done::Failed(error), _) | (Done::Nothing, Why::Unread(error) | Why::Error(error)) => Some(Problem::error(
             reason_of(error, failure),
             &format!("{kind} {name}"),
             error,
@@ -188,6 +188,7 @@ mod tests {
     #[case::refused_by_azure(Why::Absent, Done::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::unreadable(Why::Error(denied()), Done::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::foreign(Why::NotOurs, Done::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
+    #[case::used_by_others(Why::InUse("links of others"), Done::Nothing, None)]
     #[case::old_one_deleted(Why::Replace(vec!["x"]), Done::Settled, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
     #[case::going(Why::Unwanted, Done::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
     fn every_unfinished_step_has_a_reason(
@@ -200,6 +201,15 @@ mod tests {
             said.map(|p| (p.reason, p.message)),
             expected.map(|(r, m)| (r, m.to_owned()))
         );
+    }
+
+    #[rstest]
+    #[case::lock(409, "ScopeLocked", Reason::ScopeLocked)]
+    #[case::conflict(409, "AnotherOperationInProgress", Reason::DeletionFailed)]
+    fn lock_has_a_reason_of_its_own(#[case] status: u16, #[case] code: &str, #[case] reason: Reason) {
+        let error = ArmError::from_json(status, &json!({"error": {"code": code, "message": "x"}}), None);
+        let said = shortfall(&step(Why::Unwanted), &Done::Failed(error), Reason::DeletionFailed);
+        assert_eq!(said.map(|p| p.reason), Some(reason));
     }
 
     #[test]

@@ -174,7 +174,6 @@ fn trouble(condition: &NewCondition) -> Option<What> {
         (Reason::ScopeLocked, _) | (_, Some(Class::Invalid)) => Some(What::Refused),
         (_, Some(Class::Denied)) => Some(What::Denied),
         (_, Some(Class::Throttled)) => Some(What::Throttled),
-        (_, Some(_)) => None,
         (
             Reason::InvalidSpec
             | Reason::NATSubnetCreationFailed

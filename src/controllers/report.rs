@@ -94,6 +94,7 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statem
             status.private_endpoint_id,
             status.private_endpoint_ip,
             status.private_dns_zone_id,
+            status.base_domain_dns_zone_id,
             status.dns_zone_name
         ])
     });
@@ -115,8 +116,11 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statem
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use rstest::rstest;
+
     use super::*;
-    use crate::api::Reason;
+    use crate::api::{Reason, Status};
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
@@ -207,6 +211,49 @@ mod tests {
         assert_ne!(seen(&before, Role::Ho), seen(&alias, Role::Ho));
         assert_ne!(seen(&before, Role::Cpo), seen(&endpoint, Role::Cpo));
         assert_eq!(seen(&before, Role::Ho), seen(&endpoint, Role::Ho));
+    }
+
+    #[rstest]
+    #[case::made_anew(|cr: &mut AzurePrivateLinkService| cr.metadata.uid = Some("v".into()))]
+    #[case::spec(|cr: &mut AzurePrivateLinkService| cr.metadata.generation = Some(2))]
+    #[case::finalizers(|cr: &mut AzurePrivateLinkService| cr.metadata.finalizers = Some(vec!["x".into()]))]
+    #[case::deletion(|cr: &mut AzurePrivateLinkService| cr.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH)))]
+    fn change_of_the_object_wakes_both_roles(#[case] change: fn(&mut AzurePrivateLinkService)) {
+        let mut after = cr(Value::Null);
+        change(&mut after);
+        for role in Role::ALL {
+            assert_ne!(seen(&cr(Value::Null), role), seen(&after, role));
+        }
+    }
+
+    #[rstest]
+    #[case("internalLoadBalancerID", true)]
+    #[case("privateLinkServiceID", true)]
+    #[case("privateEndpointID", false)]
+    #[case("privateDNSZoneID", false)]
+    #[case("baseDomainDNSZoneID", false)]
+    #[case("dnsZoneName", false)]
+    fn field_of_the_status_wakes_whom_it_concerns(#[case] field: &str, #[case] management: bool) {
+        let wakes = |role| seen(&cr(json!({})), role) != seen(&cr(json!({field: "x"})), role);
+        assert_eq!((wakes(Role::Ho), wakes(Role::Cpo)), (management, true));
+    }
+
+    #[test]
+    fn own_condition_wakes_only_where_it_is_contradicted() {
+        let now = Instant::now();
+        let told = |status: Status, message: &str| {
+            let condition = NewCondition {
+                status,
+                ..NewCondition::holds(ConditionType::AzurePLSCreated, message, Some(1))
+            };
+            conditions::merge(&[], vec![condition], Timestamp::UNIX_EPOCH)
+        };
+        let own = told(Status::True, "ours");
+        let mut statements = Statements::default();
+        statements.written(&[], &own, now);
+        let seen = |all: &[Condition]| fingerprint(&cr(json!({"conditions": all})), Role::Ho, &statements, now);
+        assert_eq!(seen(&own), seen(&told(Status::True, "theirs")));
+        assert_ne!(seen(&own), seen(&told(Status::False, "theirs")));
     }
 
     #[test]

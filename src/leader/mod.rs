@@ -178,7 +178,7 @@ impl From<kube_leader_election::Error> for LeaderError {
 /// Where this process stands, for readiness and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// The API server has not answered about the lease yet.
+    /// The API server does not answer about the lease, or has not yet.
     Unknown,
     /// Somebody else leads, or nobody does yet.
     Standby {
@@ -284,16 +284,23 @@ impl Elector {
         None
     }
 
+    fn stands(&self, now: Standing) {
+        self.standing
+            .send_if_modified(|standing| std::mem::replace(standing, now.clone()) != now);
+    }
+
     /// One look at the lease, and one attempt at it if nobody else can be leading.
     async fn campaign(&self, guard: &mut Guard, lookout: &mut Lookout) -> Result<Campaign, LeaderError> {
-        let lease = self.calls.look().await?;
+        let lease = self
+            .calls
+            .look()
+            .await
+            .inspect_err(|_| self.stands(Standing::Unknown))?;
         lookout.looked_at(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
             Verdict::Taken { holder, until } => {
                 let by_another = holder.is_some();
-                let standby = Standing::Standby { holder };
-                self.standing
-                    .send_if_modified(|standing| std::mem::replace(standing, standby.clone()) != standby);
+                self.stands(Standing::Standby { holder });
                 Ok(Campaign::Wait { until, by_another })
             }
             Verdict::Ours | Verdict::Free => {

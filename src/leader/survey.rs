@@ -47,3 +47,6 @@ async fn list(client: &Client, settings: &LeaseSettings) -> Result<Vec<Lease>, L
     let (everywhere, beside) = tokio::try_join!(everywhere.list(&of_that_name), beside.list(&any))?;
     Ok(everywhere.items.into_iter().chain(beside.items).collect())
 }
+
+#[cfg(test)]
+mod tests;

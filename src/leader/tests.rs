@@ -314,6 +314,23 @@ async fn standing_is_unknown_until_the_api_server_answers() {
     let _leadership = within(3, campaign).await.unwrap().expect("leads");
 }
 
+#[tokio::test]
+async fn standby_that_loses_the_api_server_knows_nothing_until_it_answers_again() {
+    let model = Model::default();
+    model.put(LEASE, json!({"holderIdentity": "other", "leaseDurationSeconds": 3600}));
+    let elector = candidate(&model, "me");
+    let mut standing = elector.standing();
+    tokio::spawn(elector.lead(CancellationToken::new()));
+    let yields = Standing::Standby {
+        holder: Some("other".into()),
+    };
+    for hangs in [false, true, false] {
+        model.hang(hangs);
+        let expected = if hangs { Standing::Unknown } else { yields.clone() };
+        within(10, standing.wait_for(|now| *now == expected)).await.unwrap();
+    }
+}
+
 #[test]
 fn contradicting_settings_are_all_named() {
     let wrong = LeaseSettings {

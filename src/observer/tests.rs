@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controllers::context::sample;
 
+mod keep;
+
 const CUSTOM: &str = "azureprivatelinkservices";
+const EXTERNAL: &str = "services/kube-apiserver-private-external";
 
 /// The objects by kind and name, what is refused, and every write so far.
 #[derive(Default)]
@@ -156,6 +159,17 @@ async fn each_service_gets_a_custom_resource() {
 }
 
 #[tokio::test]
+async fn oauth_has_no_custom_resource_where_a_route_publishes_it() {
+    let mut cluster = cluster();
+    let mut hcp = control_plane();
+    hcp["spec"]["services"][1]["servicePublishingStrategy"]["type"] = json!("Route");
+    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.written(), [format!("POST {CUSTOM}/private-router")]);
+}
+
+#[tokio::test]
 async fn what_the_api_server_does_not_take_is_told_once_and_tried_again_slowly() {
     let mut cluster = cluster();
     let refused = format!("POST {CUSTOM}/private-router");
@@ -228,11 +242,12 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
 
 #[tokio::test]
 async fn nothing_is_made_for_a_control_plane_that_is_going() {
-    let mut cluster = cluster();
-    let mut hcp = control_plane();
+    let (mut cluster, external) = at_rest();
+    cluster.objects.retain(|name, _| !name.starts_with(CUSTOM));
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
+    let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
-    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let ground = Ground::new(cluster);
+    let ground = Ground::with(cluster, holding(&external));
     assert_eq!(ground.pass().await, Action::await_change());
     assert_eq!(ground.written(), [""; 0]);
 }
@@ -284,9 +299,8 @@ async fn nothing_is_written_at_rest() {
 #[tokio::test]
 async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     let (mut cluster, external) = at_rest();
-    let name = "services/kube-apiserver-private-external";
     // The cache does not show it yet.
-    cluster.objects.insert(name.into(), external.clone());
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
     let ground = Ground::new(cluster);
     assert_eq!(ground.pass().await, Action::await_change());
     assert_eq!(ground.written(), [""; 0]);
@@ -296,7 +310,7 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     wrong["spec"]["externalName"] = json!("192.0.2.1");
     let mut theirs = wrong.clone();
     theirs["metadata"]["ownerReferences"] = json!([]);
-    cluster.objects.insert(name.into(), theirs);
+    cluster.objects.insert(EXTERNAL.into(), theirs);
     let ground = Ground::with(cluster, holding(&wrong));
     assert_eq!(ground.pass().await, resync());
     assert_eq!(ground.written(), [""; 0]);
@@ -318,6 +332,7 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["pausedUntil"] = json!("9999-12-31T23:59:59Z");
     hcp["spec"]["services"] = json!([]);
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
     let ground = Ground::with(cluster, holding(&external));
     let action = ground.pass().await;
     assert_eq!(ground.written(), [""; 0]);

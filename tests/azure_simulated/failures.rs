@@ -232,7 +232,7 @@ async fn unreadable_resource_is_never_written() {
         for rule in [toward, away] {
             let (step, done) = sim.pass(rule, &subnet()).await;
             assert!(
-                matches!(&step.why, Why::Error(error) if error.class == Class::Down),
+                matches!(&step.why, Why::Unread(error) if error.class == Class::Down),
                 "{step:?}"
             );
             assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));

@@ -19,6 +19,7 @@ mod gate;
 mod headers;
 mod inventory;
 mod life;
+mod races;
 mod refusals;
 mod restarts;
 mod side_by_side;

@@ -24,6 +24,7 @@ use hyperlink::controllers::served::Served;
 use hyperlink::metrics::Metrics;
 use rstest::rstest;
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
@@ -36,6 +37,8 @@ use crate::wanted::{NET, SUB, seed};
 struct Process {
     role: Role,
     cx: Context,
+    /// What the management side works with, once it does.
+    management: OnceCell<LinkServiceController>,
     due: Instant,
     /// What the object was like when the last pass ended.
     seen: String,
@@ -49,8 +52,9 @@ impl Process {
     }
 }
 
-struct Life {
-    sim: Sim,
+/// A cluster with both roles' processes.
+pub(crate) struct Life {
+    pub(crate) sim: Sim,
     cluster: Arc<Cluster>,
     processes: [Process; 2],
     died: bool,
@@ -81,6 +85,7 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
     Process {
         role,
         cx: context(role, sim, cluster),
+        management: OnceCell::new(),
         due: Instant::now(),
         seen: String::new(),
     }
@@ -119,7 +124,7 @@ async fn pass<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkS
 }
 
 impl Life {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut seed = seed();
         let resources = seed["resources"].as_array_mut().unwrap();
         let balancer = resources.iter_mut().find(|one| one["sku"].is_object()).unwrap();
@@ -157,6 +162,28 @@ impl Life {
         at
     }
 
+    /// One pass; when the next one is due, unless this one could not go on.
+    async fn passes(&self, at: usize, cr: AzurePrivateLinkService) -> Option<Duration> {
+        let process = &self.processes[at];
+        match process.role {
+            Role::Ho => {
+                let reconciler = process.management.get_or_init(|| management(&process.cx)).await;
+                pass(reconciler, &process.cx, cr).await
+            }
+            Role::Cpo => pass(&guest(&process.cx).await, &process.cx, cr).await,
+        }
+    }
+
+    /// One pass of the management side, due or not; when it wants the next one.
+    pub(crate) async fn management_passes(&self) -> Duration {
+        self.passes(0, self.cr().unwrap()).await.unwrap()
+    }
+
+    /// The same of the guest's side.
+    pub(crate) async fn guest_passes(&self) -> Duration {
+        self.passes(1, self.cr().unwrap()).await.unwrap()
+    }
+
     /// Passes until the object is as asked for. A process that has died is followed by another one.
     async fn until(&mut self, done: impl Fn(Option<&Value>) -> bool) {
         for _ in 0..400 {
@@ -166,12 +193,8 @@ impl Life {
             }
             let cr = cr.unwrap();
             let at = self.next(&cr).await;
-            let process = &self.processes[at];
-            let wait = match process.role {
-                Role::Ho => pass(&management(&process.cx).await, &process.cx, cr).await,
-                Role::Cpo => pass(&guest(&process.cx).await, &process.cx, cr).await,
-            };
-            let seen = self.cr().map(|cr| process.fingerprint(&cr));
+            let wait = self.passes(at, cr).await;
+            let seen = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
             if self.sim.valve.is_shut() {
                 self.died = true;
                 self.sim.valve.set(i64::MAX);
@@ -188,7 +211,7 @@ impl Life {
         panic!("never: {:#}", self.cluster.get(CR).unwrap_or_default());
     }
 
-    async fn comes(&mut self) {
+    pub(crate) async fn comes(&mut self) {
         self.until(|cr| {
             let conditions = cr.and_then(|cr| cr["status"]["conditions"].as_array());
             let mut all = conditions.into_iter().flatten();

@@ -25,8 +25,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long nothing may happen in the phase in which nothing should.
 const REST: Duration = Duration::from_secs(5);
 
-/// Drift is to be found while people watch, not after the default's minutes.
-const RESYNC: &[(&str, &str)] = &[("resync", "2s"), ("record-resync", "2s")];
+/// Drift is to be found while people watch, not after the default's minutes, and the reads of private DNS that Azure grants
+/// in five minutes are to last for as long as the demo stays.
+const RESYNC: &[(&str, &str)] = &[("resync", "5s"), ("record-resync", "5s")];
 
 /// How the cluster of the demo is published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,6 +30,12 @@ pub(super) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> &'a str {
     object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Those of the object, with this one at the end or without it.
+fn finalizers(object: &DynamicObject, finalizer: &str, add: bool) -> Vec<String> {
+    let others = object.finalizers().iter().filter(|one| *one != finalizer).cloned();
+    others.chain(add.then(|| finalizer.to_owned())).collect()
+}
+
 /// Adds or removes a finalizer by an Update of the whole object.
 pub(super) async fn update_finalizer(
     api: &Api<DynamicObject>,
@@ -39,10 +45,7 @@ pub(super) async fn update_finalizer(
     manager: &str,
 ) -> Result<()> {
     let mut whole = object.clone();
-    whole.finalizers_mut().retain(|one| one != finalizer);
-    if add {
-        whole.finalizers_mut().push(finalizer.to_owned());
-    }
+    whole.metadata.finalizers = Some(finalizers(object, finalizer, add));
     update(api, &whole, manager).await.map(drop)
 }
 
@@ -63,11 +66,7 @@ pub(super) async fn patch_finalizer(
     add: bool,
     manager: &str,
 ) -> Result<()> {
-    let mut finalizers = object.finalizers().to_vec();
-    finalizers.retain(|one| one != finalizer);
-    if add {
-        finalizers.push(finalizer.to_owned());
-    }
+    let finalizers = finalizers(object, finalizer, add);
     let patch = json!({"metadata": {"finalizers": finalizers, "resourceVersion": object.metadata.resource_version}});
     let params = params(manager);
     api.patch(&object.name_any(), &params, &Patch::Merge(patch)).await?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{HYPERSHIFT_FINALIZER, HostedCluster, ROUTER, merge};
+use super::{HYPERSHIFT_FINALIZER, HostedCluster, ROUTER};
 
 /// Makes a Service's load balancer internal.
 const INTERNAL: (&str, &str) = ("service.beta.kubernetes.io/azure-load-balancer-internal", "true");
@@ -159,5 +159,23 @@ impl HostedCluster {
         });
         merge(&mut object, &self.service_patch);
         object
+    }
+}
+
+/// Lays a JSON merge patch over an object.
+pub(super) fn merge(object: &mut Value, patch: &Value) {
+    let Some(fields) = patch.as_object() else {
+        object.clone_from(patch);
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (name, value) in fields {
+        if value.is_null() {
+            object.as_object_mut().map(|object| object.remove(name));
+        } else {
+            merge(&mut object[name.as_str()], value);
+        }
     }
 }

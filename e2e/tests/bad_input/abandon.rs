@@ -47,7 +47,7 @@ fn denied_deletion_is_let_go_by_a_word_alone() {
         let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         planes.delete(cluster.name(), &DeleteParams::default()).await?;
         api.delete("private-router", &DeleteParams::default()).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
+        site.says(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
         let word =
             |uid: &str| json!({"metadata": {"annotations": {ABANDON: format!("{uid}/ho/the subscription is gone")}}});
         patch(&api, "private-router", word("another")).await?;

@@ -30,6 +30,8 @@ fn connection_that_becomes_pending_is_reported_until_it_is_approved() {
         let conditions = ["AzurePrivateEndpointAvailable", "AzurePrivateLinkServiceAvailable"];
         site.refuses_all(&cluster, &conditions, "PrivateEndpointConnectionNotApproved")
             .await?;
+        site.says(&cluster, conditions[0], "PrivateEndpointConnectionNotApproved")
+            .await?;
         decide(site, &cluster, "Approved").await?;
         site.heals_and_goes(&cluster).await
     });

@@ -14,6 +14,18 @@ async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
     Ok(cluster)
 }
 
+/// The custom resource goes with all that it stood for; then its namespace goes too.
+async fn leaves_an_empty_namespace(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let client = site.ground.client()?;
+    eventually("the custom resource is gone", SOON, || async {
+        ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
+        Ok(())
+    })
+    .await?;
+    site.nothing_is_left_of(cluster, &[]).await?;
+    cluster.delete_namespace(&client, SOON).await
+}
+
 async fn delete_hosted_cluster(site: &Site, cluster: &HostedCluster) -> Result<()> {
     let api = cluster.api(&site.ground.client()?, "HostedCluster", NAMESPACE);
     api.delete(cluster.name(), &DeleteParams::default()).await?;
@@ -51,13 +63,7 @@ fn control_plane_deleted_while_its_namespace_stays() {
         let cluster = lives(site, "headless").await?;
         let client = site.ground.client()?;
         cluster.delete_control_plane(&client, SOON).await?;
-        eventually("the custom resource is gone", SOON, || async {
-            ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
-            Ok(())
-        })
-        .await?;
-        site.nothing_is_left_of(&cluster, &[]).await?;
-        cluster.delete_namespace(&client, SOON).await
+        leaves_an_empty_namespace(site, &cluster).await
     });
 }
 
@@ -74,13 +80,7 @@ fn control_plane_torn_away_by_hand() {
             .delete(cluster.name(), &DeleteParams::background())
             .await?;
         ensure!(control_planes.get_opt(cluster.name()).await?.is_none(), "it is there");
-        eventually("the custom resource is gone", SOON, || async {
-            ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
-            Ok(())
-        })
-        .await?;
-        site.nothing_is_left_of(&cluster, &[]).await?;
-        cluster.delete_namespace(&client, SOON).await
+        leaves_an_empty_namespace(site, &cluster).await
     });
 }
 

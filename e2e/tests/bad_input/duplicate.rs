@@ -24,6 +24,7 @@ async fn refused_beside(site: &Site, older: &HostedCluster, newer: &HostedCluste
         reason,
     )
     .await?;
+    site.says(newer, "AzurePLSCreated", reason).await?;
     site.heals(older).await?;
     ensure!(
         site.seen(&older.link_service(&site.ground)).await? == before,

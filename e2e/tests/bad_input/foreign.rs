@@ -16,6 +16,7 @@ async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, conditi
     cluster.create(&site.ground).await?;
     site.refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
         .await?;
+    site.says(cluster, condition, "NotOurs").await?;
     ensure!(site.seen(id).await? == before, "{id} was changed");
     cluster.delete(&site.ground, SOON).await?;
     ensure!(site.seen(id).await? == before, "{id} was changed by the deletion");

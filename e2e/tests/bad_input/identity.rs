@@ -37,6 +37,7 @@ fn cluster_annotation_that_does_not_lead_home(#[case] name: &str, #[case] annota
         let cluster = HostedCluster::new(&site.ground, name).with_control_plane(annotated(annotation));
         cluster.create(&site.ground).await?;
         is_refused(site, &cluster, reason).await?;
+        site.says(&cluster, "AzurePLSCreated", reason).await?;
         mend_control_plane(site, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
         site.heals_and_goes(&cluster).await
     });
@@ -48,6 +49,7 @@ fn annotation_points_nowhere() {
         let cluster = HostedCluster::new(&site.ground, "nowhere").without_hosted_cluster();
         cluster.create(&site.ground).await?;
         is_refused(site, &cluster, "HostedClusterNotFound").await?;
+        site.says(&cluster, "AzurePLSCreated", "HostedClusterNotFound").await?;
         cluster.create_hosted_cluster(&site.ground).await?;
         site.heals_and_goes(&cluster).await
     });

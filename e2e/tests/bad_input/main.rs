@@ -12,5 +12,6 @@ mod identity;
 mod nat_subnet;
 mod settings;
 mod shared_zone;
+mod steps;
 mod unreachable;
 mod wire;

@@ -14,7 +14,7 @@ fn given_subnet_with_network_policies() {
         site.ground.oracle().drift_put(&id, &subnet("Enabled")).await?;
         let cluster = HostedCluster::new(&site.ground, "policed").with_nat_subnet(&id);
         cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+        site.says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         site.ground.oracle().drift_put(&id, &subnet("Disabled")).await?;
         site.heals_and_goes(&cluster).await?;
@@ -33,7 +33,7 @@ fn given_subnet_that_does_not_exist() {
         let id = format!("{}/subnets/later", site.ground.azure().management_vnet);
         let cluster = HostedCluster::new(&site.ground, "subnetless").with_nat_subnet(&id);
         cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+        site.says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         let subnet = json!({"properties": {
             "addressPrefix": "10.227.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
@@ -49,7 +49,7 @@ fn given_subnet_outside_the_load_balancers_network() {
         let id = cluster.subnet();
         let cluster = cluster.with_nat_subnet(&id);
         cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+        site.says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         let written: Vec<_> = site
             .calls_about(&cluster)

@@ -13,17 +13,19 @@ use kube::api::{Api, DeleteParams};
 use crate::wire::{Way, nobodys_address};
 use e2e::site::{SOON, alone, no_secret_in};
 
-/// Waits until `/readyz` is red and says of `item` that it waits for it.
+/// Waits until `/readyz` is red and says of `item` that it waits for it, as RUNBOOK.md quotes it.
 async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {
     let what = format!("it waits for {item}");
     process
         .process()
         .until(&what, SOON, async || {
             let (status, text) = process.page("/readyz").await?;
-            let red = text.lines().any(|line| line.starts_with("[-]") && line.contains(item));
+            let mut red = text
+                .lines()
+                .filter(|line| line.starts_with("[-]") && line.contains(item));
             let tried = !text.contains(&format!("{item}: not tried yet"));
-            ensure!(status == 503 && red && tried, "{status}: {text}");
-            Ok(())
+            ensure!(status == 503 && tried, "{status}: {text}");
+            e2e::runbook::quotes_line("readyz", red.next().with_context(|| text.clone())?)
         })
         .await?;
     ensure!(process.page("/livez").await?.0 == 200, "it is not alive");

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
+use e2e::go_controllers::GoOperator;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::site::{SOON, patch};
@@ -14,12 +15,18 @@ use crate::site::{Site, ends, situation};
 const FIRST: &str = "44444444-4444-4444-8444-444444444444";
 const SECOND: &str = "55555555-5555-4555-8555-555555555555";
 
-/// Made by HyperShift's controllers, which then stop.
-async fn made_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<()> {
+/// Made and served by HyperShift's controllers.
+async fn served_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<(GoOperator, GoOperator)> {
     cluster.create(&site.ground).await?;
-    let (go_ho, go_cpo) = (site.go_ho(cluster).await?, site.go_cpo(cluster).await?);
+    let theirs = (site.go_ho(cluster).await?, site.go_cpo(cluster).await?);
     site.heals(cluster).await?;
     site.recorded(cluster).await?;
+    Ok(theirs)
+}
+
+/// The same, and then they stop.
+async fn made_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<()> {
+    let (go_ho, go_cpo) = served_by_theirs(site, cluster).await?;
     go_ho.stop().await?;
     go_cpo.stop().await
 }
@@ -33,14 +40,20 @@ async fn adopted(site: &Site, cluster: &HostedCluster) -> Result<(Hyperlink, Hyp
     Ok((ho, cpo))
 }
 
+/// The cluster is deleted and leaves nothing; then those who served it end.
+async fn goes(site: &Site, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -> Result<()> {
+    site.goes(cluster, &[]).await?;
+    for process in served_by {
+        ends(process).await?;
+    }
+    Ok(())
+}
+
 #[test]
 fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
     situation(async |site| {
         let cluster = site.their_cluster("taken-over").await?;
-        cluster.create(&site.ground).await?;
-        let (go_ho, go_cpo) = (site.go_ho(&cluster).await?, site.go_cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        site.recorded(&cluster).await?;
+        let (go_ho, go_cpo) = served_by_theirs(site, &cluster).await?;
         let before = site.custom_resource(&cluster).await?;
         let since = site.ground.oracle().last_call().await?;
         let watch = site.watch(&cluster);
@@ -62,9 +75,7 @@ fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
         ensure!(after.data["spec"] == before.data["spec"], "{}", after.data["spec"]);
         site.heals(&cluster).await?;
         watch.never_failed().await?;
-        site.goes(&cluster, &[]).await?;
-        ends(ho).await?;
-        ends(cpo).await
+        goes(site, &cluster, [ho, cpo]).await
     });
 }
 
@@ -109,9 +120,7 @@ fn adopted_cluster_loses_a_revoked_subscription() {
         })
         .await?;
         site.heals(&cluster).await?;
-        site.goes(&cluster, &[]).await?;
-        ends(ho).await?;
-        ends(cpo).await
+        goes(site, &cluster, [ho, cpo]).await
     });
 }
 
@@ -149,9 +158,7 @@ fn adopted_cluster_with_a_dead_alias_gets_another() {
         )
         .await?;
         site.heals(&cluster).await?;
-        site.goes(&cluster, &[]).await?;
-        ends(ho).await?;
-        ends(cpo).await
+        goes(site, &cluster, [ho, cpo]).await
     });
 }
 
@@ -184,9 +191,7 @@ fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
         site.heals(&cluster).await?;
         let writes = site.our_writes(&cluster, since).await?;
         ensure!(writes.is_empty(), "{writes:?}");
-        site.goes(&cluster, &[]).await?;
-        ends(ho).await?;
-        ends(cpo).await
+        goes(site, &cluster, [ho, cpo]).await
     });
 }
 
@@ -207,8 +212,6 @@ fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
             .delete("private-router", &kube::api::DeleteParams::default())
             .await?;
         let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
-        site.goes(&cluster, &[]).await?;
-        ends(ho).await?;
-        ends(cpo).await
+        goes(site, &cluster, [ho, cpo]).await
     });
 }

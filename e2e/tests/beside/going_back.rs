@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::{GO_CPO_CLIENT, GO_HO_CLIENT};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::site::{SOON, calls_about, patch, refused};
+use e2e::site::{SOON, calls_about, patch, refused, said};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -91,9 +91,9 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
         let subnet = site.nat_subnet("half-back-nat").await?;
         give_nat_subnet(site, &cluster, &subnet).await?;
         eventually("the replacement waits for leave", SOON, async || {
-            refused(
+            said(
                 &site.custom_resource(&cluster).await?,
-                &["AzurePLSCreated"],
+                "AzurePLSCreated",
                 "ReplacementBlocked",
             )
         })

@@ -29,7 +29,7 @@ fn both_guest_sides_for_a_hand_over() {
         eventually("the other writer is named", SOON, async || {
             let events = reasons(site, &cluster).await?;
             ensure!(events.iter().any(|reason| reason == OTHER), "{events:?}");
-            let named = |said: &Condition| said.reason == OTHER && said.status == "True";
+            let named = |said: &Condition| said.reason == OTHER && e2e::runbook::quotes(said).is_ok();
             ensure!(heard.ever(DNS, named), "no condition says so");
             Ok(())
         })

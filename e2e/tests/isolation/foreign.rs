@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
-use e2e::site::{SOON, patch, refused};
+use e2e::site::{SOON, patch, refused, said};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -117,7 +117,9 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
         api.create(&PostParams::default(), &serde_json::from_value(object)?)
             .await?;
         eventually("it is refused", SOON, || async {
-            refused(&api.get("forged").await?, &GUEST_SIDE, reason)
+            let forged = api.get("forged").await?;
+            refused(&forged, &GUEST_SIDE, reason)?;
+            said(&forged, GUEST_SIDE[0], reason)
         })
         .await?;
         let calls = tenants.guest_calls_about(&cluster).await?;

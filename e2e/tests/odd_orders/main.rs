@@ -11,3 +11,4 @@ mod limits;
 mod plan;
 mod service;
 mod values;
+mod writers;

@@ -292,7 +292,7 @@ fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
 pub(super) fn unreadable(step: Step, error: &ArmError) -> Step {
     Step {
         verb: Verb::Wait,
-        why: Why::Error(error.clone()),
+        why: Why::Unread(error.clone()),
         ..step
     }
 }

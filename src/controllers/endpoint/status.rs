@@ -8,7 +8,7 @@ use super::dns::{Part, WantedZone, part_of};
 use super::plan::Names;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::endpoint::{Approval, address, approval};
-use crate::azure::error::Class;
+use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
@@ -118,7 +118,7 @@ fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Done)]) -> Option<Pro
             "the Private Link Service has no alias yet",
         );
     }
-    let failure = if matches!(step.why, Why::Error(_)) {
+    let failure = if matches!(step.why, Why::Unread(_)) {
         Reason::PrivateEndpointGetFailed
     } else {
         Reason::PrivateEndpointCreationFailed
@@ -173,8 +173,8 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
 fn linked_to_other_zone(step: &Step) -> bool {
-    let invalid = |why: &Why| matches!(why, Why::Error(e) if e.class == Class::Invalid && e.code == "BadRequest");
-    step.kind == Kind::ZoneLink && invalid(&step.why)
+    let invalid = |error: &ArmError| error.class == Class::Invalid && error.code == "BadRequest";
+    step.kind == Kind::ZoneLink && step.why.error().is_some_and(invalid)
 }
 
 /// What was seen and is ours; what is absent or of others is taken off the record. An address once known stays until

@@ -75,6 +75,39 @@ fn only_what_time_does_not_mend_is_trouble(#[case] problem: Problem, #[case] eve
     assert_eq!(life(&[], &[said(&problem)]), Vec::from_iter(event));
 }
 
+/// Each of them waits for a person.
+#[rstest]
+fn what_only_a_person_mends_is_refused(
+    #[values(
+        Reason::NATSubnetCreationFailed,
+        Reason::HostedClusterNotFound,
+        Reason::HostedControlPlaneNotFound,
+        Reason::DuplicateIdentity,
+        Reason::HostNameClaimed,
+        Reason::CloudMismatch,
+        Reason::ScopeNotAllowed,
+        Reason::AmbiguousLoadBalancer,
+        Reason::ReplacementBlocked,
+        Reason::ConfigurationChanged,
+        Reason::VNetLinkedToOtherZone,
+        Reason::OtherControllerActive
+    )]
+    reason: Reason,
+) {
+    assert_eq!(life(&[], &[said(&Problem::new(reason, "x"))]), ["Refused"]);
+}
+
+#[test]
+fn summary_says_nothing_beside_the_part_that_fails() {
+    let problem = Problem::new(Reason::NotOurs, "x");
+    let whole = Problem::new(Reason::NotOurs, "AzurePLSCreated: x");
+    let own = [
+        said(&problem),
+        fails(ConditionType::AzurePrivateLinkServiceAvailable, &whole, Some(1)),
+    ];
+    assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
+}
+
 #[test]
 fn refusal_is_said_once_while_it_stands() {
     let refusal = said(&Problem::new(Reason::NotOurs, "x"));

@@ -38,7 +38,11 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
         fields.insert("privateLinkServiceID".into(), Value::Null);
         fields.insert("privateLinkServiceAlias".into(), Value::Null);
     }
-    let created = match obstacle(decision, done, build_failure) {
+    let known = cr
+        .status
+        .as_ref()
+        .is_some_and(|status| status.private_link_service_id.is_some());
+    let created = match obstacle(decision, done, |step| build_failure(step, known)) {
         None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => NewCondition::holds(
             ConditionType::AzurePLSCreated,
             "Azure Private Link Service is ready",
@@ -73,17 +77,18 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
 }
 
 /// The first thing that is not as it shall be; `failure` names what it means if a step fails.
-fn obstacle(decision: &Decision, done: &[Done], failure: fn(&Step) -> Reason) -> Option<Problem> {
+fn obstacle(decision: &Decision, done: &[Done], failure: impl Fn(&Step) -> Reason) -> Option<Problem> {
     let mut steps = decision.steps.iter().zip(done);
     let of_step = || steps.find_map(|(step, done)| shortfall(step, done, failure(step)));
     decision.problem.clone().or_else(of_step)
 }
 
-/// The reason of a step that brings something about.
-fn build_failure(step: &Step) -> Reason {
+/// The reason of a step that brings something about; a service that is `known` was there before.
+fn build_failure(step: &Step, known: bool) -> Reason {
     match (step.kind, &step.why) {
         (Kind::Subnet, _) => Reason::NATSubnetCreationFailed,
         (_, Why::Differs(_) | Why::Replace(_)) => Reason::PLSUpdateFailed,
+        (_, why) if known && why.error().is_some() => Reason::PLSUpdateFailed,
         _ => Reason::PLSCreationFailed,
     }
 }

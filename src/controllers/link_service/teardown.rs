@@ -16,7 +16,7 @@ use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{ResourceId, location};
 use crate::azure::link_service::{LinkService, nat_subnet};
 use crate::azure::plan::{Step, Verb, Why, away};
-use crate::azure::resource::{Kind, Resource};
+use crate::azure::resource::{Kind, Resource, Seen};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{Identity, Leaving};
@@ -31,10 +31,9 @@ pub fn teardown(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
-    let identity = match (&around.identity, &around.leaving) {
-        (Ok(identity), _) | (Err(_), Leaving::Of(identity)) => identity,
-        // Nothing is said either: the refusal that stands keeps the other role from what is not the cluster's.
-        (Err(_), Leaving::OfAnother | Leaving::Unknown) => return Ok(Decision::default()),
+    // Nothing is said either: the refusal that stands keeps the other role from what is not the cluster's.
+    let Some(identity) = of_whom(around) else {
+        return Ok(Decision::default());
     };
     let waited = going_for(cr, now);
     if let Some(wait) = other_role_at_work(cr, waited) {
@@ -49,18 +48,8 @@ pub fn teardown(
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
     let mut decision = Decision::default();
-    let seen = facts.look(Kind::LinkService, &want.id)?;
-    if seen.found().is_some_and(|body| !want.ours(body))
-        && around.identity.is_ok()
-        && let Ok(frontend) = find_frontend(cr, around, facts, settings)?
-    {
-        // Made by an operator that recorded nothing.
-        want.frontend = frontend.id;
-    }
-    let mut step = away(&want, seen);
-    if step.verb == Verb::Delete && disconnect(seen, &mut decision) {
-        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
-    }
+    let seen = look_at(&mut want, cr, around, facts, settings)?;
+    let step = service_away(&want, seen, &mut decision);
     let service_gone = step.gone() || step.left();
     let shown = (seen.found().filter(|_| !step.left())).and_then(nat_subnet);
     decision.steps.push(step);
@@ -93,6 +82,41 @@ pub fn teardown(
             .push(Step::needs(Kind::Subnet, id, "the Private Link Service to go"));
     }
     Ok(decision)
+}
+
+/// The cluster whose things go; none if nothing is known to be its own.
+fn of_whom(around: &Surroundings) -> Option<&Identity> {
+    match (&around.identity, &around.leaving) {
+        (Ok(identity), _) | (Err(_), Leaving::Of(identity)) => Some(identity),
+        (Err(_), Leaving::OfAnother | Leaving::Unknown) => None,
+    }
+}
+
+/// The service as it was seen. One by an operator that recorded nothing is known by its frontend.
+fn look_at<'a>(
+    want: &mut LinkService,
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &'a Facts,
+    settings: &Settings,
+) -> Result<&'a Seen, Needs> {
+    let seen = facts.look(Kind::LinkService, &want.id)?;
+    if seen.found().is_some_and(|body| !want.ours(body))
+        && around.identity.is_ok()
+        && let Ok(frontend) = find_frontend(cr, around, facts, settings)?
+    {
+        want.frontend = frontend.id;
+    }
+    Ok(seen)
+}
+
+/// The step for the service; its connections go first.
+fn service_away(want: &LinkService, seen: &Seen, decision: &mut Decision) -> Step {
+    let mut step = away(want, seen);
+    if step.verb == Verb::Delete && disconnect(seen, decision) {
+        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
+    }
+    step
 }
 
 /// A sibling that goes too is looked at this often.

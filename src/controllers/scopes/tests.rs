@@ -98,6 +98,38 @@ fn named_entry_is_for_that_name_and_not_for_another_that_derives_the_same_namesp
     }
 }
 
+#[test]
+fn general_entry_is_for_its_own_namespace_alone() {
+    let entries = allowed(json!([{"namespace": "a", "scopes": [group()]}]));
+    let of = |claimed: &str| {
+        cr(|cr| {
+            cr.metadata.namespace = Some("a-b-c".into());
+            cr.annotations_mut().insert(CLUSTER_ANNOTATION.into(), claimed.into());
+        })
+    };
+    assert_eq!(said(&entries, &of("a/b-c")), None);
+    assert!(said(&entries, &of("a-b/c")).is_some(), "derives the same control plane");
+}
+
+#[test]
+fn name_of_a_cluster_is_never_empty() {
+    let entries = allowed(json!([{"namespace": "clusters", "scopes": [group()]}]));
+    let cr = cr(|cr| {
+        cr.metadata.namespace = Some("clusters-".into());
+        cr.annotations_mut()
+            .insert(CLUSTER_ANNOTATION.into(), "clusters/example".into());
+    });
+    let expected = "the namespace has no entry in the allowed scopes";
+    assert_eq!(said(&entries, &cr).as_deref(), Some(expected));
+}
+
+#[test]
+fn subscription_in_scope_may_connect() {
+    let entries = allowed(json!([{"namespace": "clusters", "scopes": [group(), format!("/subscriptions/{OTHER}")]}]));
+    let cr = cr(|cr| cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.into()]));
+    assert_eq!(said(&entries, &cr), None);
+}
+
 fn foreign(path: &str) -> String {
     guest(path).replace("/resourceGroups/guest/", "/resourceGroups/guest2/")
 }

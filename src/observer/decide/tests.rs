@@ -103,6 +103,12 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
     }
 }
 
+#[test]
+fn cluster_with_a_public_side_too_has_a_private_path() {
+    let both = changed(|_, c| azure(c).topology = Some(Topology::PublicAndPrivate));
+    assert!(matches!(both, Verdict::Want(_)), "{both:?}");
+}
+
 #[rstest]
 #[case::over("2026-08-22T10:00:00Z")]
 #[case::a_false_word("F")]
@@ -162,6 +168,16 @@ fn values_once_set_are_never_taken_away() {
     assert_eq!(change(&current, &next), Change::None);
 }
 
+#[test]
+fn base_domain_that_comes_later_is_taken() {
+    let (mut current, next) = (wanted().resource, wanted());
+    current.spec.base_domain = None;
+    assert_eq!(
+        patched(&current, &next)["spec"],
+        json!({"baseDomain": "apps.example.com"})
+    );
+}
+
 /// As HyperShift's observer writes it: in the control plane's own spelling.
 #[test]
 fn another_spelling_is_no_difference() {
@@ -172,6 +188,8 @@ fn another_spelling_is_no_difference() {
     next.meant.subscriptions = vec![subscription, other];
     current.spec.base_domain = Some("Apps.example.com".into());
     current.spec.guest_vnet_id = VNET.to_uppercase();
+    current.spec.load_balancer_ip = Some("FD00:0::4".into());
+    next.meant.spec.load_balancer_ip = Some("fd00::4".into());
     assert_eq!(change(&current, &next), Change::None);
 }
 

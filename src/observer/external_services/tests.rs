@@ -43,6 +43,7 @@ fn topology(value: &str) -> impl FnOnce(&mut Value) {
 #[case::without_a_host_name(host_of(strategy(json!({"type": "Route"}))), Ok(Host::None))]
 #[case::of_an_empty_name(host_of(strategy(json!({"type": "Route", "route": {"hostname": ""}}))), Ok(Host::None))]
 #[case::by_a_load_balancer(host_of(strategy(json!({"type": "LoadBalancer", "loadBalancer": {"hostname": "api.example.com"}}))), Ok(Host::None))]
+#[case::by_a_load_balancer_though_a_route_is_named(host_of(strategy(json!({"type": "LoadBalancer", "route": {"hostname": "api.example.com"}}))), Ok(Host::None))]
 #[case::of_unicode(host_of(strategy(json!({"type": "Route", "route": {"hostname": "äpi.example.com"}}))), Err("the host name of APIServer is not a DNS name: it is not published".into()))]
 fn host_names_of_routes_are_published_where_there_is_no_public_side(
     #[case] found: Result<Host, String>,
@@ -137,6 +138,18 @@ fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Ta
     }
     let expected = if in_the_way { "create" } else { "keep" };
     assert_eq!(word(step(API, &host, target, None, &hcp)), expected);
+}
+
+#[test]
+fn service_of_another_type_is_changed_back_and_one_that_goes_is_left() {
+    let (hcp, host) = (control_plane(|_| {}), named("api.example.com"));
+    let other = foreign(|s| s.spec.as_mut().unwrap().type_ = Some("ClusterIP".into()));
+    assert!(matches!(step(API, &host, AT, Some(&other), &hcp), Step::Patch(_)));
+    let going = foreign(|s| {
+        let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH);
+        s.metadata.deletion_timestamp = Some(time);
+    });
+    assert_eq!(step(API, &Host::None, AT, Some(&going), &hcp), Step::Keep);
 }
 
 #[test]

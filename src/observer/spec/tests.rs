@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const GUEST: &str = "11111111-1111-4111-8111-111111111111";
+const GUEST: &str = "1a1a1a1a-1111-4111-8111-111111111111";
 
 fn cluster(change: impl FnOnce(&mut Value)) -> ClusterSpec {
     let vnet = format!("/subscriptions/{GUEST}/resourcegroups/net/providers/microsoft.network/virtualNetworks/v");
@@ -139,6 +139,18 @@ fn base_domain_is_that_of_oauth_else_that_of_the_cluster(#[case] strategy: Value
     assert_eq!(meant.spec.base_domain.as_deref(), domain);
     // Only what cannot be read is told.
     assert_eq!(meant.complaints.is_empty(), domain.is_some(), "{:?}", meant.complaints);
+}
+
+#[test]
+fn route_of_oauth_goes_before_its_load_balancer() {
+    let by = |kind: &str, at: &str, host: &str| json!({"service": "OAuthServer", "servicePublishingStrategy": {"type": kind, at: {"hostname": host}}});
+    let meant = of(|spec| {
+        spec["services"] = json!([
+            by("LoadBalancer", "loadBalancer", "oauth-example.lb.example.com"),
+            by("Route", "route", "oauth-example.apps.example.com")
+        ]);
+    });
+    assert_eq!(meant.unwrap().spec.base_domain.as_deref(), Some("apps.example.com"));
 }
 
 #[rstest]

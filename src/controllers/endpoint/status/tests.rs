@@ -3,6 +3,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::api::Status;
+use crate::api::markers::ABANDON;
 use crate::azure::error::ArmError;
 use crate::azure::plan::Verb;
 use crate::controllers::endpoint::plan::wanted;
@@ -85,6 +86,8 @@ fn settled_steps_make_the_whole_available() {
         "{:?}",
         report.conditions
     );
+    let generations: Vec<_> = report.conditions.iter().map(|c| c.observed_generation).collect();
+    assert_eq!(generations, [Some(1); 3]);
     let fields: Vec<&str> = report.fields.keys().map(String::as_str).collect();
     assert_eq!(
         fields,
@@ -116,8 +119,14 @@ fn reason_names_the_step_that_failed(#[case] at: usize, #[case] reason: &str) {
 
 #[test]
 fn failed_read_and_failed_write_of_the_endpoint_differ() {
-    let read = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Error(denied())));
+    let read = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Unread(denied())));
     assert_eq!(reasons(&read)[0], "PrivateEndpointGetFailed");
+    let waits = report(|steps, _| (steps[0].verb, steps[0].why) = (Verb::Wait, Why::Error(denied())));
+    assert_eq!(
+        reasons(&waits)[0],
+        "PrivateEndpointCreationFailed",
+        "a write that is not tried again yet"
+    );
     let write = report(|steps, done| (steps[0].why, done[0]) = (Why::Absent, Done::Failed(denied())));
     assert_eq!(reasons(&write)[0], "PrivateEndpointCreationFailed");
 }
@@ -147,6 +156,57 @@ fn zone_of_the_same_name_elsewhere_is_named_as_such() {
     let overlap = ArmError::own(Class::Invalid, "BadRequest");
     let report = report(|steps, _| (steps[2].verb, steps[2].why) = (Verb::Wait, Why::Error(overlap)));
     assert_eq!(reasons(&report)[1], "VNetLinkedToOtherZone");
+}
+
+#[rstest]
+#[case::zone(1, "BadRequest", "DNSZoneCreationFailed")]
+#[case::link_for_another_reason(2, "InvalidParameter", "VNetLinkCreationFailed")]
+fn other_refusals_as_invalid_tell_of_no_other_zone(
+    #[case] at: usize,
+    #[case] code: &'static str,
+    #[case] reason: &str,
+) {
+    let invalid = ArmError::own(Class::Invalid, code);
+    let report = report(|steps, _| (steps[at].verb, steps[at].why) = (Verb::Wait, Why::Error(invalid)));
+    assert_eq!(reasons(&report)[1], reason);
+}
+
+#[test]
+fn what_waits_says_for_whom() {
+    let report = report(|steps, _| {
+        for at in [0, 3] {
+            steps[at] = Step::needs(steps[at].kind, steps[at].id.clone(), "x");
+        }
+    });
+    let (service, endpoint) = ("WaitingForPrivateLinkService", "WaitingForPrivateEndpoint");
+    assert_eq!(reasons(&report), [service, endpoint, service]);
+}
+
+#[test]
+fn problem_of_the_custom_resource_is_told_whatever_the_steps_say() {
+    let (mut decision, names) = settled();
+    decision.problem = Some(Problem::new(Reason::DuplicateIdentity, "x"));
+    let done = vec![Done::Nothing; decision.steps.len()];
+    let report = after_build(&resource(), &decision, &names, &done);
+    assert_eq!(reasons(&report), ["DuplicateIdentity"; 3]);
+}
+
+#[rstest]
+#[case::endpoint(0, ["DeletionFailed", "Deleting"])]
+#[case::zone(1, ["Deleting", "DeletionFailed"])]
+fn each_part_says_what_keeps_it_from_going(#[case] at: usize, #[case] expected: [&str; 2]) {
+    let (mut decision, _) = settled();
+    let mut done = vec![Done::Settled; decision.steps.len()];
+    for step in &mut decision.steps {
+        (step.verb, step.why) = (Verb::Delete, Why::Unwanted);
+    }
+    done[at] = Done::Failed(denied());
+    let told = cr(Value::Null, json!({ABANDON: "other/cpo/ticket"}));
+    let report = after_teardown(&told, &decision, &done);
+    assert_eq!(reasons(&report)[..2], expected);
+    for condition in &report.conditions[..2] {
+        assert!(condition.message.contains("does not count"), "{}", condition.message);
+    }
 }
 
 #[test]

@@ -52,6 +52,7 @@ const KIND: &str = "AzurePLSCreated";
 #[case::nobody_reports_it(&[], &[], parts("Unknown", "StatusUnknown", "AzurePrivateLinkService conditions not found"))]
 #[case::both_hold(&[condition(KIND, "True", "a")], &[condition(KIND, "True", "b")], parts("True", "AzureSuccess", "All is well"))]
 #[case::one_lacks_it(&[condition(KIND, "True", "a")], &[], parts("True", "AzureSuccess", "All is well"))]
+#[case::one_is_unknown(&[condition(KIND, "Unknown", "a")], &[condition(KIND, "True", "b")], parts("True", "AzureSuccess", "All is well"))]
 #[case::one_fails(&[condition(KIND, "True", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b"))]
 #[case::both_fail(&[condition(KIND, "False", "a")], &[condition(KIND, "False", "b")], parts("False", "AzureError", "b; a"))]
 fn conditions_of_two_custom_resources_are_summed_up(
@@ -62,6 +63,25 @@ fn conditions_of_two_custom_resources_are_summed_up(
     let found = [cr("private-router", router), cr("oauth-openshift", oauth)];
     let patch = first(&hosted(&[]), &found, NOW).unwrap();
     assert_eq!(said(&patch, KIND), expected);
+}
+
+#[rstest]
+#[case::as_before("True", "1970-01-01T00:00:01Z")]
+#[case::otherwise("False", "1970-01-01T00:33:20Z")]
+fn time_is_that_of_the_last_change_of_the_status(#[case] before: &str, #[case] since: &str) {
+    let stored = [condition(KIND, before, "a")];
+    let patch = first(
+        &hosted(&stored),
+        &[cr("private-router", &[condition(KIND, "True", "b")])],
+        NOW,
+    )
+    .unwrap();
+    let all = patch["status"]["conditions"].as_array().unwrap();
+    let said = all.iter().find(|one| one["type"] == KIND).unwrap();
+    assert_eq!(
+        (&said["lastTransitionTime"], &said["observedGeneration"]),
+        (&json!(since), &json!(3))
+    );
 }
 
 #[test]

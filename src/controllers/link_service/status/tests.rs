@@ -62,6 +62,8 @@ fn service_is_ready_only_with_its_alias() {
         json!({"internalLoadBalancerID": management("loadBalancers/lb"),
             "privateLinkServiceID": management(SERVICE), "privateLinkServiceAlias": ALIAS})
     );
+    let generations: Vec<_> = ready.conditions.iter().map(|c| c.observed_generation).collect();
+    assert_eq!(generations, [Some(1); 2]);
     let early = build(&kept(None), &Ok(frontend()), &[Done::Nothing]);
     assert_eq!(said(&early)[1], (Status::False, Reason::Provisioning));
 }
@@ -79,7 +81,7 @@ fn lost_load_balancer_is_said_and_known_fields_stand() {
 #[case::it_is_replaced(Verb::Delete, Why::Replace(vec!["x"]), true)]
 #[case::it_is_foreign(Verb::Refuse, Why::NotOurs, true)]
 #[case::it_is_changed(Verb::Put(Value::Null), Why::Differs(vec!["x"]), false)]
-#[case::it_could_not_be_read(Verb::Wait, Why::Error(ArmError::own(Class::Down, "Timeout")), false)]
+#[case::it_could_not_be_read(Verb::Wait, Why::Unread(ArmError::own(Class::Down, "Timeout")), false)]
 fn dead_alias_is_taken_from_the_status_when(#[case] verb: Verb, #[case] why: Why, #[case] cleared: bool) {
     let report = build(&service(verb, why, None), &Ok(frontend()), &[Done::Nothing]);
     let fields = ["privateLinkServiceID", "privateLinkServiceAlias"].map(|field| report.fields.get(field).cloned());
@@ -114,6 +116,20 @@ fn failure_is_told_by_its_step(#[case] step: Step, #[case] reason: Reason) {
 }
 
 #[test]
+fn failed_change_is_told_as_such_until_it_is_tried_again() {
+    let denied = Why::Error(ArmError::own(Class::Denied, "AuthorizationFailed"));
+    let waits = service(Verb::Wait, denied, None);
+    let known = cr(json!({"privateLinkServiceID": management(SERVICE)}), json!({}));
+    for (cr, reason) in [
+        (known, Reason::PLSUpdateFailed),
+        (cr(Value::Null, json!({})), Reason::PLSCreationFailed),
+    ] {
+        let report = after_build(&cr, &waits, &Ok(frontend()), &[Done::Nothing]);
+        assert_eq!(said(&report)[1], (Status::False, reason));
+    }
+}
+
+#[test]
 fn blocked_replacement_is_told_though_the_old_service_stands() {
     let decision = Decision {
         problem: Some(Problem::new(Reason::ReplacementBlocked, "x")),
@@ -129,6 +145,7 @@ fn word_that_does_not_count_is_told_while_it_is_deleted() {
     let decision = service(Verb::Delete, Why::Unwanted, Some(Value::Null));
     let denied = Done::Failed(ArmError::own(Class::Denied, "AuthorizationFailed"));
     let report = after_teardown(&told, &decision, &[denied]);
+    assert!(report.fields.is_empty(), "what was seen stays");
     for condition in &report.conditions {
         assert_eq!(
             (condition.status, condition.reason),

@@ -1,0 +1,94 @@
+//! What an administrator and HyperShift do until Hyperlink's turn comes, step by step.
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::HostedCluster;
+use super::objects::merge;
+use crate::Place;
+
+impl HostedCluster {
+    /// Does what an administrator and HyperShift do until Hyperlink's turn comes: the workers'
+    /// network in Azure, the HostedCluster, the control plane's namespace, the HostedControlPlane
+    /// and the Services.
+    ///
+    /// # Errors
+    ///
+    /// Azure or the API server refuses.
+    pub async fn create(&self, place: &Place) -> Result<()> {
+        self.create_guest_network(place).await?;
+        self.create_namespaces(place).await?;
+        if self.hosted_cluster_patch.is_some() {
+            self.create_hosted_cluster(place).await?;
+        }
+        let owner = self.create_control_plane(place).await?;
+        self.create_services(place, Some(&owner)).await
+    }
+
+    /// Makes the namespaces of the HostedCluster and of the control plane.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_namespaces(&self, place: &Place) -> Result<()> {
+        let names = [self.namespace.as_str(), &self.control_plane_namespace()];
+        let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
+        let text = names.map(namespace).join("\n---\n");
+        place.apply_yaml(&text).await.map(drop)
+    }
+
+    /// Makes the HostedControlPlane; its uid.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_control_plane(&self, place: &Place) -> Result<String> {
+        let text = self.hosted_control_plane().to_string();
+        let applied = place.apply_yaml(&text).await?;
+        let uid = applied
+            .last()
+            .and_then(|control_plane| control_plane.metadata.uid.clone());
+        uid.context("no uid")
+    }
+
+    /// Makes the Services that the HostedControlPlane of this uid owns, or nobody yet; gives those that are there their owner.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_services(&self, place: &Place, owner: Option<&str>) -> Result<()> {
+        let services = self.services().iter();
+        let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
+        place.apply_yaml(&text.join("\n---\n")).await.map(drop)
+    }
+
+    /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_hosted_cluster(&self, place: &Place) -> Result<()> {
+        let mut object = self.hosted_cluster();
+        if let Some(patch) = &self.hosted_cluster_patch {
+            merge(&mut object, patch);
+        }
+        place.apply_yaml(&object.to_string()).await.map(drop)
+    }
+
+    /// Makes the workers' network in Azure.
+    ///
+    /// # Errors
+    ///
+    /// Azure refuses.
+    pub async fn create_guest_network(&self, place: &Place) -> Result<()> {
+        let oracle = place.oracle();
+        oracle
+            .drift_put(&self.resource_group(), &json!({"location": self.location}))
+            .await?;
+        let vnet = json!({"location": self.location, "properties": {
+            "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
+            "subnets": [{"name": "default", "properties": {
+                "addressPrefix": "10.0.0.0/24", "privateEndpointNetworkPolicies": "Disabled"}}]}});
+        oracle.drift_put(&self.vnet(), &vnet).await
+    }
+}

@@ -1,0 +1,277 @@
+//! What Azure refuses or has not done yet, step by step: each condition says which step it is, in the words of RUNBOOK.md.
+
+use anyhow::Result;
+use e2e::eventually;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::roles;
+use e2e::site::{SOON, Site, run, said};
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+
+const ENDPOINT: &str = "AzurePrivateEndpointAvailable";
+const DNS: &str = "AzurePrivateDNSAvailable";
+const SERVICE: &str = "AzurePLSCreated";
+const BALANCER: &str = "AzureInternalLoadBalancerAvailable";
+
+/// Every call of this method to a path that ends so is denied.
+fn denied(method: &str, path: &str) -> Value {
+    answered(method, path, 403, "AuthorizationFailed")
+}
+
+fn answered(method: &str, path: &str, status: u16, code: &str) -> Value {
+    let path = format!("{}$", path.replace('.', "\\.").replace('*', "\\*"));
+    json!({"match": {"method": method, "path": path, "times": 1_000_000},
+        "do": {"status": status, "code": code, "message": "as the test wants it"}})
+}
+
+/// A cluster, what Azure does to it, and what its conditions then say.
+struct Case {
+    cluster: HostedCluster,
+    faults: Vec<Value>,
+    says: Vec<(&'static str, &'static str)>,
+}
+
+/// Plays the cases at once, then takes all faults away.
+async fn play(site: &Site, cases: Vec<Case>) -> Result<()> {
+    let faults: Vec<&Value> = cases.iter().flat_map(|case| &case.faults).collect();
+    site.faults(json!(faults)).await?;
+    try_join_all(cases.iter().map(|case| case.cluster.create(&site.ground))).await?;
+    let said = cases.iter().flat_map(|case| {
+        case.says
+            .iter()
+            .map(|(kind, reason)| site.says(&case.cluster, kind, reason))
+    });
+    try_join_all(said).await?;
+    site.faults(json!([])).await
+}
+
+fn zone(cluster: &HostedCluster, index: usize) -> String {
+    cluster.zones().swap_remove(index)
+}
+
+/// The link of this name to one of the cluster's zones is denied.
+fn unlinked(index: usize, name: &'static str) -> impl Fn(&HostedCluster) -> Value {
+    move |cluster| {
+        denied(
+            "PUT",
+            &format!("{}/virtualNetworkLinks/private-router-{name}", zone(cluster, index)),
+        )
+    }
+}
+
+#[test]
+fn denied_step_of_the_guests_side_has_its_own_reason() {
+    run(async {
+        let site = Site::start().await?;
+        let private = |name: &str| HostedCluster::new(&site.ground, name);
+        let public = |name: &str| private(name).with_base_domain(&format!("{name}.example.com"));
+        let case = |cluster: HostedCluster, part: &dyn Fn(&HostedCluster) -> Value, reason| Case {
+            faults: vec![part(&cluster)],
+            says: vec![(DNS, reason)],
+            cluster,
+        };
+        let endpoint = private("endpoint-denied");
+        let unread = private("endpoint-unread");
+        let cases = vec![
+            case(
+                private("zone-denied"),
+                &|c| denied("PUT", &zone(c, 0)),
+                "DNSZoneCreationFailed",
+            ),
+            case(
+                private("link-denied"),
+                &unlinked(0, "vnet-link"),
+                "VNetLinkCreationFailed",
+            ),
+            case(
+                private("record-denied"),
+                &|c| denied("PUT", &format!("{}/A/api", zone(c, 0))),
+                "ARecordCreationFailed",
+            ),
+            case(
+                public("base-denied"),
+                &|c| denied("PUT", &zone(c, 1)),
+                "BaseDomainDNSZoneCreationFailed",
+            ),
+            case(
+                public("base-unlinked"),
+                &unlinked(1, "basedomain-vnet-link"),
+                "BaseDomainVNetLinkCreationFailed",
+            ),
+            case(
+                public("base-empty"),
+                &|c| denied("PUT", &format!("{}/A/api-base-empty", zone(c, 1))),
+                "BaseDomainARecordCreationFailed",
+            ),
+            Case {
+                faults: vec![denied("PUT", &endpoint.endpoint())],
+                says: vec![
+                    (ENDPOINT, "PrivateEndpointCreationFailed"),
+                    (DNS, "WaitingForPrivateEndpoint"),
+                ],
+                cluster: endpoint,
+            },
+            Case {
+                faults: vec![denied("GET", &unread.endpoint())],
+                says: vec![(ENDPOINT, "PrivateEndpointGetFailed")],
+                cluster: unread,
+            },
+        ];
+        play(&site, cases).await
+    });
+}
+
+#[test]
+fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() {
+    run(async {
+        let site = Site::start().await?;
+        let named = |name: &str| HostedCluster::new(&site.ground, name);
+        let own = |cluster: &HostedCluster| cluster.link_service(&site.ground);
+        let (refused, locked, slow) = (named("service-denied"), named("service-locked"), named("service-slow"));
+        let hangs =
+            json!({"match": {"method": "PUT", "path": own(&slow), "times": 1_000_000}, "do": {"operation": "hang"}});
+        let cases = vec![
+            Case {
+                faults: vec![denied("PUT", &own(&refused))],
+                says: vec![
+                    (SERVICE, "PLSCreationFailed"),
+                    (ENDPOINT, "WaitingForPrivateLinkService"),
+                ],
+                cluster: refused,
+            },
+            Case {
+                faults: vec![answered("PUT", &own(&locked), 409, "ScopeLocked")],
+                says: vec![(SERVICE, "ScopeLocked")],
+                cluster: locked,
+            },
+            Case {
+                faults: vec![hangs],
+                says: vec![(SERVICE, "Provisioning")],
+                cluster: slow,
+            },
+        ];
+        play(&site, cases).await?;
+
+        let changed = named("service-changed");
+        changed.create(&site.ground).await?;
+        site.heals(&changed).await?;
+        site.says(&changed, SERVICE, "AzureSuccess").await?;
+        site.faults(json!([denied("PUT", &own(&changed))])).await?;
+        let mut body = site.ground.oracle().resources(&own(&changed)).await?.remove(0);
+        body["properties"]["enableProxyProtocol"] = json!(true);
+        site.ground.oracle().drift_put(&own(&changed), &body).await?;
+        site.says(&changed, SERVICE, "PLSUpdateFailed").await?;
+
+        let hangs =
+            json!({"match": {"method": "DELETE", "path": own(&changed), "times": 1}, "do": {"operation": "hang"}});
+        site.faults(json!([hangs])).await?;
+        let client = site.ground.client()?;
+        let crs = changed.api(&client, "AzurePrivateLinkService", &changed.control_plane_namespace());
+        crs.delete("private-router", &Default::default()).await?;
+        site.says(&changed, SERVICE, "Deleting").await
+    });
+}
+
+#[test]
+fn load_balancer_that_is_not_there_or_there_twice() {
+    run(async {
+        let site = Site::start().await?;
+        let cluster = HostedCluster::new(&site.ground, "unbalanced");
+        let lists = |balancers: Value| {
+            json!([{"match": {"method": "GET", "path": "/loadBalancers$", "times": 1_000_000},
+                "do": {"status": 200, "body": {"value": balancers}}}])
+        };
+        site.faults(lists(json!([]))).await?;
+        cluster.create(&site.ground).await?;
+        site.says(&cluster, BALANCER, "WaitingForLoadBalancer").await?;
+        let azure = site.ground.azure();
+        let id = format!(
+            "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/loadBalancers/",
+            azure.management_subscription, azure.management_group
+        );
+        let one = site.ground.oracle().resources(&id).await?.remove(0);
+        let again: Value =
+            serde_json::from_str(&one.to_string().replace("/loadBalancers/", "/loadBalancers/copy-of-"))?;
+        site.faults(lists(json!([one, again]))).await?;
+        site.says(&cluster, BALANCER, "AmbiguousLoadBalancer").await?;
+        // What a person has to mend is looked at less often: another cluster asks at once.
+        site.faults(json!([denied("GET", "/loadBalancers")])).await?;
+        let unlisted = HostedCluster::new(&site.ground, "unlisted");
+        unlisted.create(&site.ground).await?;
+        site.says(&unlisted, BALANCER, "ILBLookupFailed").await
+    });
+}
+
+#[test]
+fn another_zone_of_the_name_is_linked_to_the_network() {
+    e2e::site::situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "twice-linked");
+        cluster.create_guest_network(&site.ground).await?;
+        let group = format!("{}-other", cluster.resource_group());
+        let zone = zone(&cluster, 0).replace(&cluster.resource_group(), &group);
+        let link = json!({"location": "global", "properties": {
+            "virtualNetwork": {"id": cluster.vnet()}, "registrationEnabled": false}});
+        let oracle = site.ground.oracle();
+        oracle
+            .drift_put(&group, &json!({"location": site.ground.azure().location}))
+            .await?;
+        oracle.drift_put(&zone, &json!({"location": "global"})).await?;
+        oracle
+            .drift_put(&format!("{zone}/virtualNetworkLinks/theirs"), &link)
+            .await?;
+        cluster.create(&site.ground).await?;
+        site.says(&cluster, DNS, "VNetLinkedToOtherZone").await?;
+        oracle.drift_delete(&zone).await?;
+        cluster.delete(&site.ground, SOON).await
+    });
+}
+
+#[test]
+fn zone_that_hides_public_names() {
+    e2e::site::situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "shadow").with_base_domain("shadow.example.com");
+        cluster.create(&site.ground).await?;
+        site.says(&cluster, DNS, "ZoneShadowsBaseDomain").await?;
+        cluster.delete(&site.ground, SOON).await
+    });
+}
+
+#[test]
+fn process_with_other_settings_than_the_service_was_made_with() {
+    run(async {
+        let Site { ground, ho, cpo } = Site::start().await?;
+        let cluster = HostedCluster::new(&ground, "moved");
+        cluster.create(&ground).await?;
+        cluster.becomes_available(&ground, SOON).await?;
+        ho.stop().await?;
+        roles::install_aggregation(ground.control_plane()).await?;
+        let group = format!(
+            "/subscriptions/{}/resourceGroups/new-rg",
+            ground.azure().management_subscription
+        );
+        let location = json!({"location": ground.azure().location});
+        ground.oracle().drift_put(&group, &location).await?;
+        let flags = [
+            ("resync", "3s"),
+            ("resource-group", "new-rg"),
+            ("aggregate-conditions", "true"),
+        ];
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho-elsewhere", &flags).await?;
+        let site = Site { ground, ho, cpo };
+        site.says(&cluster, SERVICE, "ConfigurationChanged").await?;
+        let client = site.ground.client()?;
+        let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
+        eventually("the HostedCluster says so too", SOON, || async {
+            said(&hosted.get(cluster.name()).await?, SERVICE, "AzureError")
+        })
+        .await?;
+
+        let Site { ground, ho, cpo } = site;
+        ho.stop().await?;
+        let cloud = [("resync", "3s"), ("cloud", "AzureUSGovernmentCloud")];
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho-in-another-cloud", &cloud).await?;
+        let site = Site { ground, ho, cpo };
+        site.says(&cluster, SERVICE, "CloudMismatch").await
+    });
+}

@@ -1,0 +1,57 @@
+//! What is there already, and is to be left, changed or taken away.
+
+use super::*;
+
+#[tokio::test]
+async fn custom_resource_that_goes_is_left_until_it_is_gone() {
+    let (mut cluster, external) = at_rest();
+    cluster.objects.get_mut("services/oauth-openshift").unwrap()["status"] =
+        json!({"loadBalancer": {"ingress": [{"ip": "10.1.0.9"}]}});
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
+    custom["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
+    let ground = Ground::with(cluster, holding(&external));
+    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn custom_resource_of_somebody_else_is_left_and_told() {
+    let (mut cluster, external) = at_rest();
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
+    custom["metadata"]["ownerReferences"] = json!([]);
+    let ground = Ground::with(cluster, holding(&external));
+    assert_eq!(ground.pass().await, resync());
+    let told = "oauth-openshift: the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
+    assert_eq!(ground.notes(), [told]);
+    assert_eq!(ground.written(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_told_beside_what_is_kept() {
+    let (mut cluster, external) = at_rest();
+    let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
+    hcp["spec"]["pausedUntil"] = json!("tomorrow");
+    let ground = Ground::with(cluster, holding(&external));
+    assert_eq!(ground.pass().await, resync());
+    let notes = ground.notes();
+    assert!(notes[0].contains("pausedUntil is neither"), "{notes:?}");
+    assert_eq!(notes.len(), SERVICES.len());
+}
+
+#[tokio::test]
+async fn host_name_is_withdrawn_only_as_it_was_read() {
+    let (mut cluster, mut external) = at_rest();
+    external["metadata"]["uid"] = json!("u");
+    external["metadata"]["resourceVersion"] = json!("7");
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
+    let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
+    hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({});
+    let ground = Ground::with(cluster, holding(&external));
+    assert_eq!(ground.pass().await, Action::await_change());
+    let written = std::mem::take(&mut ground.cluster.lock().unwrap().written);
+    let [(method, object, body)] = written.as_slice() else {
+        panic!("{written:?}");
+    };
+    assert_eq!((method, object.as_str()), (&Method::DELETE, EXTERNAL));
+    assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+}

@@ -1,0 +1,68 @@
+//! Somebody else is quicker: between the look of a pass and its write.
+
+use std::time::Duration;
+
+use hyperlink::azure::id::ResourceId;
+use rstest::rstest;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::wanted::GUEST;
+use crate::whole::Life;
+
+/// What was sent for paths that end so, in order: verb and last part of the path, and the body.
+fn sent(life: &Life, ends: &[&str]) -> Vec<(String, Value)> {
+    let sent = life.sim.azure.sent();
+    let about = sent.iter().filter_map(|call| {
+        let path = call.request.uri().path();
+        let end = ends
+            .iter()
+            .find(|end| path.to_lowercase().ends_with(&end.to_lowercase()))?;
+        let body = serde_json::from_slice(call.request.body()).unwrap_or_default();
+        Some((format!("{} {end}", call.verb()), body))
+    });
+    about.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_prefix_is_chosen_at_once_in_the_network_as_it_is_then() {
+    let life = Life::new();
+    let taken = json!({"status": 400, "code": "NetcfgSubnetRangesOverlap"});
+    life.sim
+        .faults(&[(json!({"method": "PUT", "path": "/subnets/x-pls-nat"}), taken)]);
+    assert_eq!(life.management_passes().await, Duration::ZERO);
+    life.management_passes().await;
+    let mut calls = sent(&life, &["x-pls-nat", "virtualNetworks/hub"]);
+    let first = calls.iter().position(|(what, _)| what == "PUT x-pls-nat").unwrap();
+    calls.drain(..first);
+    let (last, between) = calls[1..].split_last().unwrap();
+    assert_eq!(last.0, "PUT x-pls-nat");
+    assert!(
+        between.iter().any(|(what, _)| what == "GET virtualNetworks/hub"),
+        "{calls:?}"
+    );
+    let prefix = |(_, body): &(String, Value)| body["properties"]["addressPrefix"].clone();
+    assert_ne!(prefix(&calls[0]), prefix(last));
+}
+
+#[rstest]
+#[case::once(1, 300)]
+#[case::again_and_again(2, 1)]
+#[tokio::test(start_paused = true)]
+async fn what_changed_since_the_look_is_read_again_once_in_the_same_pass(#[case] times: u32, #[case] ttl: u32) {
+    let mut life = Life::new();
+    life.comes().await;
+    sleep(Duration::from_secs(7_200)).await;
+    let zone = format!("{GUEST}/privateDnsZones/example.hypershift.local");
+    let record = ResourceId::parse(&format!("{zone}/A/api")).unwrap();
+    life.sim.drift(&record, "/properties/ttl", json!(1));
+    let old = json!({"status": 412, "code": "PreconditionFailed"});
+    life.sim
+        .faults(&[(json!({"method": "PUT", "path": "/A/api$", "times": times}), old)]);
+    life.sim.forget_calls();
+    life.guest_passes().await;
+    let calls = sent(&life, &["hypershift.local/A/api"]);
+    let verbs: Vec<&str> = calls.iter().filter_map(|(what, _)| what.split(' ').next()).collect();
+    assert_eq!(verbs, ["GET", "PUT", "GET", "PUT"]);
+    assert_eq!(life.sim.shown(&record).unwrap()["properties"]["ttl"], json!(ttl));
+}

@@ -1,0 +1,145 @@
+//! Small trees that keep the rules, and that break them.
+
+use super::*;
+
+const LIB: &str =
+    "pub mod api;\npub mod azure;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
+const AZURE: &str = "pub mod error;\npub mod plan;\npub mod client;\npub mod execute;\npub mod ports;";
+const CONTROLLERS: &str = "pub mod endpoint;\npub mod link_service;\nmod frame;";
+
+/// A small tree that keeps the rules, with one file replaced or added.
+fn with(file: &str, text: &str) -> Vec<String> {
+    let tree = [
+        ("lib.rs", LIB),
+        (
+            "main.rs",
+            "mod cli;\nuse hyperlink::config;\nfn main() { let _ = std::env::args_os(); }",
+        ),
+        ("cli.rs", "use clap::Command;\nuse hyperlink::config::Config;"),
+        ("api/mod.rs", "use kube::CustomResource;"),
+        ("azure/mod.rs", AZURE),
+        ("azure/plan.rs", "use super::error;"),
+        ("azure/client.rs", "use tokio::time;\nuse crate::azure::plan::Step;"),
+        ("azure/error.rs", ""),
+        ("azure/execute.rs", "use super::{client, plan};"),
+        ("azure/ports.rs", ""),
+        ("config/mod.rs", "fn f() { std::env::var(\"X\") }"),
+        ("metrics/mod.rs", "use crate::api::Role;"),
+        ("observer/mod.rs", "mod decide;\nuse kube::Api;"),
+        ("observer/decide.rs", "use crate::api::Role;"),
+        ("controllers/mod.rs", CONTROLLERS),
+        ("controllers/frame.rs", "use kube::Client;"),
+        ("controllers/endpoint/mod.rs", "mod plan;\n#[cfg(test)]\nmod tests;"),
+        (
+            "controllers/endpoint/tests.rs",
+            "async fn f() { std::env::var(\"X\"); crate::config::resolve() }",
+        ),
+        ("controllers/endpoint/plan.rs", "use crate::azure::plan::Plan;"),
+        ("controllers/link_service/mod.rs", "use super::frame;"),
+    ];
+    let mut sources: BTreeMap<String, String> = tree.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
+    sources.insert(file.to_owned(), text.to_owned());
+    violations(&sources)
+}
+
+#[test]
+fn a_tree_that_keeps_the_rules_has_no_violation() {
+    assert_eq!(with("azure/ports.rs", ""), Vec::<String>::new());
+}
+
+#[rstest::rstest]
+#[case::io_in_a_decision(
+    "azure/plan.rs",
+    "\nuse tokio::time;",
+    "src/azure/plan.rs:2: uses tokio::time; data and decisions do no I/O"
+)]
+#[case::io_in_data(
+    "api/mod.rs",
+    "use kube::{CustomResource, Api};",
+    "src/api/mod.rs:1: uses kube::Api; data and decisions do no I/O"
+)]
+#[case::clock_in_a_decision(
+    "observer/decide.rs",
+    "fn f() { jiff::Timestamp::now() }",
+    "src/observer/decide.rs:1: uses jiff::Timestamp::now; data and decisions have no clock: the time comes in as a value"
+)]
+#[case::log_in_a_decision(
+    "controllers/endpoint/plan.rs",
+    "fn f() { tracing::info!(\"x\") }",
+    "src/controllers/endpoint/plan.rs:1: uses tracing::info; data and decisions do not log"
+)]
+#[case::async_in_a_decision(
+    "azure/plan.rs",
+    "pub async fn f() {}",
+    "src/azure/plan.rs:1: async in the Decide layer, which waits for nothing"
+)]
+#[case::decision_uses_the_wire(
+    "azure/plan.rs",
+    "use super::client::Client;",
+    "src/azure/plan.rs:1: uses crate::azure::client::Client of src/azure/client.rs; the Decide layer must not use the Wire layer"
+)]
+#[case::decision_uses_its_own_controller(
+    "controllers/endpoint/plan.rs",
+    "use super::Facts;",
+    "src/controllers/endpoint/plan.rs:1: uses crate::controllers::endpoint::Facts of src/controllers/endpoint/mod.rs; the Decide layer must not use the Effect layer"
+)]
+#[case::effect_reads_flags(
+    "controllers/frame.rs",
+    "use crate::{api::Role, config::Config};",
+    "src/controllers/frame.rs:1: uses crate::config::Config of src/config/mod.rs; the Effect layer must not use the Run layer"
+)]
+#[case::effect_reads_environment(
+    "controllers/frame.rs",
+    "fn f() { std::env::var(\"X\") }",
+    "src/controllers/frame.rs:1: uses std::env::var; only the configuration reads the environment"
+)]
+#[case::main_reads_environment(
+    "main.rs",
+    "mod cli;\nuse std::env;",
+    "src/main.rs:2: uses std::env; only the configuration reads the environment"
+)]
+#[case::azure_knows_kubernetes(
+    "azure/execute.rs",
+    "use kube::Api;",
+    "src/azure/execute.rs:1: uses kube::Api; src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate"
+)]
+#[case::azure_knows_us(
+    "azure/execute.rs",
+    "use super::super::api::Role;",
+    "src/azure/execute.rs:1: uses crate::api::Role; src/azure uses nothing of ours outside itself and no Kubernetes: it could be a crate"
+)]
+#[case::metrics_know_the_custom_resource(
+    "metrics/mod.rs",
+    "use crate::api::AzurePrivateLinkService;",
+    "src/metrics/mod.rs:1: uses crate::api::AzurePrivateLinkService; the wire knows no Kubernetes and no custom resource"
+)]
+#[case::one_controller_knows_the_other(
+    "controllers/link_service/mod.rs",
+    "use super::endpoint::X;",
+    "src/controllers/link_service/mod.rs:1: uses crate::controllers::endpoint::X; link_service and endpoint meet in the custom resource's status only"
+)]
+#[case::flags_below_the_top(
+    "controllers/frame.rs",
+    "#[derive(clap::Args)] struct A;",
+    "src/controllers/frame.rs:1: uses clap::Args; only the top layer knows flags"
+)]
+#[case::a_log_field_of_its_own(
+    "controllers/frame.rs",
+    "fn f() { tracing::info!(colour = 1, \"x\") }",
+    "src/controllers/frame.rs:1: logs colour, which is not among telemetry::FIELDS"
+)]
+#[case::a_file_that_nobody_names("azure/throttle.rs", "", "src/azure/throttle.rs: no `mod` names this file")]
+fn a_breach_is_found(#[case] file: &str, #[case] text: &str, #[case] expected: &str) {
+    assert_eq!(with(file, text), [expected]);
+}
+
+#[test]
+fn a_file_without_a_layer_is_found() {
+    let lib = format!("{LIB}\npub mod helpers;");
+    let mut sources = BTreeMap::from([("lib.rs".to_owned(), lib)]);
+    sources.insert("helpers.rs".to_owned(), String::new());
+    assert_eq!(
+        violations(&sources),
+        ["src/helpers.rs: belongs to no layer; add it to LAYERS"]
+    );
+}
