@@ -1,5 +1,5 @@
 # The recipes' names; the work is in cargo and hack/.
-.PHONY: build demo test test-az test-monitoring e2e check fmt generate bench fuzz
+.PHONY: build demo test test-az test-monitoring test-image e2e check fmt generate bench image fuzz
 
 CARGO ?= cargo
 
@@ -11,6 +11,11 @@ test: ## every test: units, simulator, end to end
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
+
+# One at a time: the second build takes the whole machine.
+test-image: ## the images: what is in them, that they can be built again, and clusters' lives on them; some 20 minutes at first
+	hack/testenv/build >/dev/null
+	RUST_TEST_THREADS=1 $(CARGO) test --locked --workspace --no-fail-fast --test image -- --show-output
 
 test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
 	hack/testenv/build >/dev/null
@@ -43,6 +48,9 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 
 bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|armsim PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
+
+image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 hyperlink-arm64 armsim-amd64 armsim-arm64"
+	hack/image/build $(IMAGES)
 
 fuzz: ## the simulated Azure with input that nobody wrote: MINUTES=10 in all
 	hack/fuzz

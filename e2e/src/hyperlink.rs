@@ -273,8 +273,8 @@ fn with_flags(mut program: Program, place: &Place, kubeconfig: &Path, flags: &[(
     program
 }
 
-/// What a process for all hosted clusters of a ground may use.
-fn allow_guest_subscription(place: &Place) -> Value {
+/// What a process for all hosted clusters of a place may use, as a file of allowed scopes.
+pub fn allow_guest_subscription(place: &Place) -> Value {
     json!({"hostedClusters": [{
         "namespace": place.hosted_clusters(),
         "scopes": [format!("/subscriptions/{}", place.azure().guest_subscription)],

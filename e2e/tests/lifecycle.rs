@@ -3,6 +3,7 @@
 use e2e::azure_sim::Preset;
 use e2e::running::Running;
 use e2e::scenarios::Scenario;
+use e2e::site::leases;
 use e2e::{Ground, scenario};
 use rstest::rstest;
 
@@ -15,6 +16,7 @@ use rstest::rstest;
 fn private_cluster_lives_and_goes(#[case] case: Scenario) {
     scenario(async {
         let ground = Ground::local(Preset::Fast).await?;
+        leases(&ground).await?;
         let running = Running::processes(&ground).await?;
         case.run(&ground, running).await
     });

@@ -1,0 +1,77 @@
+//! Reads an OCI archive: each blob by its digest, the layers laid over each other.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use e2e::run_dir::RunDir;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// An image, unpacked.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Digest of the manifest.
+    pub(crate) digest: String,
+    /// The image's configuration: architecture, user, entry point, labels.
+    pub(crate) config: Value,
+    /// What a container finds at `/`.
+    pub(crate) root: PathBuf,
+    _dir: RunDir,
+}
+
+impl Image {
+    /// Unpacks an archive that has one image in it.
+    pub(crate) fn unpack(archive: &Path) -> Result<Self> {
+        let dir = RunDir::new("image")?;
+        let blobs = dir.path().join("archive");
+        extract(archive, &blobs)?;
+        let index: Value = serde_json::from_slice(&std::fs::read(blobs.join("index.json"))?)?;
+        let [manifest] = index["manifests"].as_array().context("no manifests")?.as_slice() else {
+            anyhow::bail!("not one image: {index}")
+        };
+        let digest = manifest["digest"].as_str().context("no digest")?.to_owned();
+        let manifest: Value = serde_json::from_slice(&std::fs::read(blob(&blobs, manifest)?)?)?;
+        let config: Value = serde_json::from_slice(&std::fs::read(blob(&blobs, &manifest["config"])?)?)?;
+        let root = dir.path().join("root");
+        for layer in manifest["layers"].as_array().context("no layers")? {
+            extract(&blob(&blobs, layer)?, &root)?;
+        }
+        Ok(Self {
+            digest,
+            config,
+            root,
+            _dir: dir,
+        })
+    }
+
+    /// A label, which has to be there.
+    pub(crate) fn label(&self, name: &str) -> Result<&str> {
+        let label = &self.config["config"]["Labels"][format!("org.opencontainers.image.{name}")];
+        label.as_str().with_context(|| format!("no label {name}"))
+    }
+}
+
+/// The file that a descriptor points to, if it is what the descriptor says.
+fn blob(blobs: &Path, descriptor: &Value) -> Result<PathBuf> {
+    let digest = descriptor["digest"].as_str().context("no digest")?;
+    let hash = digest.strip_prefix("sha256:").context("an unknown kind of digest")?;
+    let path = blobs.join("blobs/sha256").join(hash);
+    let bytes = std::fs::read(&path).with_context(|| digest.to_owned())?;
+    let found: String = Sha256::digest(&bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    ensure!(found == hash, "{digest} is {found}");
+    ensure!(descriptor["size"] == bytes.len(), "{digest} has {} bytes", bytes.len());
+    Ok(path)
+}
+
+fn extract(archive: &Path, into: &Path) -> Result<()> {
+    std::fs::create_dir_all(into)?;
+    let mut tar = Command::new("tar");
+    tar.args(["--extract", "--same-permissions", "--file"]).arg(archive);
+    let status = tar.arg("--directory").arg(into).status()?;
+    ensure!(status.success(), "unpack {}: {status}", archive.display());
+    Ok(())
+}

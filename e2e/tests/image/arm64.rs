@@ -1,0 +1,82 @@
+//! The program for the other kind of machine, on Debian's emulator: it says who it is, and serves one cluster's life.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::run_dir::RunDir;
+use e2e::{Ground, scenario};
+
+use crate::archive::Image;
+use crate::images::{self, HYPERLINK_ARM64};
+use crate::life::{RESYNC, lives_and_goes};
+
+/// An unpacked image and a command that runs its program.
+struct Emulated {
+    image: Image,
+    command: PathBuf,
+    _dir: RunDir,
+}
+
+impl Emulated {
+    fn new() -> Result<Option<Self>> {
+        let Some(built) = images::built(HYPERLINK_ARM64)? else {
+            return Ok(None);
+        };
+        let emulator = Command::new(e2e::repository().join("hack/debian"))
+            .args(["qemu-aarch64", "qemu-user"])
+            .output()?;
+        if !emulator.status.success() {
+            e2e::scenario::skipped(String::from_utf8_lossy(&emulator.stderr).trim());
+            return Ok(None);
+        }
+        let image = Image::unpack(&built.archive)?;
+        let dir = RunDir::new("arm64")?;
+        let command = dir.path().join("hyperlink");
+        let program = image.root.join("hyperlink");
+        std::fs::write(
+            &command,
+            format!("#!/bin/sh\nexec qemu-aarch64 '{}' \"$@\"\n", program.display()),
+        )?;
+        std::fs::set_permissions(&command, Permissions::from_mode(0o755))?;
+        Ok(Some(Self {
+            image,
+            command,
+            _dir: dir,
+        }))
+    }
+}
+
+#[test]
+fn version_for_the_other_machine_names_the_commit() {
+    scenario(async {
+        let Some(emulated) = Emulated::new()? else {
+            return Ok(());
+        };
+        let output = Command::new(&emulated.command).arg("version").output()?;
+        let (version, commit) = (emulated.image.label("version")?, emulated.image.label("revision")?);
+        let said = String::from_utf8(output.stdout)?;
+        ensure!(said == format!("hyperlink {version} ({commit})\n"), "{said}");
+        Ok(())
+    });
+}
+
+#[test]
+fn private_cluster_lives_and_goes_on_the_other_machine() {
+    scenario(async {
+        let Some(emulated) = Emulated::new()? else {
+            return Ok(());
+        };
+        let ground = Ground::local(Preset::Fast).await?;
+        let program = &emulated.command;
+        let ho = Hyperlink::start_program(program, &ground, Role::Ho, "ho", &RESYNC).await?;
+        let cpo = Hyperlink::start_program(program, &ground, Role::Cpo, "cpo", &RESYNC).await?;
+        lives_and_goes(&ground, "emulated").await?;
+        ho.stop().await?;
+        cpo.stop().await
+    });
+}

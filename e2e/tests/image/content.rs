@@ -1,0 +1,144 @@
+//! What is in an image: the program, the certificates, and nothing else; and what it says of itself.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use rstest::rstest;
+
+use crate::archive::Image;
+use crate::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, SOURCE};
+
+/// Bytes, packed and unpacked.
+const MOST: u64 = 20 << 20;
+
+const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
+
+#[rstest]
+#[case::amd64(HYPERLINK, &["etc", "etc/ssl", "etc/ssl/certs", CERTIFICATES, "hyperlink"])]
+#[case::arm64(HYPERLINK_ARM64, &["etc", "etc/ssl", "etc/ssl/certs", CERTIFICATES, "hyperlink"])]
+#[case::armsim(ARMSIM, &["armsim"])]
+fn image_is_small_and_has_nothing_that_is_not_needed(#[case] name: &str, #[case] expected: &[&str]) {
+    e2e::scenario(async {
+        let Some(built) = images::built(name)? else {
+            return Ok(());
+        };
+        let image = Image::unpack(&built.archive)?;
+        let mut found = BTreeSet::new();
+        list(&image.root, &image.root, &mut found)?;
+        ensure!(found == expected.iter().map(ToString::to_string).collect(), "{found:?}");
+        let packed = built.archive.metadata()?.len();
+        let mut unpacked = 0;
+        for name in found {
+            let metadata = image.root.join(&name).metadata()?;
+            let (owner, mode) = ((metadata.uid(), metadata.gid()), metadata.permissions().mode() & 0o7777);
+            ensure!(
+                !rustix::process::geteuid().is_root() || owner == (0, 0),
+                "{name} belongs to {owner:?}"
+            );
+            ensure!(mode & 0o7022 == 0, "{name} has mode {mode:o}");
+            unpacked += if metadata.is_file() { metadata.len() } else { 0 };
+        }
+        eprintln!("{name}: {packed} bytes packed, {unpacked} unpacked");
+        ensure!(
+            packed <= MOST && unpacked <= MOST,
+            "{packed} bytes, {unpacked} unpacked"
+        );
+        Ok(())
+    });
+}
+
+#[rstest]
+#[case::amd64(HYPERLINK, "hyperlink")]
+#[case::arm64(HYPERLINK_ARM64, "hyperlink")]
+#[case::armsim(ARMSIM, "armsim")]
+fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
+    e2e::scenario(async {
+        let Some(built) = images::built(name)? else {
+            return Ok(());
+        };
+        let image = Image::unpack(&built.archive)?;
+        ensure!(image.digest == built.digest, "{} and {}", image.digest, built.digest);
+        let architecture = name.rsplit_once('-').context("a name with an architecture")?.1;
+        ensure!(image.config["os"] == "linux" && image.config["architecture"] == architecture);
+        let config = &image.config["config"];
+        ensure!(config["User"] == "65532:65532", "{config}");
+        ensure!(
+            config["Entrypoint"] == serde_json::json!([format!("/{program}")]),
+            "{config}"
+        );
+        for unwanted in ["Cmd", "Volumes", "ExposedPorts", "WorkingDir"] {
+            ensure!(config[unwanted].is_null(), "{config}");
+        }
+        for (label, expected) in [
+            ("title", program),
+            ("licenses", "Apache-2.0"),
+            ("source", SOURCE),
+            ("version", env!("CARGO_PKG_VERSION")),
+        ] {
+            ensure!(image.label(label)? == expected, "{label}: {}", image.label(label)?);
+        }
+        let commit = image.label("revision")?.trim_end_matches("-dirty");
+        ensure!(
+            commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{commit}"
+        );
+        let elf = std::fs::read(image.root.join(program))?;
+        ensure!(machine(&elf) == Some(architecture), "built for another machine");
+        ensure!(!asks_for_an_interpreter(&elf)?, "not static");
+        Ok(())
+    });
+}
+
+#[test]
+fn certificates_are_those_of_public_authorities() {
+    e2e::scenario(async {
+        let Some(built) = images::built(HYPERLINK)? else {
+            return Ok(());
+        };
+        let image = Image::unpack(&built.archive)?;
+        let certificates = reqwest::Certificate::from_pem_bundle(&std::fs::read(image.root.join(CERTIFICATES))?)?;
+        ensure!(certificates.len() > 100, "{} certificates", certificates.len());
+        Ok(())
+    });
+}
+
+fn list(root: &Path, dir: &Path, found: &mut BTreeSet<String>) -> Result<()> {
+    for entry in dir.read_dir()? {
+        let path = entry?.path();
+        found.insert(path.strip_prefix(root)?.to_string_lossy().into_owned());
+        if path.symlink_metadata()?.is_dir() {
+            list(root, &path, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// The processor that an ELF file is for.
+fn machine(elf: &[u8]) -> Option<&'static str> {
+    match elf.get(18..20)? {
+        [62, 0] => Some("amd64"),
+        [183, 0] => Some("arm64"),
+        _ => None,
+    }
+}
+
+/// Whether an ELF file (64 bits, little endian) has to be loaded by another program.
+fn asks_for_an_interpreter(elf: &[u8]) -> Result<bool> {
+    const PT_INTERP: u64 = 3;
+    let number = |at: usize, bytes: usize| -> Result<u64> {
+        let field = elf.get(at..at + bytes).context("a short ELF file")?;
+        Ok(field
+            .iter()
+            .rev()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let (start, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    for index in 0..count {
+        if number(usize::try_from(start + index * size)?, 4)? == PT_INTERP {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

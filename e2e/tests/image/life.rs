@@ -1,0 +1,108 @@
+//! One private cluster's life on the program of the image, as restricted as a pod can be.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::Preset;
+use e2e::ground::Credential;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::{self, Hyperlink, Role};
+use e2e::pki::Authority;
+use e2e::{Ground, roles, scenario};
+
+use crate::images::{self, HYPERLINK};
+use crate::pod::{Pod, is_restricted};
+
+const SOON: Duration = Duration::from_secs(120);
+
+/// How often healing looks.
+pub(crate) const RESYNC: [(&str, &str); 2] = [("resync", "2s"), ("record-resync", "2s")];
+
+#[test]
+fn private_cluster_lives_and_goes_on_the_image() {
+    scenario(async {
+        let Some(built) = images::built(HYPERLINK)? else {
+            return Ok(());
+        };
+        let (Some(ho_pod), Some(cpo_pod)) = (Pod::new(&built)?, Pod::new(&built)?) else {
+            return Ok(());
+        };
+        let ground = Ground::local(Preset::Fast).await?;
+        let ca = believes_the_system_alone(&ground, &ho_pod)?;
+        let ho = start(&ground, &ho_pod, Role::Ho, &ground.azure().ho, &ca).await?;
+        let ca = cpo_pod.put(&ground.azure().ca_file)?;
+        let cpo = start(&ground, &cpo_pod, Role::Cpo, &ground.azure().cpo, &ca).await?;
+        is_restricted(ho.process())?;
+        is_restricted(cpo.process())?;
+        lives_and_goes(&ground, "imaged").await?;
+        ho.stop().await?;
+        cpo.stop().await
+    });
+}
+
+/// Adds the authority of the simulated Azure to the certificates of the image, as people do who have their own, and gives another one
+/// by flag: so it counts where the image has them.
+fn believes_the_system_alone(ground: &Ground, pod: &Pod) -> Result<PathBuf> {
+    let certificates = pod.image().root.join("etc/ssl/certs/ca-certificates.crt");
+    let mut certificates = OpenOptions::new().append(true).open(certificates)?;
+    certificates.write_all(&std::fs::read(&ground.azure().ca_file)?)?;
+    let other = Authority::new(&pod.volume())?;
+    Ok(Path::new("/volume").join(other.file().file_name().context("no file")?))
+}
+
+async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, ca: &Path) -> Result<Hyperlink> {
+    let account = ground.control_plane().service_account(roles::NAMESPACE, role.as_str());
+    let kubeconfig = pod.put(account.await?.path())?;
+    let credential = match credential {
+        Credential::SecretFile { path } => Credential::SecretFile { path: pod.put(path)? },
+        Credential::WorkloadIdentity {
+            tenant,
+            client,
+            token_file,
+        } => Credential::WorkloadIdentity {
+            tenant: tenant.clone(),
+            client: client.clone(),
+            token_file: pod.put(token_file)?,
+        },
+    };
+    let scopes = pod.volume().join("allow-scopes.json");
+    std::fs::write(scopes, hyperlink::allow_guest_subscription(ground).to_string())?;
+    let ca = ca.to_string_lossy();
+    let mut flags = vec![("ca-file", &*ca)];
+    flags.extend(RESYNC);
+    if role == Role::Cpo {
+        flags.push(("allow-scopes", "/volume/allow-scopes.json"));
+    }
+    Hyperlink::start_as(
+        pod.command(),
+        ground,
+        role,
+        role.as_str(),
+        &kubeconfig,
+        &credential,
+        &flags,
+    )
+    .await
+}
+
+/// It comes up, heals and goes, and leaves nothing behind.
+pub(crate) async fn lives_and_goes(ground: &Ground, name: &str) -> Result<()> {
+    let before = ground.resource_ids().await?;
+    let cluster = HostedCluster::new(ground, name).with_base_domain("apps.example.com");
+    cluster.create(ground).await?;
+    cluster.becomes_available(ground, SOON).await?;
+    cluster.becomes_reachable(ground, SOON).await?;
+    ground.oracle().drift_delete(&cluster.endpoint()).await?;
+    cluster.becomes_reachable(ground, SOON).await?;
+    cluster.delete(ground, SOON).await?;
+    let mut left = ground.resource_ids().await?;
+    left.retain(|id| !before.contains(id));
+    for kept in [cluster.resource_group(), cluster.vnet(), cluster.subnet()] {
+        ensure!(left.remove(&kept.to_lowercase()), "{kept} is gone");
+    }
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    Ok(())
+}

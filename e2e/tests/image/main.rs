@@ -1,0 +1,13 @@
+//! The images as they ship: what is in them and beside them, that they can be built again, and a hosted cluster's whole life on the
+//! program out of the archive. `make test-image` runs it.
+
+mod archive;
+mod arm64;
+mod armsim;
+mod bill;
+mod builder;
+mod content;
+mod images;
+mod life;
+mod pod;
+mod reproducible;
