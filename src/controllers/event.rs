@@ -155,8 +155,14 @@ pub fn troubles(standing: &mut Standing, stored: &[Condition], own: &[NewConditi
             continue;
         }
         let Some(what) = trouble(new) else { continue };
-        let before = standing.insert(new.kind.as_str(), new.message.clone());
-        let told = before.as_ref() == Some(&new.message)
+        // Azure throttles call by call, and each says so in other words.
+        let topic = if what == What::Throttled {
+            what.reason()
+        } else {
+            &new.message
+        };
+        let before = standing.insert(new.kind.as_str(), topic.to_owned());
+        let told = before.as_deref() == Some(topic)
             || stored
                 .iter()
                 .any(|old| old.status == Status::False.as_str() && old.message == new.message)

@@ -149,6 +149,18 @@ fn other_trouble_is_said_beside_the_first() {
 }
 
 #[test]
+fn throttling_of_one_call_after_another_is_said_once() {
+    let throttled = |subject: &str| {
+        let body = json!({"error": {"code": "TooManyRequests", "message": "later"}});
+        let error = ArmError::from_json(429, &body, None);
+        said(&Problem::error(Reason::PLSCreationFailed, subject, &error))
+    };
+    let (subnet, service) = (throttled("subnet pls-nat"), throttled("private_link_service pls"));
+    assert_ne!(subnet.message, service.message);
+    assert_eq!(life(&[], &[subnet.clone(), service, subnet]), ["Throttled"]);
+}
+
+#[test]
 fn one_problem_in_two_conditions_is_said_once() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let own = [AzureInternalLoadBalancerAvailable, AzurePLSCreated].map(|kind| fails(kind, &problem, Some(1)));
