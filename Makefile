@@ -28,6 +28,7 @@ e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KU
 check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows, links and RUNBOOK.md
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	# Those that `make test` leaves out are not among all targets.
 	$(CARGO) clippy --locked --workspace --test image --test monitoring -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items
 	hack/cargo-deny --locked --workspace check bans licenses sources

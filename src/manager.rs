@@ -1,5 +1,7 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod own_pod;
+mod rights;
 mod store;
 mod territory;
 mod waits;
@@ -58,6 +60,7 @@ struct Shared {
 struct RoleItems {
     kubernetes: ReadinessItem,
     crd: ReadinessItem,
+    rights: ReadinessItem,
     lease: ReadinessItem,
     namespaces: ReadinessItem,
     controllers: ReadinessItem,
@@ -69,6 +72,7 @@ impl RoleItems {
         Self {
             kubernetes: item("kubernetes"),
             crd: item("custom resource definition"),
+            rights: item("rights"),
             lease: item("lease"),
             namespaces: item("namespaces"),
             controllers: item("controllers"),
@@ -106,6 +110,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     let readiness = Readiness::default();
     // All of them before the first probe, which would not miss what comes later.
     let items = Items::of(&readiness, &config);
+    let telling = own_pod::begin_to_tell(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
     let pages = Pages {
         readiness,
         metrics: Arc::clone(&metrics),
@@ -114,6 +119,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     let all_ended = CancellationToken::new();
     let serving = tokio::spawn(face.serve(pages, kube.clone(), all_ended.clone()));
     let ended = manage(config, kube, metrics, items, &stop).await;
+    drop(telling);
     all_ended.cancel();
     let served = serving.await?;
     ended?;
@@ -216,6 +222,11 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
         Arc::clone(&shared.metrics),
     ));
     let kube = gated_client(shared.kube.clone(), gate.clone())?;
+    // Ends with the role. Not through the gate: it asks, and writes nothing.
+    let mut asking = JoinSet::new();
+    let rights = rights::rights(&shared.config, role)?;
+    let ungated = kube::Client::try_from(shared.kube.clone())?;
+    asking.spawn(rights::wait_for_rights(ungated, rights, items.rights));
     items.namespaces.ready_as("not leading");
     items.controllers.ready_as("not leading");
     tokio::select! {

@@ -115,7 +115,17 @@ impl Hyperlink {
         let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
         let program = Program::new(program).without_our_environment().arg("run");
         let program = with_flags(program, place, kubeconfig, &flags);
-        let process = credentials(program, place, role, credential).spawn(name, place.dir())?;
+        let program = credentials(program, place, role, credential);
+        Self::start_prepared(&program, role, name, place.dir()).await
+    }
+
+    /// Starts what is ready to run, and waits until it serves its probes. Its log has to be JSON.
+    ///
+    /// # Errors
+    ///
+    /// The process ends; the end of its log is in the error.
+    pub async fn start_prepared(program: &Program, role: Role, name: &str, logs: &Path) -> Result<Self> {
+        let process = program.spawn(name, logs)?;
         let served = process
             .until("hyperlink serves its probes", START, async || served_at(&process))
             .await?;

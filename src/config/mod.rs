@@ -48,6 +48,8 @@ pub struct Config {
     pub serving: Serving,
     /// A kubeconfig file; none: as kubectl finds it, else the pod's cluster.
     pub kubeconfig: Option<PathBuf>,
+    /// The pod that the process runs in, if it is told.
+    pub pod: Option<Pod>,
     /// Leader election; none for a process that never leads.
     pub lease: Option<Lease>,
     /// Where Azure is and who we are there.
@@ -56,6 +58,17 @@ pub struct Config {
     pub management: Option<Management>,
     /// Form and extent of the log.
     pub log: Log,
+}
+
+/// The pod that the process runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID, by which `kubectl describe` finds Events.
+    pub uid: Option<String>,
 }
 
 /// Leader election: `retry` < `renew_deadline` < `duration`.
@@ -174,6 +187,7 @@ fn settle<'a>(
         record_resync: record_resync?,
         serving: serving?,
         kubeconfig,
+        pod: pod(reader),
         lease: lease?,
         azure: azure?,
         management: management?,
@@ -181,6 +195,17 @@ fn settle<'a>(
             format: format?,
             filter: filter?,
         },
+    })
+}
+
+/// Where the Deployment says so.
+fn pod(reader: &Reader<'_>) -> Option<Pod> {
+    let around = reader.environment;
+    let namespace = around.variable("POD_NAMESPACE");
+    Some(Pod {
+        namespace: namespace.or_else(|| around.service_account_namespace())?,
+        name: around.variable("POD_NAME")?,
+        uid: around.variable("POD_UID"),
     })
 }
 

@@ -36,6 +36,8 @@ pub enum What {
     Abandoned,
     /// Nothing of ours is left.
     Gone,
+    /// This process waits for something. Told on its own pod.
+    NotReady,
 }
 
 impl What {
@@ -53,6 +55,7 @@ impl What {
             What::Released => "Released",
             What::Abandoned => "Abandoned",
             What::Gone => "Gone",
+            What::NotReady => "NotReady",
         }
     }
 
@@ -65,6 +68,7 @@ impl What {
             What::Replaced => "Replace",
             What::Refused | What::Denied | What::Throttled | What::Contested => "Reconcile",
             What::Released | What::Abandoned | What::Gone => "Delete",
+            What::NotReady => "Wait",
         }
     }
 

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What is said of an item is cut to this many characters.
 const REASON_LENGTH: usize = 200;
 
+/// What is said of an item that nobody has set.
+const UNTRIED: &str = "not tried yet";
+
 /// What the process waits for, item by item. It is ready when every item is; without any item it is not.
 #[derive(Clone, Default)]
 pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
@@ -37,7 +40,7 @@ impl Readiness {
         let mut entries = self.entries();
         entries.push(Entry {
             name: name.into(),
-            state: Standing::Waiting("not tried yet".to_owned()),
+            state: Standing::Waiting(UNTRIED.to_owned()),
         });
         ReadinessItem {
             all: self.clone(),
@@ -59,6 +62,16 @@ impl Readiness {
         let ready = |entry: &Entry| matches!(entry.state, Standing::Ready(_));
         let ready = !entries.is_empty() && entries.iter().all(ready);
         (ready, lines)
+    }
+
+    /// What is waited for, and why it is not there: what has been tried alone.
+    pub fn waits(&self) -> Vec<String> {
+        let entries = self.entries();
+        let waits = entries.iter().filter_map(|entry| match &entry.state {
+            Standing::Waiting(reason) if reason != UNTRIED => Some(format!("{}: {reason}", entry.name)),
+            _ => None,
+        });
+        waits.collect()
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {

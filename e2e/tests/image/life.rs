@@ -33,7 +33,7 @@ fn private_cluster_lives_and_goes_on_the_image() {
         let ground = Ground::local(Preset::Fast).await?;
         let ca = believes_the_system_alone(&ground, &ho_pod)?;
         let ho = start(&ground, &ho_pod, Role::Ho, &ground.azure().ho, &ca).await?;
-        let ca = cpo_pod.put(authority(&ground)?)?;
+        let ca = cpo_pod.put(ca_file(&ground)?)?;
         let cpo = start(&ground, &cpo_pod, Role::Cpo, &ground.azure().cpo, &ca).await?;
         is_restricted(ho.process())?;
         is_restricted(cpo.process())?;
@@ -43,19 +43,19 @@ fn private_cluster_lives_and_goes_on_the_image() {
     });
 }
 
-/// The certificate of the simulated Azure's authority.
-fn authority(ground: &Ground) -> Result<&Path> {
-    ground.azure().ca_file.as_deref().context("no authority")
-}
-
 /// Adds the authority of the simulated Azure to the certificates of the image, as people do who have their own, and gives another one
 /// by flag: so it counts where the image has them.
 fn believes_the_system_alone(ground: &Ground, pod: &Pod) -> Result<PathBuf> {
     let certificates = pod.image().root.join("etc/ssl/certs/ca-certificates.crt");
     let mut certificates = OpenOptions::new().append(true).open(certificates)?;
-    certificates.write_all(&std::fs::read(authority(ground)?)?)?;
+    certificates.write_all(&std::fs::read(ca_file(ground)?)?)?;
     let other = Authority::new(&pod.volume())?;
     Ok(Path::new("/volume").join(other.file().file_name().context("no file")?))
+}
+
+fn ca_file(ground: &Ground) -> Result<&Path> {
+    let file = ground.azure().ca_file.as_deref();
+    file.context("the simulated Azure has a CA of its own")
 }
 
 async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, ca: &Path) -> Result<Hyperlink> {

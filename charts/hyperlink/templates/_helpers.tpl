@@ -1,0 +1,129 @@
+{{- define "hyperlink.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "hyperlink.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride -}}
+{{- else if contains (include "hyperlink.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "hyperlink.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* For what no namespace holds: a release of the same name elsewhere has its own. */}}
+{{- define "hyperlink.clusterName" -}}
+{{ include "hyperlink.fullname" . }}.{{ .Release.Namespace }}
+{{- end }}
+
+{{- define "hyperlink.selector" -}}
+app.kubernetes.io/name: {{ include "hyperlink.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "hyperlink.labels" -}}
+{{ include "hyperlink.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: {{ .Values.role | replace "," "-" }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "hyperlink.serviceAccount" -}}
+{{- default (ternary (include "hyperlink.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name -}}
+{{- end }}
+
+{{/* Whether the webhook of Azure workload identity brings the token. */}}
+{{- define "hyperlink.webhook" -}}
+{{- if and (eq .Values.azure.credential "workload-identity") (not .Values.azure.tokenFile) }}true{{ end -}}
+{{- end }}
+
+{{- define "hyperlink.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* The flags of `hyperlink run`, one to a line, as YAML strings. */}}
+{{- define "hyperlink.flags" -}}
+{{- $ho := has "ho" (splitList "," .Values.role) -}}
+{{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "frontendMatch" "aggregateConditions" -}}
+{{ printf "--role=%s" .Values.role | quote }}
+{{- with .Values.namespace }}
+{{ printf "--namespace=%s" . | quote }}
+{{- end }}
+{{- if include "hyperlink.allowScopes" . }}
+"--allow-scopes=/etc/hyperlink/allow-scopes/allow-scopes.yaml"
+{{- end }}
+"--credential={{ .Values.azure.credential }}"
+"--probe-bind=0.0.0.0:8081"
+{{- with .Values.metrics }}
+{{- if .enabled }}
+"--metrics-bind=0.0.0.0:{{ .port }}"
+"--metrics-secure=true"
+{{- if .certificate.secretName }}
+"--metrics-cert-file=/etc/hyperlink/metrics/tls.crt"
+"--metrics-key-file=/etc/hyperlink/metrics/tls.key"
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := .Values.settings }}
+{{- if or $ho (not (has $name $ofHo)) }}
+{{- $flag := kebabcase $name }}
+{{- if kindIs "slice" $value }}
+{{- range $value }}
+{{ printf "--%s=%s" $flag . | quote }}
+{{- end }}
+{{- else if ne (toString $value) "" }}
+{{ printf "--%s=%v" $flag $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- range .Values.extraArgs }}
+{{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The ConfigMap of the allowed scopes, if there is one. */}}
+{{- define "hyperlink.allowScopes" -}}
+{{- if .Values.allowScopes.configMap -}}
+{{ .Values.allowScopes.configMap }}
+{{- else if .Values.allowScopes.hostedClusters -}}
+{{ include "hyperlink.fullname" . }}-allow-scopes
+{{- end -}}
+{{- end }}
+
+{{/* {"namespaced": […], "everywhere": […]}: the rules of the shipped roles by where they are bound. With one namespace,
+HostedClusters and their Events are elsewhere all the same, and nobody asks for the leases of others. */}}
+{{- define "hyperlink.rules" -}}
+{{- $namespaced := list -}}
+{{- $everywhere := list -}}
+{{- range $role := splitList "," .Values.role -}}
+{{- $files := list (printf "files/role-%s.yaml" $role) -}}
+{{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
+{{- $files = append $files "files/role-ho-aggregate.yaml" -}}
+{{- end -}}
+{{- range $files -}}
+{{- range ($.Files.Get . | fromYaml).rules -}}
+{{- $elsewhere := and (eq $role "ho") (or (has "hostedclusters" .resources) (has "hostedclusters/status" .resources) (has "events" .resources)) -}}
+{{- if or (not $.Values.namespace) $elsewhere -}}
+{{- $everywhere = append $everywhere . -}}
+{{- else if not (has "leases" .resources) -}}
+{{- $namespaced = append $namespaced . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- dict "namespaced" $namespaced "everywhere" $everywhere | toJson -}}
+{{- end }}
+
+{{- define "hyperlink.subjects" -}}
+- kind: ServiceAccount
+  name: {{ include "hyperlink.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}

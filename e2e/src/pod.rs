@@ -1,0 +1,152 @@
+//! The pod of a rendered Deployment, run as a kubelet would: its arguments, variables, mounted files and ServiceAccount, taken from the
+//! API server. There is no kubelet in the test control plane, so a mounted directory is one on this machine, and its path is put
+//! into arguments and variables; addresses are those of loopback with a free port; the API server is reached by a kubeconfig.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, PodSpec, Secret, Volume};
+use kube::api::Api;
+
+use crate::ControlPlane;
+use crate::hyperlink::{Hyperlink, Role};
+use crate::process::Program;
+
+/// The container that runs the program.
+const CONTAINER: &str = "hyperlink";
+
+/// A pod that can be run.
+#[derive(Debug)]
+pub struct Pod {
+    name: String,
+    program: Program,
+    mounts: BTreeMap<String, PathBuf>,
+}
+
+impl Pod {
+    /// The pod `name` of a Deployment; its files are below `dir`.
+    ///
+    /// # Errors
+    ///
+    /// The Deployment or something that it mounts is not there, or says what is not known here.
+    pub async fn of(
+        control_plane: &ControlPlane,
+        namespace: &str,
+        deployment: &str,
+        name: &str,
+        dir: &Path,
+    ) -> Result<Self> {
+        let client = control_plane.client()?;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+        let found = deployments.get(deployment).await?;
+        let spec = found.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+        let container = spec.containers.iter().find(|one| one.name == CONTAINER);
+        let container = container.context("no container of ours")?;
+        let mounts = mounts(&client, namespace, &spec, container, &dir.join(name)).await?;
+        let account = spec.service_account_name.as_deref().unwrap_or("default");
+        let access = control_plane.service_account(namespace, account).await?;
+
+        let mut program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
+        for argument in arguments(container) {
+            program = program.arg(on_this_machine(&argument, &mounts));
+        }
+        program = program.env("KUBECONFIG", access.path());
+        for variable in container.env.iter().flatten() {
+            let value = value(variable, namespace, name)?;
+            program = program.env(&variable.name, on_this_machine(&value, &mounts));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            program,
+            mounts,
+        })
+    }
+
+    /// The directory that the container has under this path.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is mounted there.
+    pub fn mounted(&self, path: &str) -> Result<&Path> {
+        let found = self.mounts.get(path).with_context(|| format!("nothing at {path}"))?;
+        Ok(found)
+    }
+
+    /// Starts its container.
+    ///
+    /// # Errors
+    ///
+    /// It ends before it serves its probes.
+    pub async fn start(&self, role: Role, logs: &Path) -> Result<Hyperlink> {
+        Hyperlink::start_prepared(&self.program, role, &self.name, logs).await
+    }
+}
+
+/// Its arguments, but for where it listens: the ports of two pods on one machine would be the same.
+fn arguments(container: &Container) -> Vec<String> {
+    let mut arguments = container.args.clone().unwrap_or_default();
+    let free = |flag: &str| format!("{flag}=127.0.0.1:0");
+    for flag in ["--probe-bind", "--metrics-bind"] {
+        arguments.retain(|argument| !argument.starts_with(flag));
+        arguments.push(free(flag));
+    }
+    arguments
+}
+
+fn on_this_machine(text: &str, mounts: &BTreeMap<String, PathBuf>) -> String {
+    let mut text = text.to_owned();
+    for (path, directory) in mounts {
+        text = text.replace(path, &directory.to_string_lossy());
+    }
+    text
+}
+
+fn value(variable: &EnvVar, namespace: &str, pod: &str) -> Result<String> {
+    let field = variable.value_from.as_ref().and_then(|from| from.field_ref.as_ref());
+    match (&variable.value, field.map(|field| field.field_path.as_str())) {
+        (Some(value), _) => Ok(value.clone()),
+        (None, Some("metadata.name")) => Ok(pod.to_owned()),
+        (None, Some("metadata.namespace")) => Ok(namespace.to_owned()),
+        (None, Some("metadata.uid")) => Ok(uuid::Uuid::new_v4().to_string()),
+        _ => bail!("{variable:?}"),
+    }
+}
+
+/// What the container has mounted: path to directory.
+async fn mounts(
+    client: &kube::Client,
+    namespace: &str,
+    pod: &PodSpec,
+    container: &Container,
+    dir: &Path,
+) -> Result<BTreeMap<String, PathBuf>> {
+    let mut mounts = BTreeMap::new();
+    for mount in container.volume_mounts.iter().flatten() {
+        let volume = pod.volumes.iter().flatten().find(|volume| volume.name == mount.name);
+        let directory = dir.join(&mount.name);
+        std::fs::create_dir_all(&directory)?;
+        for (name, content) in files(client, namespace, volume.context("no such volume")?).await? {
+            std::fs::write(directory.join(name), content)?;
+        }
+        mounts.insert(mount.mount_path.clone(), directory);
+    }
+    Ok(mounts)
+}
+
+async fn files(client: &kube::Client, namespace: &str, volume: &Volume) -> Result<BTreeMap<String, Vec<u8>>> {
+    if let Some(name) = volume.secret.as_ref().and_then(|secret| secret.secret_name.as_ref()) {
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
+        let data = secrets.get(name).await?.data.unwrap_or_default();
+        Ok(data.into_iter().map(|(name, content)| (name, content.0)).collect())
+    } else if let Some(map) = &volume.config_map {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+        let data = maps.get(&map.name).await?.data.unwrap_or_default();
+        Ok(data.into_iter().map(|(name, text)| (name, text.into_bytes())).collect())
+    } else if volume.empty_dir.is_some() {
+        Ok(BTreeMap::new())
+    } else {
+        bail!("{volume:?}")
+    }
+}

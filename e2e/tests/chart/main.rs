@@ -1,0 +1,8 @@
+//! The chart by the real helm: what it renders, what it refuses, what the API server takes, and what runs with it.
+
+mod admission;
+mod life;
+mod release;
+mod render;
+mod values;
+mod waits;

@@ -1,0 +1,157 @@
+//! What the chart renders of each set of values: compared with a golden file, and taken by the real API server, which knows every
+//! field. `INSTA_UPDATE=always` writes the golden files anew.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use e2e::helm::{Helm, chart};
+use e2e::{ControlPlane, repository, scenario};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
+use kube::discovery::{Scope, pinned_kind};
+use rstest::rstest;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// Where the values of a case are: the examples of the chart are cases too.
+fn values(case: &str) -> PathBuf {
+    let example = chart().join(format!("examples/{case}.yaml"));
+    if example.is_file() {
+        example
+    } else {
+        repository().join(format!("e2e/tests/chart/cases/{case}.yaml"))
+    }
+}
+
+fn render(case: &str, release: &str, namespace: &str, more: &[&str]) -> Result<String> {
+    let (chart, values) = (chart(), values(case));
+    let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
+    // Of no case: it has to be given by whoever installs.
+    let image = "--set=image.repository=registry.example.com/hyperlink";
+    let own = [
+        "template",
+        release,
+        &chart,
+        image,
+        "--namespace",
+        namespace,
+        "--values",
+        &values,
+    ];
+    Helm::new(None)?.run(&[&own, more].concat())
+}
+
+fn documents(rendered: &str) -> Result<Vec<Value>> {
+    let all = serde_yaml_ng::Deserializer::from_str(rendered).map(Value::deserialize);
+    let all: Vec<Value> = all.collect::<Result<_, _>>()?;
+    Ok(all.into_iter().filter(|object| !object.is_null()).collect())
+}
+
+#[rstest]
+#[case::example_ho_managed_identity("ho-managed-identity", "hyperlink-ho", "hypershift")]
+#[case::example_ho_credentials_secret("ho-credentials-secret", "hyperlink-ho", "hypershift")]
+#[case::example_cpo_one_control_plane("cpo-one-control-plane", "hyperlink", "clusters-example")]
+#[case::example_cpo_many("cpo-many", "cpo", "hyperlink")]
+#[case::both_roles("both-roles", "hyperlink", "hyperlink")]
+#[case::ho_one_namespace("ho-one-namespace", "ho", "hyperlink")]
+#[case::cpo_one_namespace_elsewhere("cpo-one-namespace-elsewhere", "example", "hyperlink")]
+#[case::image_by_digest("image-by-digest", "named", "hyperlink")]
+#[case::network_closed("network-closed", "ho", "hyperlink")]
+#[case::switched_off("switched-off", "cpo", "hyperlink")]
+#[case::extras("extras", "cpo", "clusters-example")]
+#[case::crd_installed("crd-installed", "ho", "hyperlink")]
+#[case::private_cloud("private-cloud", "ho", "hyperlink")]
+#[case::metrics_by_service("metrics-by-service", "ho", "hyperlink")]
+#[case::metrics_by_pod("metrics-by-pod", "cpo", "hyperlink")]
+fn render_is_the_golden_one_and_the_api_server_takes_it(
+    #[case] case: &str,
+    #[case] release: &str,
+    #[case] namespace: &str,
+) {
+    scenario(async {
+        let rendered = render(case, release, namespace, &[])?;
+        insta::with_settings!({snapshot_path => "golden", prepend_module_to_snapshot => false, omit_expression => true}, {
+            insta::assert_snapshot!(case, rendered);
+        });
+        let client = with_monitoring_kinds().await?.client()?;
+        let objects = documents(&rendered)?;
+        ensure!(!objects.is_empty(), "nothing is rendered");
+        for object in objects {
+            dry_run(&client, object).await?;
+        }
+        Ok(())
+    });
+}
+
+/// Not in a golden file: they have tests of their own, and change for other reasons.
+#[test]
+fn alerts_and_dashboard_are_the_files() {
+    scenario(async {
+        let file = |name: &str| std::fs::read_to_string(chart().join("files").join(name));
+        let more = [
+            "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=prometheus",
+            "--set=metrics.dashboard.enabled=true",
+        ];
+        let rendered = render("ho-managed-identity", "ho", "hyperlink", &more)?;
+        let objects = documents(&rendered)?;
+        let of_kind = |kind: &str, name: &str| {
+            let mut found = objects
+                .iter()
+                .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+            found.next().cloned().with_context(|| format!("no {kind} {name}"))
+        };
+        let rule = of_kind("PrometheusRule", "ho-hyperlink")?;
+        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&file("alerts.yaml")?)?);
+        ensure!(rule["metadata"]["labels"]["release"] == "prometheus");
+        let client = with_monitoring_kinds().await?.client()?;
+        dry_run(&client, rule).await?;
+        let map = of_kind("ConfigMap", "ho-hyperlink-dashboard")?;
+        ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1");
+        let text = map["data"]["hyperlink.json"].as_str().context("no dashboard")?;
+        ensure!(serde_json::from_str::<Value>(text)? == serde_json::from_str::<Value>(&file("dashboard.json")?)?);
+        dry_run(&client, map).await
+    });
+}
+
+/// The shared control plane with what the Prometheus Operator would have brought.
+async fn with_monitoring_kinds() -> Result<&'static ControlPlane> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let control_plane = ControlPlane::shared().await?;
+    let install = async || {
+        let client = control_plane.client()?;
+        for kind in ["servicemonitors", "podmonitors", "prometheusrules"] {
+            let file = repository().join(format!("e2e/fixtures/prometheus-operator/{kind}.crd.yaml"));
+            e2e::crds::install_file(&client, &file).await?;
+        }
+        anyhow::Ok(())
+    };
+    INSTALLED.get_or_try_init(install).await?;
+    Ok(control_plane)
+}
+
+/// Has the API server take the object, unknown fields refused, and keep nothing of it.
+async fn dry_run(client: &kube::Client, object: Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let name = object.metadata.name.clone().context("no name")?;
+    let types = object.types.clone().context("no kind")?;
+    let (kind, capabilities) = pinned_kind(client, &(&types).try_into()?).await?;
+    let api: Api<DynamicObject> = match (capabilities.scope, &object.metadata.namespace) {
+        (Scope::Cluster, None) => Api::all_with(client.clone(), &kind),
+        (Scope::Namespaced, Some(namespace)) => {
+            let namespaces: Api<Namespace> = Api::all(client.clone());
+            let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let apply = PatchParams::apply("e2e");
+            namespaces.patch(namespace, &apply, &Patch::Apply(body)).await?;
+            Api::namespaced_with(client.clone(), namespace, &kind)
+        }
+        (scope, namespace) => anyhow::bail!("{} {name} is {scope:?} and says {namespace:?}", kind.kind),
+    };
+    let strict = PatchParams {
+        dry_run: true,
+        field_validation: Some(ValidationDirective::Strict),
+        ..PatchParams::apply("e2e").force()
+    };
+    let taken = api.patch(&name, &strict, &Patch::Apply(&object)).await;
+    taken.map(drop).with_context(|| format!("{} {name}", kind.kind))
+}

@@ -1,0 +1,249 @@
+//! Which values the chart takes: the examples pass lint, wrong ones are refused with the path and the reason, each has its words in
+//! the README, and they are the settings of the program with its defaults.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use e2e::helm::{Helm, chart};
+use hyperlink::config::{Fallback, SETTINGS};
+use rstest::rstest;
+use serde_json::Value;
+
+/// What every refused set of values has otherwise right.
+const RIGHT: [&str; 5] = [
+    "role=ho",
+    "image.repository=registry.example.com/hyperlink",
+    "azure.clientId=66666666-6666-4666-8666-666666666666",
+    "settings.subscription=33333333-3333-4333-8333-333333333333",
+    "settings.resourceGroup=management",
+];
+
+fn render(values: &[&str]) -> Result<String> {
+    let chart = chart();
+    let mut arguments = vec!["template", "release", chart.to_str().context("the path")?];
+    for value in values {
+        arguments.extend([if value.contains('[') { "--set-json" } else { "--set" }, value]);
+    }
+    Helm::new(None)?.run(&arguments)
+}
+
+#[test]
+fn examples_pass_lint() {
+    let run = || {
+        let helm = Helm::new(None)?;
+        let mut count = 0;
+        for entry in std::fs::read_dir(chart().join("examples"))? {
+            let file = entry?.path();
+            let chart = chart();
+            let set = "image.repository=registry.example.com/hyperlink";
+            helm.run(&[
+                "lint",
+                "--strict",
+                &chart.to_string_lossy(),
+                "--set",
+                set,
+                "--values",
+                &file.to_string_lossy(),
+            ])
+            .with_context(|| file.display().to_string())?;
+            count += 1;
+        }
+        ensure!(count == 4, "{count} examples");
+        render(&RIGHT).map(drop)
+    };
+    run().unwrap();
+}
+
+#[rstest]
+#[case::no_role("role=", "at '/role': value must be one of 'ho', 'cpo', 'ho,cpo'")]
+#[case::unknown_role("role=hco", "at '/role': value must be one of 'ho', 'cpo', 'ho,cpo'")]
+#[case::no_image("image.repository=", "at '/image/repository': '' does not match pattern")]
+#[case::digest_without_algorithm("image.digest=0123", "at '/image/digest': '0123' does not match pattern")]
+#[case::misspelt("replica=3", "at '': additional properties 'replica' not allowed")]
+#[case::misspelt_below(
+    "settings.resyncInterval=5m",
+    "at '/settings': additional properties 'resyncInterval' not allowed"
+)]
+#[case::no_replicas("replicas=0", "at '/replicas': minimum: got 0, want 1")]
+#[case::text_for_a_number("replicas=two", "at '/replicas': got string, want integer")]
+#[case::number_for_a_duration("settings.resync=300", "at '/settings/resync': got number, want string")]
+#[case::duration_without_a_unit("settings.resync=soon", "at '/settings/resync': 'soon' does not match pattern")]
+#[case::lease_of_half_a_second(
+    "settings.leaseDuration=500ms",
+    "at '/settings/leaseDuration': '500ms' does not match pattern"
+)]
+#[case::name_for_a_client_id(
+    "azure.clientId=hyperlink",
+    "at '/azure/clientId': 'hyperlink' does not match pattern"
+)]
+#[case::no_client_id("azure.clientId=", "at '/azure/clientId': minLength: got 0, want 1")]
+#[case::no_secret("azure.credential=secret-file", "at '/azure/secret/name': minLength: got 0, want 1")]
+#[case::unknown_credential("azure.credential=password", "at '/azure/credential': value must be one of")]
+#[case::token_file_without_a_tenant("azure.tokenFile=/token", "at '/azure/tenantId': minLength: got 0, want 1")]
+#[case::no_resource_group("settings.resourceGroup=", "at '/settings/resourceGroup': minLength: got 0, want 1")]
+#[case::no_subscription("settings.subscription=", "at '/settings/subscription': minLength: got 0, want 1")]
+#[case::plain_endpoint(
+    "settings.armEndpoint=http://management.example.com",
+    "at '/settings/armEndpoint': 'http://management.example.com' does not match pattern"
+)]
+#[case::endpoint_without_an_audience(
+    "settings.armEndpoint=https://management.example.com",
+    "at '/settings/audience': minLength: got 0, want 1"
+)]
+#[case::large_nat_subnet(
+    "settings.natPrefixLength=16",
+    "at '/settings/natPrefixLength': minimum: got 16, want 24"
+)]
+#[case::cpo_for_all_without_scopes("role=cpo", "at '/allowScopes/hostedClusters': minItems: got 0, want 1")]
+#[case::scope_that_is_none(
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters","scopes":["management"]}]"#,
+    "at '/allowScopes/hostedClusters/0/scopes/0': 'management' does not match pattern"
+)]
+#[case::scopes_for_nobody(
+    r#"allowScopes.hostedClusters=[{"scopes":[]}]"#,
+    "at '/allowScopes/hostedClusters/0': missing property 'namespace'"
+)]
+#[case::namespace_in_upper_case("namespace=Clusters", "at '/namespace': 'Clusters' does not match pattern")]
+#[case::monitor_of_nothing(
+    "metrics.serviceMonitor.enabled=true",
+    "at '/metrics/serviceMonitor/enabled': value must be false"
+)]
+#[case::argument_that_is_no_flag(r#"extraArgs=["run"]"#, "at '/extraArgs/0': 'run' does not match pattern")]
+#[case::variable_without_a_name(r#"extraEnv=[{"value":"x"}]"#, "at '/extraEnv/0': missing property 'name'")]
+fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[case] said: &str) {
+    let refused = render(&[&RIGHT[..], &[wrong]].concat());
+    let error = format!("{:#}", refused.expect_err("it is taken"));
+    assert!(error.contains(said), "{error}");
+}
+
+/// The leaves of the chart's values, by path.
+fn defaults() -> Result<Value> {
+    Ok(serde_yaml_ng::from_str(&std::fs::read_to_string(
+        chart().join("values.yaml"),
+    )?)?)
+}
+
+#[test]
+fn every_value_is_in_the_schema_and_the_readme_and_no_other() {
+    let run = || {
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(chart().join("values.schema.json"))?)?;
+        let mut values = BTreeSet::new();
+        compare(&defaults()?, &schema, String::new(), &mut values)?;
+        let readme = std::fs::read_to_string(chart().join("README.md"))?;
+        let (_, table) = readme
+            .split_once("| Key | Type | Default | Description |")
+            .context("no table")?;
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).map(|row| {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let said = cells.get(3).map_or("", |cell| cell.trim_end_matches('|').trim());
+            (cells.first().copied().unwrap_or_default().to_owned(), said.len())
+        });
+        for (value, words) in rows {
+            ensure!(words > 5, "nothing is said of {value}");
+            ensure!(values.remove(&value), "{value} is no value");
+        }
+        ensure!(values.is_empty(), "not in the README: {values:?}");
+        Ok(())
+    };
+    run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+/// Collects the paths where the schema goes no deeper.
+fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<String>) -> Result<()> {
+    let Some(known) = schema["properties"].as_object().filter(|_| is_strict(schema)) else {
+        leaves.insert(path);
+        return Ok(());
+    };
+    let given = value.as_object().with_context(|| format!("{path} is no object"))?;
+    // Helm's own; no value of ours.
+    let known: BTreeSet<&String> = known.keys().filter(|name| *name != "global").collect();
+    let given_names: BTreeSet<&String> = given.keys().collect();
+    // What Kubernetes defines is a leaf, though the schema may know its parts.
+    if path == "resources" {
+        leaves.insert(path);
+        return Ok(());
+    }
+    ensure!(
+        known == given_names,
+        "{path}: {:?}",
+        known.symmetric_difference(&given_names)
+    );
+    for (name, below) in given {
+        let dot = if path.is_empty() { "" } else { "." };
+        compare(below, &schema["properties"][name], format!("{path}{dot}{name}"), leaves)?;
+    }
+    Ok(())
+}
+
+fn is_strict(schema: &Value) -> bool {
+    schema["additionalProperties"] == false
+}
+
+/// The flags that the chart sets by itself, or that make no sense in a pod.
+const OF_THE_CHART: [&str; 11] = [
+    "role",
+    "namespace",
+    "allow-scopes",
+    "credential",
+    "metrics-bind",
+    "metrics-secure",
+    "metrics-cert-file",
+    "metrics-key-file",
+    "probe-bind",
+    // The release's, which the pod knows.
+    "lease-namespace",
+    "kubeconfig",
+];
+
+#[test]
+fn settings_are_those_of_the_program_with_its_defaults() {
+    let run = || {
+        let defaults = defaults()?;
+        let mut settings: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in defaults["settings"].as_object().context("no settings")? {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Array(items) if items.is_empty() => String::new(),
+                other => other.to_string(),
+            };
+            settings.insert(kebab(name), text);
+        }
+        for setting in SETTINGS.iter().filter(|setting| !OF_THE_CHART.contains(&setting.flag)) {
+            let found = settings.remove(setting.flag);
+            let expected = match setting.default {
+                // Logs of pods are read by programs.
+                Fallback::Value(_) if setting.flag == "log-format" => "json",
+                Fallback::Value(value) => value,
+                Fallback::Words(_) => "",
+            };
+            let flag = setting.flag;
+            ensure!(
+                found.as_deref() == Some(expected),
+                "--{flag} is {found:?} in values.yaml; name it there and in the schema, or in OF_THE_CHART"
+            );
+        }
+        ensure!(settings.is_empty(), "no flags of the program: {settings:?}");
+        Ok(())
+    };
+    run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+fn kebab(name: &str) -> String {
+    let mut flag = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            flag.push('-');
+        }
+        flag.push(letter.to_ascii_lowercase());
+    }
+    flag
+}
+
+#[test]
+fn chart_has_the_version_of_the_program() {
+    let text = std::fs::read_to_string(chart().join("Chart.yaml")).unwrap();
+    let chart: Value = serde_yaml_ng::from_str(&text).unwrap();
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
+    }
+}

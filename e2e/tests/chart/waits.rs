@@ -1,0 +1,120 @@
+//! What an installation lacks: its pod stays up, is not ready, and says why on its page, in its log and by an Event, until it is there.
+
+use anyhow::{Context, Result, ensure};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::SOON;
+use e2e::{eventually, scenario};
+use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::life::{HOME, Installed};
+
+const DEFINITION: &str = "azureprivatelinkservices.hypershift.openshift.io";
+
+/// Waits until it is not ready for want of this, and has said so everywhere.
+async fn says(installed: &Installed, process: &Hyperlink, pod: &str, what: &str) -> Result<()> {
+    let events: Api<Event> = Api::namespaced(installed.ground.client()?, HOME);
+    process
+        .process()
+        .until(&format!("{pod} says {what:?}"), SOON, async || {
+            let (status, page) = process.page("/readyz").await?;
+            ensure!(
+                status == 503 && page.contains(&format!("[-] {what}")),
+                "{status}: {page}"
+            );
+            let log = std::fs::read_to_string(process.process().log())?;
+            ensure!(log.contains(&format!("waiting for {what}")), "the log does not say it");
+            let found = events.list(&kube::api::ListParams::default()).await?;
+            let told = found.items.iter().filter(|event| {
+                let about = event.regarding.as_ref().and_then(|object| object.name.as_deref());
+                about == Some(pod) && event.reason.as_deref() == Some("NotReady")
+            });
+            let notes: Vec<_> = told.filter_map(|event| event.note.as_deref()).collect();
+            ensure!(notes.iter().any(|note| note.contains(what)), "no Event: {notes:?}");
+            Ok(())
+        })
+        .await?;
+    ensure!(process.page("/livez").await?.0 == 200, "it is not alive");
+    Ok(())
+}
+
+/// Takes a right away from the role of the release; the rules as they were.
+async fn without_services(roles: &Api<ClusterRole>, name: &str) -> Result<Value> {
+    let rules = serde_json::to_value(roles.get(name).await?.rules.context("no rules")?)?;
+    let mut fewer = rules.clone();
+    let all = fewer.as_array_mut().context("no rules")?;
+    all.retain(|rule| rule["resources"] != json!(["services"]));
+    ensure!(fewer != rules, "no rule about services in {rules}");
+    put_rules(roles, name, &fewer).await?;
+    Ok(rules)
+}
+
+async fn put_rules(roles: &Api<ClusterRole>, name: &str, rules: &Value) -> Result<()> {
+    let patch = Patch::Merge(json!({"rules": rules}));
+    roles.patch(name, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+#[test]
+fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
+    scenario(async {
+        let installed = Installed::start().await?;
+        let client = installed.ground.client()?;
+        installed.install("lacks", &installed.ho())?;
+        let roles: Api<ClusterRole> = Api::all(client.clone());
+        let role = format!("lacks-hyperlink.{HOME}");
+        let rules = without_services(&roles, &role).await?;
+
+        let secrets: Api<Secret> = Api::namespaced(client, HOME);
+        let data = secrets.get("azure").await?.data.context("no data")?;
+        let right = String::from_utf8(data["credentials"].0.clone())?;
+        let wrong = right.replace(&installed.ground.azure().tenant, "99999999-9999-4999-8999-999999999999");
+        ensure!(wrong != right, "no tenant in the file");
+        let file = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "elsewhere"},
+            "stringData": {"credentials": wrong}});
+        installed.ground.control_plane().apply_yaml(&file.to_string()).await?;
+        let mut values = installed.ho();
+        values["azure"]["secret"]["name"] = "elsewhere".into();
+        installed.install("elsewhere", &values)?;
+
+        let lacks = installed.run("lacks", "lacks-0", Role::Ho).await?;
+        let pod = installed.pod("elsewhere", "elsewhere-0").await?;
+        let elsewhere = pod.start(Role::Ho, installed.ground.dir()).await?;
+        says(&installed, &lacks, "lacks-0", "rights (ho): missing: services get").await?;
+        let refused = "azure token: the token endpoint refused the credential (AADSTS90002); check the tenant id";
+        says(&installed, &elsewhere, "elsewhere-0", refused).await?;
+
+        put_rules(&roles, &role, &rules).await?;
+        std::fs::write(pod.mounted("/etc/azure-provider")?.join("credentials"), right)?;
+        lacks.ready(SOON).await?;
+        elsewhere.ready(SOON).await
+    });
+}
+
+#[test]
+fn missing_definition_is_told_until_it_is_there() {
+    scenario(async {
+        let installed = Installed::start().await?;
+        let definitions: Api<CustomResourceDefinition> = Api::all(installed.ground.client()?);
+        definitions.delete(DEFINITION, &DeleteParams::default()).await?;
+        eventually("the definition is gone", SOON, || async {
+            ensure!(definitions.get_opt(DEFINITION).await?.is_none(), "it is there");
+            Ok(())
+        })
+        .await?;
+        installed.install("ho", &installed.ho())?;
+        let ho = installed.run("ho", "ho-0", Role::Ho).await?;
+        let what = format!("custom resource definition (ho): {DEFINITION} is not installed");
+        says(&installed, &ho, "ho-0", &what).await?;
+
+        // The chart can bring it.
+        let mut values = installed.ho();
+        values["crds"] = json!({"install": true});
+        installed.install("definition", &values)?;
+        ho.ready(SOON).await
+    });
+}

@@ -1,0 +1,56 @@
+//! Tells on the process's own pod what keeps it from being ready, so that whoever describes the pod sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperlink::config::{Config, Pod};
+use hyperlink::controllers::event::{Event, What};
+use hyperlink::controllers::recorder::Recorder;
+use hyperlink::http::Readiness;
+use hyperlink::metrics::Metrics;
+use k8s_openapi::api::core::v1::ObjectReference;
+use tokio::task::JoinSet;
+
+/// Between two looks. What is there at two of them in a row is told: a start takes a moment by itself.
+const INTERVAL: Duration = Duration::from_secs(15);
+
+/// Tells until what this returns is dropped; nothing where it is not known which pod it is.
+pub(super) fn begin_to_tell(
+    config: &Config,
+    kube: kube::Config,
+    readiness: Readiness,
+    metrics: Arc<Metrics>,
+) -> kube::Result<JoinSet<()>> {
+    let mut telling = JoinSet::new();
+    if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
+        // Not through the gate: who waits does not lead.
+        let recorder = Recorder::new(kube::Client::try_from(kube)?, role, &pod.name, metrics);
+        telling.spawn(tell(readiness, pod, recorder));
+    }
+    Ok(telling)
+}
+
+/// Does not end.
+async fn tell(readiness: Readiness, pod: Pod, recorder: Recorder) {
+    let pod = ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        namespace: Some(pod.namespace),
+        name: Some(pod.name),
+        uid: pod.uid,
+        ..ObjectReference::default()
+    };
+    let mut before = Vec::new();
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let now = readiness.waits();
+        let lasting: Vec<&str> = now
+            .iter()
+            .filter(|wait| before.contains(*wait))
+            .map(String::as_str)
+            .collect();
+        let event = (!lasting.is_empty()).then(|| Event::new(What::NotReady, lasting.join("; ")));
+        recorder.stands(&pod, "readiness", event).await;
+        before = now;
+    }
+}

@@ -1,0 +1,214 @@
+//! Whether a role has all the rights that its files grant. Asked of the API server from the start until nothing is missing; nobody
+//! waits for it, but the process is not ready before.
+//!
+//! The files are those that are shipped, so that what is asked for is what an operator is told to bind.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use hyperlink::api::Role;
+use hyperlink::config::Config;
+use hyperlink::http::ReadinessItem;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde::Deserialize;
+
+const HO: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
+const HO_AGGREGATE: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
+const CPO: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
+const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
+
+/// Between two questions, and how long an answer may take.
+const RETRY: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+struct RoleFile {
+    rules: Vec<PolicyRule>,
+}
+
+/// The rights of a role, where it works.
+///
+/// # Errors
+///
+/// A file is no role.
+pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<ResourceAttributes>> {
+    let scope = config.namespace.as_deref();
+    let aggregates = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
+    let files = match role {
+        Role::Ho if aggregates => vec![HO, HO_AGGREGATE],
+        Role::Ho => vec![HO],
+        Role::Cpo => vec![CPO],
+    };
+    let mut all = Vec::new();
+    for file in files {
+        for rule in serde_yaml_ng::from_str::<RoleFile>(file)?.rules {
+            let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
+            // A process for one namespace asks for the leases of no other; HostedClusters are elsewhere all the same.
+            if scope.is_some() && about(&["leases"]) {
+                continue;
+            }
+            let within = scope.filter(|_| !about(&["hostedclusters", "hostedclusters/status"]));
+            all.extend(of_rule(&rule, within));
+        }
+    }
+    if let Some(lease) = &config.lease {
+        for rule in serde_yaml_ng::from_str::<RoleFile>(LEASE)?.rules {
+            all.extend(of_rule(&rule, Some(&lease.namespace)));
+        }
+    }
+    Ok(all)
+}
+
+/// Each right that a rule grants, in one namespace or in all.
+fn of_rule(rule: &PolicyRule, namespace: Option<&str>) -> Vec<ResourceAttributes> {
+    let name = rule.resource_names.iter().flatten().next();
+    let mut all = Vec::new();
+    for group in rule.api_groups.iter().flatten() {
+        for resource in rule.resources.iter().flatten() {
+            let (resource, subresource) = match resource.split_once('/') {
+                Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+                None => (resource.as_str(), None),
+            };
+            all.extend(rule.verbs.iter().map(|verb| ResourceAttributes {
+                group: Some(group.clone()),
+                resource: Some(resource.to_owned()),
+                subresource: subresource.clone(),
+                verb: Some(verb.clone()),
+                name: name.cloned(),
+                namespace: namespace.map(str::to_owned),
+                ..ResourceAttributes::default()
+            }));
+        }
+    }
+    all
+}
+
+/// Asks until all are there, and tells which are missing.
+pub(super) async fn wait_for_rights(kube: Client, rights: Vec<ResourceAttributes>, item: ReadinessItem) {
+    let mut open = rights;
+    while !open.is_empty() {
+        let answers = try_join_all(open.iter().map(|right| is_granted(&kube, right)));
+        match tokio::time::timeout(RETRY * 2, answers).await {
+            Ok(Ok(granted)) => {
+                let mut granted = granted.into_iter();
+                open.retain(|_| granted.next() == Some(false));
+                if !open.is_empty() {
+                    item.waiting(&format!("missing: {}", listed(&open)));
+                }
+            }
+            Ok(Err(_)) | Err(_) => item.waiting("the API server does not say"),
+        }
+        if !open.is_empty() {
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+    item.ready_as("all");
+}
+
+async fn is_granted(kube: &Client, right: &ResourceAttributes) -> kube::Result<bool> {
+    let reviews: Api<SelfSubjectAccessReview> = Api::all(kube.clone());
+    let question = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(right.clone()),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let answer = reviews.create(&PostParams::default(), &question).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// `hostedclusters/status patch; services get, list in clusters-example`
+fn listed(rights: &[ResourceAttributes]) -> String {
+    let mut verbs: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    for right in rights {
+        let resource = right.resource.as_deref().unwrap_or_default();
+        let resource = match &right.subresource {
+            Some(subresource) => format!("{resource}/{subresource}"),
+            None => resource.to_owned(),
+        };
+        let place = right.namespace.as_deref().unwrap_or_default();
+        let of_these = verbs.entry((resource, place)).or_default();
+        of_these.extend(right.verb.as_deref());
+    }
+    let all = verbs.iter().map(|((resource, place), verbs)| {
+        let within = if place.is_empty() { "" } else { " in " };
+        format!("{resource} {}{within}{place}", verbs.join(", "))
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use hyperlink::config::{self, Environment, Given, SETTINGS};
+
+    use super::*;
+
+    fn configured(flags: &[(&str, &str)]) -> Config {
+        let mut given = Given::default();
+        for (flag, value) in flags {
+            let setting = SETTINGS.iter().find(|setting| setting.flag == *flag).unwrap();
+            given.set(setting, [(*value).to_owned()]);
+        }
+        let variables = [
+            ("AZURE_CLIENT_ID", "client"),
+            ("AZURE_TENANT_ID", "tenant"),
+            ("AZURE_FEDERATED_TOKEN_FILE", "/token"),
+            ("AZURE_SUBSCRIPTION_ID", "11111111-2222-4333-8444-555555555555"),
+            ("AZURE_RESOURCE_GROUP", "group"),
+            ("POD_NAMESPACE", "hyperlink"),
+        ];
+        config::resolve(&given, &Environment::of(&variables)).unwrap()
+    }
+
+    fn places(config: &Config, role: Role, resource: &str) -> Vec<Option<String>> {
+        let all = rights(config, role).unwrap();
+        let of_it = all
+            .into_iter()
+            .filter(|right| right.resource.as_deref() == Some(resource));
+        let mut places: Vec<_> = of_it.map(|right| right.namespace).collect();
+        places.dedup();
+        places
+    }
+
+    #[test]
+    fn rights_are_asked_for_where_the_role_works() {
+        let all = configured(&[("role", "ho")]);
+        assert_eq!(places(&all, Role::Ho, "services"), [None]);
+        assert_eq!(places(&all, Role::Ho, "leases"), [None, Some("hyperlink".into())]);
+        let one = configured(&[("role", "ho"), ("namespace", "clusters-one")]);
+        assert_eq!(places(&one, Role::Ho, "services"), [Some("clusters-one".into())]);
+        assert_eq!(places(&one, Role::Ho, "hostedclusters"), [None]);
+        assert_eq!(places(&one, Role::Ho, "leases"), [Some("hyperlink".into())]);
+    }
+
+    #[test]
+    fn right_to_sum_up_conditions_is_asked_for_with_the_setting_alone() {
+        let writes_status = |flags: &[(&str, &str)]| {
+            let all = rights(&configured(flags), Role::Ho).unwrap();
+            all.iter().any(|right| {
+                right.resource.as_deref() == Some("hostedclusters") && right.subresource.as_deref() == Some("status")
+            })
+        };
+        assert!(!writes_status(&[("role", "ho")]));
+        assert!(writes_status(&[("role", "ho"), ("aggregate-conditions", "true")]));
+    }
+
+    #[test]
+    fn missing_rights_are_told_by_resource_and_place() {
+        let config = configured(&[("role", "cpo"), ("namespace", "clusters-one")]);
+        let all = rights(&config, Role::Cpo).unwrap();
+        let told = listed(&all);
+        assert!(
+            told.contains("hostedcontrolplanes/finalizers update in clusters-one; "),
+            "{told}"
+        );
+        assert!(
+            told.contains("leases get, list, watch, create, patch in hyperlink"),
+            "{told}"
+        );
+    }
+}
