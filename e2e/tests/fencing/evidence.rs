@@ -69,7 +69,6 @@ pub(crate) async fn built_once(ground: &Ground) -> Result<()> {
 
 /// A write that reached the API server.
 #[derive(Debug, Deserialize)]
-#[expect(dead_code, reason = "shown when a test fails")]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KubeWrite {
     verb: String,
