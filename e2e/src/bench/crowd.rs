@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::audit::Audit;
 use super::figures::Figure;
-use super::{PATIENCE, count, ground, mebibytes, path, start, stop};
+use super::{PATIENCE, Report, count, ground, mebibytes, path, start, stop};
 use crate::azure_sim::Preset;
 use crate::ground::{Call, Ground};
 use crate::hosted_cluster::{HostedCluster, conditions};
@@ -36,7 +36,7 @@ struct Crowd {
     processes: [Hyperlink; 2],
     kube: kube::Client,
     ground: Ground,
-    figures: Vec<Figure>,
+    report: Report,
 }
 
 /// Measures it.
@@ -44,7 +44,7 @@ struct Crowd {
 /// # Errors
 ///
 /// Something cannot be measured.
-pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
+pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     let ground = ground(preset, &json!({"pls_per_load_balancer": PER_BALANCER})).await?;
     let processes = start(program, &ground, "", &[]).await?;
     let kube = ground.client()?;
@@ -53,7 +53,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
         processes,
         kube,
         ground,
-        figures: Vec::new(),
+        report: Report::default(),
     };
     crowd.at_once(&all).await?;
     crowd = crowd.restarted(program, OFTEN).await?;
@@ -65,7 +65,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     crowd.away(&all).await?;
     crowd.beside_a_stuck_one().await?;
     stop(crowd.processes).await?;
-    Ok(crowd.figures)
+    Ok(crowd.report)
 }
 
 fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
@@ -78,13 +78,13 @@ fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
 
 impl Crowd {
     fn figure(&mut self, figure: Figure) {
-        self.figures.push(figure);
+        self.report.figures.push(figure);
     }
 
     /// With other processes, which know nothing of what these did.
     async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
         stop(self.processes).await?;
-        let suffix = format!("-{}", self.figures.len());
+        let suffix = format!("-{}", self.report.figures.len());
         let processes = start(program, &self.ground, &suffix, flags).await?;
         Ok(Self { processes, ..self })
     }
@@ -187,6 +187,10 @@ impl Crowd {
             "calls",
             0.0,
         ));
+        if !kubernetes.is_empty() {
+            let remark = format!("{CLUSTERS} clusters at rest: {}", kubernetes.join(", "));
+            self.report.remarks.push(remark);
+        }
         let each = calls.len() as f64 / rounds / CLUSTERS as f64;
         self.figure(Figure::told(name("ARM calls per cluster and resync"), each, "calls"));
         let lists = [

@@ -120,7 +120,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Life => life::run(preset, program).await?,
         Part::Standby => Report::of(standby::run(preset, program).await?),
         Part::Objects => Report::of(objects::run(preset, program).await?),
-        Part::Crowd => Report::of(crowd::run(preset, program).await?),
+        Part::Crowd => crowd::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })
 }
