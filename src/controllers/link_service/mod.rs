@@ -5,6 +5,8 @@ pub mod nat_subnet;
 mod observe;
 pub mod plan;
 mod preview;
+#[cfg(test)]
+mod samples;
 pub mod status;
 mod subnet;
 pub mod teardown;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Reason;
 use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::controllers::link_service::samples::alone;
 use crate::controllers::samples::cr;
 
 fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
@@ -144,19 +145,7 @@ fn sibling_that_recorded_so_made_the_subnet() {
 
 #[test]
 fn change_of_service_siblings_or_pause_is_worth_a_pass() {
-    let plain = Surroundings {
-        identity: Ok(crate::controllers::samples::identity()),
-        hosted_cluster: None,
-        paused: None,
-        paused_until: None,
-        service: None,
-        address_claimed: false,
-        sibling_stays: false,
-        sibling_goes: false,
-        sibling_made_subnet: false,
-        leaving: Leaving::Unknown,
-        given_subnets: Vec::new(),
-    };
+    let plain = alone();
     let service = ServiceFacts {
         uid: "u".into(),
         owned: true,

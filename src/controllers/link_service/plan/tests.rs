@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::azure::error::{ArmError, Class};
+use crate::controllers::link_service::samples::{alone, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, management};
 
 mod limits;
@@ -12,38 +13,16 @@ const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
 
-fn settings() -> Settings {
-    Settings {
-        cloud: "AzurePublicCloud",
-        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
-        resource_group: "mgmt".into(),
-        nat: NatSubnetRules {
-            prefix_length: 28,
-            pool: None,
-        },
-        frontend_match: FrontendMatch::Name,
-        also_manage: Vec::new(),
-    }
-}
-
 fn around() -> Surroundings {
     let addresses = vec!["10.224.0.4".parse().unwrap()];
     Surroundings {
-        identity: Ok(identity()),
-        hosted_cluster: None,
-        paused: None,
-        paused_until: None,
         service: Some(ServiceFacts {
             uid: UID.into(),
             owned: true,
             addresses,
         }),
-        address_claimed: false,
-        sibling_stays: false,
-        sibling_goes: false,
-        sibling_made_subnet: false,
         leaving: Leaving::Of(identity()),
-        given_subnets: Vec::new(),
+        ..alone()
     }
 }
 

@@ -2,28 +2,13 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::controllers::link_service::frontend::FrontendMatch;
-use crate::controllers::link_service::nat_subnet::NatSubnetRules;
+use crate::controllers::link_service::samples::{alone, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, management};
 
 mod subnet;
 
 const SERVICE: &str = "privateLinkServices/pls-id";
 const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
-
-fn settings() -> Settings {
-    Settings {
-        cloud: "AzurePublicCloud",
-        subscription: crate::azure::id::SubscriptionId::parse(MANAGEMENT).unwrap(),
-        resource_group: "mgmt".into(),
-        nat: NatSubnetRules {
-            prefix_length: 28,
-            pool: None,
-        },
-        frontend_match: FrontendMatch::Name,
-        also_manage: Vec::new(),
-    }
-}
 
 fn cluster() -> Identity {
     crate::controllers::samples::identity()
@@ -34,16 +19,8 @@ fn around() -> Surroundings {
     let gone = Problem::new(Reason::HostedClusterNotFound, "gone");
     Surroundings {
         identity: Err(gone),
-        hosted_cluster: None,
-        paused: None,
-        paused_until: None,
-        service: None,
-        address_claimed: false,
-        sibling_stays: false,
-        sibling_goes: false,
-        sibling_made_subnet: false,
         leaving: Leaving::Of(cluster()),
-        given_subnets: Vec::new(),
+        ..alone()
     }
 }
 

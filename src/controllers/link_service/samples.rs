@@ -1,0 +1,39 @@
+//! What the tests of the management side share: its settings, and a cluster with nothing around it.
+
+use super::frontend::FrontendMatch;
+use super::nat_subnet::NatSubnetRules;
+use super::plan::{Settings, Surroundings};
+use crate::azure::id::SubscriptionId;
+use crate::controllers::identity::Leaving;
+use crate::controllers::samples::{MANAGEMENT, identity};
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        cloud: "AzurePublicCloud",
+        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
+        resource_group: "mgmt".into(),
+        nat: NatSubnetRules {
+            prefix_length: 28,
+            pool: None,
+        },
+        frontend_match: FrontendMatch::Name,
+        also_manage: Vec::new(),
+    }
+}
+
+/// Of a proven cluster without a Service, siblings or neighbours.
+pub(super) fn alone() -> Surroundings {
+    Surroundings {
+        identity: Ok(identity()),
+        hosted_cluster: None,
+        paused: None,
+        paused_until: None,
+        service: None,
+        address_claimed: false,
+        sibling_stays: false,
+        sibling_goes: false,
+        sibling_made_subnet: false,
+        leaving: Leaving::Unknown,
+        given_subnets: Vec::new(),
+    }
+}
