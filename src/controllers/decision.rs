@@ -42,6 +42,8 @@ pub struct Problem {
     pub again: Option<Duration>,
     /// The class of the error that it is, if it is one of Azure's.
     pub class: Option<Class>,
+    /// Whether it is only that something could not be read: nothing is known to have changed.
+    pub unread: bool,
 }
 
 impl Problem {
@@ -52,6 +54,7 @@ impl Problem {
             message: message.into(),
             again: None,
             class: None,
+            unread: false,
         }
     }
 
@@ -60,6 +63,14 @@ impl Problem {
         Self {
             class: Some(error.class),
             ..Self::new(reason, format!("{subject}: {error}"))
+        }
+    }
+
+    /// An error of Azure's to a read of `subject`.
+    pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
+        Self {
+            unread: true,
+            ..Self::error(reason, subject, error)
         }
     }
 
@@ -118,12 +129,12 @@ impl Decision {
 pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
+    let subject = format!("{kind} {name}");
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Unread(error) | Why::Error(error)) => Some(Problem::error(
-            reason_of(error, failure),
-            &format!("{kind} {name}"),
-            error,
-        )),
+        (Done::Nothing, Why::Unread(error)) => Some(Problem::unread(reason_of(error, failure), &subject, error)),
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
+            Some(Problem::error(reason_of(error, failure), &subject, error))
+        }
         (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
         (Done::Nothing, Why::NotOurs) => problem(
             Reason::NotOurs,

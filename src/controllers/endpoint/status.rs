@@ -14,7 +14,7 @@ use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, shortfall};
-use crate::controllers::report::{Report, fails};
+use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the guest's side about.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Names, done: &[Done]) -> Report {
@@ -25,13 +25,14 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
         steps
             .iter()
             .find_map(|(step, done)| dns_problem(&names.zones, step, done))
+            .map(|problem| with_the_endpoint(problem, endpoint.as_ref()))
     });
     let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
         None => NewCondition {
             reason,
             ..NewCondition::holds(kind, holds, generation)
         },
-        Some(problem) => fails(kind, problem, generation),
+        Some(problem) => fails_unless_unread(cr, kind, problem),
     };
     let own = vec![
         condition(
@@ -169,6 +170,18 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
         problem.reason
     };
     Some(Problem { reason, ..problem })
+}
+
+/// What waits for an endpoint that cannot be read is not known to have changed either.
+fn with_the_endpoint(problem: Problem, endpoint: Option<&Problem>) -> Problem {
+    match endpoint.filter(|endpoint| endpoint.unread) {
+        Some(endpoint) if problem.reason == Reason::WaitingForPrivateEndpoint => Problem {
+            unread: true,
+            class: endpoint.class,
+            ..problem
+        },
+        _ => problem,
+    }
 }
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.

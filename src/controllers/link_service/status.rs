@@ -10,7 +10,7 @@ use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, shortfall};
-use crate::controllers::report::{Report, fails};
+use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the service about.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, done: &[Done]) -> Report {
@@ -21,7 +21,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
             "Internal Load Balancer found",
             generation,
         ),
-        Err(problem) => fails(ConditionType::AzureInternalLoadBalancerAvailable, problem, generation),
+        Err(problem) => fails_unless_unread(cr, ConditionType::AzureInternalLoadBalancerAvailable, problem),
     };
     let mut fields = Map::new();
     if let Ok(frontend) = found {
@@ -52,7 +52,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
             let waiting = Problem::new(Reason::Provisioning, "the Private Link Service is being provisioned");
             fails(ConditionType::AzurePLSCreated, &waiting, generation)
         }
-        Some(problem) => fails(ConditionType::AzurePLSCreated, &problem, generation),
+        Some(problem) => fails_unless_unread(cr, ConditionType::AzurePLSCreated, &problem),
     };
     Report {
         conditions: vec![balancer, created],
