@@ -177,7 +177,7 @@ impl Access {
         let now = Instant::now();
         let mut known = self.known();
         known.retain(|_, (_, until)| now < *until);
-        if known.len() < MOST && verdict.lasts() > Duration::ZERO {
+        if known.len() < MOST {
             known.insert(key, (verdict, now + verdict.lasts()));
         }
     }
