@@ -24,13 +24,13 @@ type Expected = (&'static str, &'static [(&'static str, &'static str)], &'static
 
 const BY_FAULTS: [Expected; 5] = [
     (
-        "HyperlinkThrottled",
+        "HyperlinkConnectionWaiting",
         &[("job", "cpo"), ("severity", "warning")],
-        "Azure throttles ",
+        "The connection of a Private Endpoint waits for approval since ",
     ),
     (
         "HyperlinkNotAvailable",
-        &[("job", "cpo"), ("reason", "NotOurs"), ("severity", "critical")],
+        &[("job", "ho"), ("reason", "Provisioning"), ("severity", "critical")],
         "A hosted cluster's private path is not available since ",
     ),
     (
@@ -66,15 +66,17 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         let mut site = started(ground).await?;
         let prometheus = watched(&site, &shortened(&site)?).await?;
         let named = |name: &str| HostedCluster::new(&site.ground, name);
-        let (throttled, stuck, taken, going) = (named("throttled"), named("stuck"), named("taken"), named("going"));
-        going.create(&site.ground).await?;
-        site.heals(&going).await?;
+        let (waiting, stuck, taken, going) = (named("waiting"), named("stuck"), named("taken"), named("going"));
+        for cluster in [&going, &waiting] {
+            cluster.create(&site.ground).await?;
+        }
+        for cluster in [&going, &waiting] {
+            site.heals(cluster).await?;
+        }
 
         let rule = |method: &str, path: &str, answer: Value| json!({"match": {"method": method, "path": path, "times": 1_000_000}, "do": answer});
-        let busy = json!({"status": 429, "code": "TooManyRequests", "headers": {"Retry-After": "1"}});
         let service = stuck.link_service(&site.ground);
         site.faults(json!([
-            rule("PUT", &throttled.endpoint(), busy),
             rule("PUT", &service, json!({"operation": "hang"})),
             rule("DELETE", &going.endpoint(), json!({"operation": "hang"})),
         ]))
@@ -84,9 +86,10 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         oracle.drift_put(&taken.resource_group(), &group).await?;
         let foreign = json!({"location": "global", "tags": {"owner": "customer"}});
         oracle.drift_put(&zone, &foreign).await?;
-        for cluster in [&throttled, &stuck, &taken] {
+        for cluster in [&stuck, &taken] {
             cluster.create(&site.ground).await?;
         }
+        approve(&site, &waiting, "Pending").await?;
         let client = site.ground.client()?;
         let crs = going.api(&client, "AzurePrivateLinkService", &going.control_plane_namespace());
         crs.delete("private-router", &Default::default()).await?;
@@ -99,7 +102,8 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         let mut ended = oracle.resources(&service).await?.remove(0);
         ended["properties"]["provisioningState"] = json!("Succeeded");
         oracle.drift_put(&service, &ended).await?;
-        for cluster in [&throttled, &stuck, &taken] {
+        approve(&site, &waiting, "Approved").await?;
+        for cluster in [&waiting, &stuck, &taken] {
             site.heals(cluster).await?;
         }
         all_rest(&prometheus).await?;
@@ -111,6 +115,16 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         site.ho.stop().await?;
         site.cpo.stop().await
     });
+}
+
+/// Says this of the connection of the cluster's endpoint, as the owner of the Private Link Service may.
+async fn approve(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> {
+    let prefix = format!("{}/privateEndpointConnections/", cluster.link_service(&site.ground));
+    let mut connection = site.ground.oracle().resources(&prefix).await?;
+    let mut connection = connection.pop().context("no connection")?;
+    connection["properties"]["privateLinkServiceConnectionState"]["status"] = json!(status);
+    let id = connection["id"].as_str().context("no id")?.to_owned();
+    site.ground.oracle().drift_put(&id, &connection).await
 }
 
 /// A copy of the rules in which all durations are shorter, those of thresholds in seconds too.
