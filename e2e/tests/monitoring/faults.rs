@@ -1,5 +1,5 @@
 //! Alerts that faults cause on the ground: they fire with their labels while the fault lasts, and no longer. The rules are those that
-//! are shipped, but half a second is a minute.
+//! are shipped, but 0.3 seconds are a minute.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::life::{start_cpo, started, watched};
 use crate::prometheus::Prometheus;
 
 /// What a minute of the rules is here, in milliseconds.
-const MINUTE: u64 = 500;
+const MINUTE: u64 = 300;
 
 /// Alert, labels, and how its summary begins.
 type Expected = (&'static str, &'static [(&'static str, &'static str)], &'static str);
