@@ -158,7 +158,7 @@ async fn alerts_are_loaded(prometheus: &Prometheus) -> Result<()> {
         let groups = prometheus.get("rules", &[]).await?;
         let rules: Vec<_> = groups["groups"][0]["rules"].as_array().into_iter().flatten().collect();
         ensure!(
-            rules.len() == 13 && rules.iter().all(|rule| rule["health"] == "ok"),
+            rules.len() == 15 && rules.iter().all(|rule| rule["health"] == "ok"),
             "{rules:?}"
         );
         Ok(())

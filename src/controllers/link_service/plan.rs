@@ -193,7 +193,7 @@ pub(super) fn find_frontend(
     };
     let choose = |list: &Result<Vec<Frontend>, ArmError>| match list {
         Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => Err(Problem::error(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
+        Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
     let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
     let within = |group: Option<&str>| -> Result<Found, Needs> {
