@@ -42,6 +42,8 @@ pub struct Problem {
     pub again: Option<Duration>,
     /// The class of the error that it is, if it is one of Azure's.
     pub class: Option<Class>,
+    /// Whether it is only that something could not be read: nothing is known to have changed.
+    pub unread: bool,
 }
 
 impl Problem {
@@ -52,6 +54,7 @@ impl Problem {
             message: message.into(),
             again: None,
             class: None,
+            unread: false,
         }
     }
 
@@ -61,6 +64,19 @@ impl Problem {
             class: Some(error.class),
             ..Self::new(reason, format!("{subject}: {error}"))
         }
+    }
+
+    /// An error of Azure's to a read of `subject`.
+    pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
+        Self {
+            unread: true,
+            ..Self::error(reason, subject, error)
+        }
+    }
+
+    /// Whether it is only that Azure has no time for a read.
+    pub fn patience(&self) -> bool {
+        self.unread && matches!(self.class, Some(Class::Throttled | Class::Busy))
     }
 
     /// The same, but looked at again after `wait`.
@@ -118,12 +134,12 @@ impl Decision {
 pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
+    let subject = format!("{kind} {name}");
     match (done, &step.why) {
-        (Done::Failed(error), _) | (Done::Nothing, Why::Unread(error) | Why::Error(error)) => Some(Problem::error(
-            reason_of(error, failure),
-            &format!("{kind} {name}"),
-            error,
-        )),
+        (Done::Nothing, Why::Unread(error)) => Some(Problem::unread(reason_of(error, failure), &subject, error)),
+        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
+            Some(Problem::error(reason_of(error, failure), &subject, error))
+        }
         (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
         (Done::Nothing, Why::NotOurs) => problem(
             Reason::NotOurs,
@@ -140,6 +156,32 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
         _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
     }
+}
+
+/// The first of several problems. What Azure has no time to show says least, and so does what waits for it: `unread` tells
+/// that there is such a thing already.
+pub fn foremost<'a>(
+    unread: Option<&Problem>,
+    problems: impl IntoIterator<Item = (&'a Step, Problem)>,
+) -> Option<Problem> {
+    let mut unread = unread
+        .filter(|problem| problem.patience())
+        .and_then(|problem| problem.class);
+    let mut first = None;
+    for (step, problem) in problems {
+        if problem.patience() {
+            unread = problem.class;
+        } else if unread.is_none() || !matches!(step.why, Why::Needs(_)) {
+            return Some(problem);
+        }
+        let problem = Problem {
+            unread: true,
+            class: unread,
+            ..problem
+        };
+        first.get_or_insert(problem);
+    }
+    first
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use crate::api::markers::READ_ANNOTATIONS;
-use crate::api::{AzurePrivateLinkService, ConditionType, Role};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
 use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::contention::Statements;
@@ -27,6 +27,24 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
     NewCondition {
         class: problem.class,
         ..NewCondition::fails(kind, problem.reason, problem.message.clone(), generation)
+    }
+}
+
+/// The same of a resource that shall be there, but what stands is kept while it is only that Azure has no time for a read:
+/// nothing is known to have changed, and after a restart as many outages would be told as there are clusters.
+pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, problem: &Problem) -> NewCondition {
+    let generation = cr.metadata.generation;
+    let stored = cr
+        .status
+        .as_ref()
+        .and_then(|status| conditions::get(&status.conditions, kind))
+        .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
+    match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
+        Some((reason, message)) if problem.patience() => NewCondition {
+            reason,
+            ..NewCondition::holds(kind, message, generation)
+        },
+        _ => fails(kind, problem, generation),
     }
 }
 
@@ -120,7 +138,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::{Reason, Status};
+    use crate::azure::error::{ArmError, Class};
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
@@ -180,6 +198,43 @@ mod tests {
         // What is no id is taken at its word.
         let patch = fields_patch(&there, &report("A")).unwrap();
         assert_eq!(patch["status"], json!({"privateLinkServiceAlias": "A"}));
+    }
+
+    #[rstest]
+    #[case::request_limit(Class::Throttled, "True", 1, "True")]
+    #[case::busy(Class::Busy, "True", 1, "True")]
+    #[case::denied(Class::Denied, "True", 1, "False")]
+    #[case::out_of_reach(Class::Down, "True", 1, "False")]
+    #[case::did_not_hold_before(Class::Throttled, "False", 1, "False")]
+    #[case::told_of_another_specification(Class::Throttled, "True", 0, "False")]
+    fn what_stands_is_kept_while_azure_has_no_time_for_reads(
+        #[case] class: Class,
+        #[case] stored: &str,
+        #[case] generation: i64,
+        #[case] expected: &str,
+    ) {
+        let kind = ConditionType::AzurePrivateDNSAvailable;
+        let stored = json!({"type": kind.as_str(), "status": stored, "reason": "ZoneShadowsBaseDomain", "message": "but",
+            "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let cr = cr(json!({"conditions": [stored]}));
+        let error = ArmError::own(class, "X");
+        let read = Problem::unread(Reason::DNSZoneCreationFailed, "zone", &error);
+        let told = fails_unless_unread(&cr, kind, &read);
+        assert_eq!(told.status.as_str(), expected);
+        let kept = told.status == Status::True;
+        assert_eq!(
+            (told.reason, told.message == "but"),
+            (
+                if kept {
+                    Reason::ZoneShadowsBaseDomain
+                } else {
+                    read.reason
+                },
+                kept
+            )
+        );
+        let write = Problem::error(Reason::DNSZoneCreationFailed, "zone", &error);
+        assert_eq!(fails_unless_unread(&cr, kind, &write).status, Status::False);
     }
 
     #[test]

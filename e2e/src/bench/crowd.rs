@@ -59,9 +59,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     crowd = crowd.restarted(program, OFTEN).await?;
     crowd.at_rest().await?;
     crowd = crowd.restarted(program, &[]).await?;
-    // So many rounds in so short a time have used Azure's budget for reads of private DNS; it is whole again after this long.
-    let later = json!({"advance_s": 300});
-    control(&crowd.ground, reqwest::Method::POST, "/clock", later).await?;
+    crowd.rest_azure().await?;
     crowd.away(&all).await?;
     crowd.beside_a_stuck_one().await?;
     stop(crowd.processes).await?;
@@ -87,6 +85,12 @@ impl Crowd {
         let suffix = format!("-{}", self.report.figures.len());
         let processes = start(program, &self.ground, &suffix, flags).await?;
         Ok(Self { processes, ..self })
+    }
+
+    /// So many rounds in so short a time use up Azure's budget for reads of private DNS; it is whole again after this long.
+    async fn rest_azure(&self) -> Result<()> {
+        let later = json!({"advance_s": 300});
+        control(&self.ground, reqwest::Method::POST, "/clock", later).await
     }
 
     /// Makes all of them and waits until so many are available; after how many seconds each of those was, the last one last.
@@ -169,6 +173,7 @@ impl Crowd {
 
     async fn at_rest(&mut self) -> Result<()> {
         eprintln!("at rest");
+        self.rest_azure().await?;
         // Everything is read once by itself, and once more when a list first shows it.
         tokio::time::sleep(RECORD_RESYNC * 5 / 4).await;
         let since = self.ground.oracle().last_call().await?;

@@ -26,12 +26,16 @@ const BY_FAULTS: [Expected; 5] = [
     (
         "HyperlinkConnectionWaiting",
         &[("job", "cpo"), ("severity", "warning")],
-        "The connection of a Private Endpoint waits for approval since ",
+        "1 connections of Private Endpoints wait for approval.",
     ),
     (
         "HyperlinkNotAvailable",
-        &[("job", "ho"), ("reason", "Provisioning"), ("severity", "critical")],
-        "A hosted cluster's private path is not available since ",
+        &[
+            ("control_plane", "clusters-stuck"),
+            ("reason", "Provisioning"),
+            ("severity", "critical"),
+        ],
+        "clusters-stuck/private-router is not available since ",
     ),
     (
         "HyperlinkOperationStuck",
@@ -55,9 +59,9 @@ const BY_FAULTS: [Expected; 5] = [
 ];
 
 const BY_ABSENCE: Expected = (
-    "HyperlinkNoLeader",
-    &[("job", "cpo"), ("role", "cpo"), ("severity", "critical")],
-    "No process leads role cpo.",
+    "HyperlinkMetricsMissing",
+    &[("job", "cpo"), ("severity", "critical")],
+    "No process of cpo in ",
 );
 
 #[test]

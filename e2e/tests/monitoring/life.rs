@@ -84,9 +84,9 @@ pub(crate) async fn start_cpo(ground: &Ground) -> Result<Hyperlink> {
     Ok(cpo)
 }
 
-/// As Prometheus' configuration and its files of targets have them.
+/// As Prometheus' configuration and its files of targets have them, with the label that the chart's monitors give.
 fn targets(hyperlink: &Hyperlink) -> Value {
-    json!([{"targets": [hyperlink.metrics_address()]}])
+    json!([{"targets": [hyperlink.metrics_address()], "labels": {"app": "hyperlink"}}])
 }
 
 /// Scrapes both every second, and evaluates the rules as often.
@@ -177,7 +177,7 @@ async fn alerts_are_loaded(prometheus: &Prometheus) -> Result<()> {
         let groups = prometheus.get("rules", &[]).await?;
         let rules: Vec<_> = groups["groups"][0]["rules"].as_array().into_iter().flatten().collect();
         ensure!(
-            rules.len() == 13 && rules.iter().all(|rule| rule["health"] == "ok"),
+            rules.len() == 15 && rules.iter().all(|rule| rule["health"] == "ok"),
             "{rules:?}"
         );
         Ok(())

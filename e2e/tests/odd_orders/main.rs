@@ -10,5 +10,6 @@ mod killed;
 mod limits;
 mod plan;
 mod service;
+mod throttled;
 mod values;
 mod writers;

@@ -13,8 +13,8 @@ use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, shortfall};
-use crate::controllers::report::{Report, fails};
+use crate::controllers::decision::{Decision, Problem, foremost, shortfall};
+use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the guest's side about.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Names, done: &[Done]) -> Report {
@@ -22,16 +22,17 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
     let steps: Vec<(&Step, &Done)> = decision.steps.iter().zip(done).collect();
     let endpoint = endpoint_problem(decision, &steps);
     let dns = decision.problem.clone().or_else(|| {
-        steps
+        let problems = steps
             .iter()
-            .find_map(|(step, done)| dns_problem(&names.zones, step, done))
+            .filter_map(|(step, done)| Some((*step, dns_problem(&names.zones, step, done)?)));
+        foremost(endpoint.as_ref(), problems)
     });
     let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
         None => NewCondition {
             reason,
             ..NewCondition::holds(kind, holds, generation)
         },
-        Some(problem) => fails(kind, problem, generation),
+        Some(problem) => fails_unless_unread(cr, kind, problem),
     };
     let own = vec![
         condition(

@@ -80,7 +80,7 @@ pub(super) fn bring(
             Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
             Seen::ReadFailed(error) => {
                 let subject = format!("virtual_network {}", network.name());
-                let problem = Problem::error(Reason::NATSubnetCreationFailed, &subject, error);
+                let problem = Problem::unread(Reason::NATSubnetCreationFailed, &subject, error);
                 return Ok(Err(problem.again(error.delay(1))));
             }
             _ => {
@@ -104,7 +104,7 @@ pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Probl
         Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
         Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
             let subject = format!("subnet {}", id.name());
-            Some(Problem::error(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
+            Some(Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
         }
         Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
     })

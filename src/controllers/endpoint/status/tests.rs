@@ -131,6 +131,70 @@ fn failed_read_and_failed_write_of_the_endpoint_differ() {
     assert_eq!(reasons(&write)[0], "PrivateEndpointCreationFailed");
 }
 
+/// The report of the same steps on a custom resource that tells of success.
+fn report_on_success(change: impl FnOnce(&mut Vec<Step>)) -> Report {
+    let (mut decision, names) = settled();
+    let mut cr = resource();
+    let kinds = [
+        ConditionType::AzurePrivateEndpointAvailable,
+        ConditionType::AzurePrivateDNSAvailable,
+    ];
+    let told = kinds.map(|kind| NewCondition::holds(kind, "stands", Some(1)));
+    let stored = conditions::merge(&[], told.to_vec(), jiff::Timestamp::UNIX_EPOCH);
+    cr.status.as_mut().unwrap().conditions.extend(stored);
+    change(&mut decision.steps);
+    let done = vec![Done::Nothing; decision.steps.len()];
+    after_build(&cr, &decision, &names, &done)
+}
+
+#[test]
+fn endpoint_that_azure_has_no_time_to_show_takes_nothing_down() {
+    let unread = |class| {
+        report_on_success(|steps| {
+            let error = ArmError::own(class, "X");
+            (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Unread(error), None);
+            for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
+                *step = Step::needs(step.kind, step.id.clone(), "the endpoint's address");
+            }
+        })
+    };
+    let throttled = unread(Class::Throttled);
+    assert_eq!(reasons(&throttled), ["AzureSuccess"; 3]);
+    let said: Vec<_> = throttled.conditions.iter().map(|c| c.message.as_str()).collect();
+    assert_eq!(said[..2], ["stands", "stands"]);
+    let get_failed = Reason::PrivateEndpointGetFailed.as_str();
+    assert_eq!(
+        reasons(&unread(Class::Denied)),
+        [get_failed, "WaitingForPrivateEndpoint", get_failed]
+    );
+}
+
+#[rstest]
+#[case::content_that_waits_for_it(Why::Needs("its zone"), "AzureSuccess")]
+#[case::zone_of_others(Why::NotOurs, "NotOurs")]
+fn zone_that_azure_has_no_time_to_show_hides_no_other_problem(#[case] why: Why, #[case] reason: &str) {
+    let report = report_on_success(|steps| {
+        let error = ArmError::own(Class::Throttled, "X");
+        (steps[1].verb, steps[1].why, steps[1].found) = (Verb::Wait, Why::Unread(error), None);
+        (steps[5].verb, steps[5].why, steps[5].found) = (Verb::Wait, why, None);
+    });
+    assert_eq!(reasons(&report), ["AzureSuccess", reason, reason]);
+}
+
+#[test]
+fn endpoint_that_is_made_anew_takes_its_names_down() {
+    let report = report_on_success(|steps| {
+        (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Moving, None);
+        for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
+            *step = Step::needs(step.kind, step.id.clone(), "the endpoint's address");
+        }
+    });
+    assert_eq!(
+        reasons(&report),
+        ["Provisioning", "WaitingForPrivateEndpoint", "Provisioning"]
+    );
+}
+
 #[rstest]
 #[case::pending("Pending", Some("10.0.0.5"), "PrivateEndpointConnectionNotApproved")]
 #[case::no_address_yet("Approved", None, "WaitingForPrivateEndpoint")]

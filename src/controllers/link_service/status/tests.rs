@@ -53,6 +53,34 @@ fn said(report: &Report) -> [(Status, Reason); 2] {
     all.try_into().unwrap()
 }
 
+#[rstest]
+#[case::request_limit(Class::Throttled, true)]
+#[case::denied(Class::Denied, false)]
+fn balancers_that_azure_has_no_time_to_list_take_nothing_down(#[case] class: Class, #[case] stands: bool) {
+    let condition = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": "stands",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let stored = json!([
+        condition("AzureInternalLoadBalancerAvailable"),
+        condition("AzurePLSCreated")
+    ]);
+    let problem = Problem::unread(Reason::ILBLookupFailed, "load balancers", &ArmError::own(class, "X"));
+    let decision = Decision::stuck(problem.clone());
+    let report = after_build(
+        &cr(json!({"conditions": stored}), json!({})),
+        &decision,
+        &Err(problem),
+        &[],
+    );
+    let reason = if stands {
+        Reason::AzureSuccess
+    } else {
+        Reason::ILBLookupFailed
+    };
+    assert_eq!(said(&report).map(|(_, reason)| reason), [reason; 2]);
+}
+
 #[test]
 fn service_is_ready_only_with_its_alias() {
     let ready = build(&kept(Some(ALIAS)), &Ok(frontend()), &[Done::Nothing]);
