@@ -26,7 +26,7 @@ use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision};
-use crate::controllers::event::{self, Event, What};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::identity::Leaving;
@@ -104,7 +104,12 @@ impl LinkServiceController {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = match abandoned {
                 Some(event) => vec![event],
-                None if around.leaving == Leaving::OfAnother => vec![not_looked_at()],
+                // Somebody recorded ids that another cluster has.
+                None if around.leaving == Leaving::OfAnother => {
+                    vec![event::not_looked_at(
+                        "the ids that are known belong to another HostedCluster",
+                    )]
+                }
                 None => event::released(&decision.steps),
             };
             return Ok(run::Ended::released(frame::release(cx, cr, also, &said).await?));
@@ -175,12 +180,6 @@ fn hasten_subnet(cx: &Context, decision: &Decision) {
     {
         cx.memory.hasten(&step.id, Kind::Subnet.pace(), Instant::now());
     }
-}
-
-/// Somebody recorded ids that another cluster has.
-fn not_looked_at() -> Event {
-    let note = "the ids that are known belong to another HostedCluster; nothing was looked at in Azure";
-    Event::new(What::Released, note)
 }
 
 /// The prefix that a step would give a subnet.
