@@ -1,6 +1,7 @@
 //! What this process remembers of each resource: the last look, when to look again, the operation under way.
 //!
-//! Nothing here is needed for correctness: after a restart everything is read again.
+//! Nothing here is needed for correctness: after a restart everything is read again. Who lets others at the same resources
+//! for a while has to say so.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,6 +22,12 @@ use super::turns::{Turns, usual};
 
 /// An operation that takes longer than this holds no other: Azure decides.
 const STUCK: Duration = Duration::from_secs(30);
+
+/// What was to be looked at so long ago is looked after by no pass now: its object is gone, paused or led by others.
+const LEFT: Duration = Duration::from_secs(600);
+
+/// After this long it is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(7_200);
 
 /// What takes longer than usual is looked at again this soon.
 const OVERDUE: Duration = Duration::from_secs(2);
@@ -65,6 +72,10 @@ impl Entry {
         self.at_rest = false;
     }
 
+    fn overdue(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.due)
+    }
+
     fn hold_from(&mut self, seen: Instant, hold: Duration, slack: Duration) {
         (self.due, self.good_until) = (seen + hold, seen + hold.saturating_sub(slack));
     }
@@ -105,6 +116,11 @@ impl Memory {
     /// Whether this process made the resource, so that nothing can be in it that this process did not put there.
     pub fn made_here(&self, id: &ResourceId) -> bool {
         self.entries().get(id).is_some_and(|entry| entry.made_here)
+    }
+
+    /// Others may have put something into what this process made.
+    pub fn others_were_at_it(&self) {
+        doubt_inside(&mut self.entries());
     }
 
     /// Whether anything is remembered of the resource.
@@ -310,13 +326,14 @@ impl Memory {
         self.entries().remove(id);
     }
 
-    /// Counts the operations under way.
+    /// Counts the operations under way that passes look after.
     pub fn count_operations(&self, counters: &dyn Counters, now: Instant) {
-        let entries = self.entries();
+        let mut entries = self.entries();
+        forget_left(&mut entries, now);
         for kind in Kind::ALL {
             let ages = entries
                 .values()
-                .filter(|e| e.kind == kind)
+                .filter(|e| e.kind == kind && e.overdue(now) <= LEFT)
                 .filter_map(|e| e.operation.as_ref())
                 .map(|o| now - o.began);
             let ages: Vec<Duration> = ages.collect();
@@ -365,6 +382,17 @@ impl Memory {
         let permille = u32::try_from(hasher.finish() % 200).unwrap_or(0);
         base * (900 + permille) / 1_000
     }
+}
+
+/// Drops what no pass has looked after for long. It is not absent for that.
+fn forget_left(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
+    if entries.extract_if(|_, entry| entry.overdue(now) > FORGOTTEN).count() > 0 {
+        doubt_inside(entries);
+    }
+}
+
+fn doubt_inside(entries: &mut HashMap<ResourceId, Entry>) {
+    entries.values_mut().for_each(|entry| entry.made_here = false);
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::azure::error::Class;
+use crate::azure::ports::CallSeen;
 
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
@@ -95,4 +98,79 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     };
     let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
     assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
+}
+
+/// How many operations were counted last.
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl Counters for Counted {
+    fn call(&self, _: CallSeen) {}
+
+    fn budget(&self, _: &'static str, _: u64) {}
+
+    fn operations(&self, kind: Kind, in_flight: usize, _: Duration) {
+        if kind == Kind::Zone {
+            self.0.store(in_flight, Ordering::SeqCst);
+        }
+    }
+}
+
+fn made(memory: &Memory, now: Instant) {
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    memory.began(Kind::Zone, &id(), operation, true);
+    memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_forgotten() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    let in_flight = |minutes: u64| {
+        memory.count_operations(&counted, now + Duration::from_secs(60 * minutes));
+        counted.0.load(Ordering::SeqCst)
+    };
+    assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [1, 1, 0]);
+    assert!(memory.operation(&id()).is_some(), "a pause may end");
+    in_flight(121);
+    assert!(!memory.knows(&id()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_forgotten_is_not_taken_for_absent() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    let inside = id().child(Kind::ZoneLink, "link").unwrap();
+    memory.settled(Kind::ZoneLink, &inside, Seen::Found(serde_json::json!({})), now);
+    let later = now + Duration::from_secs(10_000);
+    memory.settled(Kind::Zone, &id(), Seen::Found(serde_json::json!({})), later);
+    memory.count_operations(&counted, later);
+    assert!(memory.knows(&id()) && !memory.knows(&inside));
+    assert!(!memory.made_here(&id()), "what is in it would be absent without a read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    for minute in 1..40 {
+        let then = now + Duration::from_secs(60 * minute);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), then);
+        memory.count_operations(&counted, then);
+    }
+    assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
+    let (memory, now) = (memory(), Instant::now());
+    made(&memory, now);
+    assert!(memory.made_here(&id()));
+    memory.others_were_at_it();
+    assert!(!memory.made_here(&id()));
+    assert!(memory.operation(&id()).is_some(), "all else is looked at in time");
 }
