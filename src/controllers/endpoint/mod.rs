@@ -111,7 +111,8 @@ impl EndpointController {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         if decision.nothing_left() || abandoned.is_some() {
             let late = may_come_late(cx, &cr, &decision);
             if let Some(wait) = late.filter(|_| abandoned.is_none()) {
