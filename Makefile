@@ -13,7 +13,7 @@ test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because th
 	e2e/clients/az/life
 
 # One at a time: the second build takes the whole machine.
-test-image: ## the images: what is in them, that they can be built again, and clusters' lives on them; some 20 minutes at first
+test-image: ## the images: what is in them, that they can be built again, and clusters' lives on them; some 15 minutes at first
 	hack/testenv/build >/dev/null
 	RUST_TEST_THREADS=1 $(CARGO) test --locked --workspace --no-fail-fast --test image -- --show-output
 

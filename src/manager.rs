@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli;
 use store::observe_store;
 use territory::Claim;
-use waits::{wait_for_arm, wait_for_crd, wait_for_token};
+use waits::{keep_token, wait_for_arm, wait_for_crd};
 
 /// Running passes get this long to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
@@ -139,7 +139,7 @@ async fn manage(
         let tokens = tokens.clone();
         move || tokens.state()
     });
-    let token = wait_for_token(tokens, items.token);
+    let token = keep_token(tokens, items.token);
     let arm = wait_for_arm(http, config.azure.cloud.endpoint().clone(), items.arm);
     let waiting = tokio::spawn(async { tokio::join!(token, arm) });
     let again = watch::Sender::new(());

@@ -77,6 +77,9 @@ const CARRIES_TOKENS: [&str; 8] = [
     "typespec",
 ];
 
+/// Whatever it cannot read it logs whole, as warnings too: a Secret, or a TokenReview with the token. The error itself comes to the caller.
+const SHOWS_BODIES: &str = "kube_client::client";
+
 /// Builds the filter from directives as in `RUST_LOG`: `info`, `debug,kube_runtime=info`.
 pub fn filter(directives: &str) -> Result<EnvFilter, ParseError> {
     EnvFilter::builder().parse(format!("{QUIET},{directives}"))
@@ -103,10 +106,10 @@ where
 }
 
 fn harmless(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() <= Level::INFO
-        || !CARRIES_TOKENS
-            .iter()
-            .any(|library| metadata.target().starts_with(library))
+    let target = metadata.target();
+    let is_detail = *metadata.level() > Level::INFO;
+    let opens_details = is_detail && CARRIES_TOKENS.iter().any(|library| target.starts_with(library));
+    !opens_details && target != SHOWS_BODIES
 }
 
 struct Lines<W> {
@@ -353,6 +356,15 @@ mod tests {
         });
         assert_eq!(out.lines().count(), 1, "{out}");
         assert!(out.contains("ours"), "{out}");
+    }
+
+    #[test]
+    fn answer_of_the_api_server_that_cannot_be_read_is_not_shown() {
+        let out = logged(Format::Text, "trace,kube_client=trace", || {
+            tracing::warn!(target: "kube_client::client", "token: x, Error(\"expected value\")");
+            tracing::warn!(target: "kube_client::config", "seen");
+        });
+        assert!(out.lines().count() == 1 && out.contains("seen"), "{out}");
     }
 
     #[test]

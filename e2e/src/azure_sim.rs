@@ -54,7 +54,7 @@ const GO_ACTIONS: &str = "Microsoft.Network/*";
 /// What the simulator's log says of a call that breaks the specs.
 const VIOLATION: &str = "against the specs";
 
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(60);
 
 /// The management side's client secret.
 pub const HO_SECRET: &str = "ho-secret";

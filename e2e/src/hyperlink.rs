@@ -12,7 +12,8 @@ use crate::Place;
 use crate::ground::Credential;
 use crate::process::{Process, Program};
 
-const START: Duration = Duration::from_secs(20);
+/// Also for a program that is emulated.
+const START: Duration = Duration::from_secs(60);
 
 /// Running passes may take 20 s to end.
 const STOP: Duration = Duration::from_secs(30);
@@ -244,7 +245,7 @@ pub async fn plan(
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
     let program = with_flags(program, place, kubeconfig, &[]);
     let process = credentials(program, place, role, credential).spawn("plan", dir.path())?;
-    let status = process.wait(START * 3).await?;
+    let status = process.wait(START).await?;
     Ok(Planned {
         code: status.code(),
         out: std::fs::read_to_string(process.out())?,

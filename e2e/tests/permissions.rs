@@ -357,6 +357,57 @@ fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet
         .collect()
 }
 
+const GROUP: &str = "services-rg";
+
+/// The management side's identity has its rights on two groups and not on the subscription; the load balancer and its network are in
+/// another group than the services.
+async fn with_rights_on_groups(ground: &Ground) -> Result<()> {
+    let azure = ground.azure();
+    let keys = ground.control_plane().token_keys().await?;
+    let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
+    let subscription = format!("/subscriptions/{}", azure.management_subscription);
+    let group = |name: &str| format!("{subscription}/resourceGroups/{name}");
+    let resources = world["resources"].as_array_mut().context("no resources")?;
+    resources.push(json!({"id": group(GROUP), "location": azure.location}));
+    let roles = world["roles"].as_array_mut().context("no roles")?;
+    let shipped = json!(shipped_actions("ho")?);
+    let own = roles
+        .iter()
+        .position(|role| role["scope"] == subscription && role["actions"] == shipped);
+    let own = roles.remove(own.context("no role of ours")?);
+    for name in [GROUP, &azure.management_group] {
+        let mut role = own.clone();
+        role["scope"] = group(name).into();
+        roles.push(role);
+    }
+    let url = format!("{}/seed", ground.control_url());
+    let seeded = reqwest::Client::new().put(url).json(&world).send().await?;
+    seeded.error_for_status().map(drop).map_err(Into::into)
+}
+
+#[test]
+fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
+    scenario(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        with_rights_on_groups(&ground).await?;
+        let azure = ground.azure();
+        let nodes = format!(
+            "/subscriptions/{}/resourceGroups/{}",
+            azure.management_subscription, azure.management_group
+        );
+        let flags = [("resource-group", GROUP), ("also-manage", nodes.as_str())];
+        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
+        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        let cluster = HostedCluster::new(&ground, "grouped");
+        cluster.create(&ground).await?;
+        cluster.becomes_available(&ground, SOON).await?;
+        cluster.becomes_reachable(&ground, SOON).await?;
+        cluster.delete(&ground, SOON).await?;
+        // Nothing was refused.
+        used_actions(&ground.oracle().journal(0).await?, HO_CLIENT).map(drop)
+    });
+}
+
 /// The journal does not show what a write needs on the resources that it joins, so each is taken away once.
 #[rstest]
 #[case::subnet_of_the_link_service(Role::Ho, SUBNET_JOIN, "privateLinkServices", "AzurePLSCreated")]

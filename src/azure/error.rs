@@ -140,6 +140,11 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
     }
 }
 
+/// The code where no token can be had with the credential.
+const TOKEN_REFUSED: &str = "TokenRefused";
+/// Nothing was sent and nothing wakes anybody when a token file comes or a secret is renewed, so it is soon tried again.
+const TOKEN_WAIT: Duration = Duration::from_secs(30);
+
 /// Why a request got no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAnswer {
@@ -203,14 +208,14 @@ impl ArmError {
             NoAnswer::Timeout => (Class::Down, "Timeout"),
             NoAnswer::Connection => (Class::Down, "ConnectionFailed"),
             NoAnswer::TokenEndpointDown => (Class::Down, "NoToken"),
-            NoAnswer::TokenRefused => (Class::Denied, "TokenRefused"),
+            NoAnswer::TokenRefused => (Class::Denied, TOKEN_REFUSED),
         };
         Self {
             class,
             status: 0,
             code: code.to_owned(),
             text: clean(text, MAX_TEXT),
-            retry_after: None,
+            retry_after: (why == NoAnswer::TokenRefused).then_some(TOKEN_WAIT),
         }
     }
 
@@ -250,6 +255,7 @@ impl ArmError {
             Class::Busy => "another operation is under way",
             Class::Throttled => "Azure's request limit is reached",
             Class::Denied if self.code.eq_ignore_ascii_case("ScopeLocked") => "a lock forbids it",
+            Class::Denied if self.code == TOKEN_REFUSED => "the identity gets no token; /readyz says why",
             Class::Denied => "check the role assignments of the identity",
             Class::Invalid => "Azure does not accept the request",
             Class::Down => "Azure gives no usable answer",
@@ -378,5 +384,7 @@ mod tests {
         };
         assert_eq!(asked.delay(1).as_secs(), 90);
         assert_eq!(busy.delay(u32::MAX).as_secs(), 30);
+        let no_token = ArmError::unanswered(NoAnswer::TokenRefused, "x");
+        assert_eq!((no_token.delay(1), no_token.delay(9)), (TOKEN_WAIT, TOKEN_WAIT));
     }
 }

@@ -17,7 +17,7 @@ use super::id::{ResourceId, SubscriptionId, same};
 use super::load_balancer::{Frontend, internal_frontends};
 use super::resource::Kind;
 
-/// A list that takes longer is given up: those who wait for it can look by themselves.
+/// A list that takes longer is given up: many wait for it.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Where a list is not allowed, or too long, it is not tried again for this long.
 const REFUSED_FOR: Duration = Duration::from_secs(3_600);
@@ -42,7 +42,8 @@ pub struct Listed {
 }
 
 impl Inventory {
-    /// The internal frontends in a scope, seen at most `max_age` ago. One call where the list is older.
+    /// The internal frontends in a scope, seen at most `max_age` ago. One call where the list is older. A failure is shared too: its
+    /// `retry_after` is the rest of the time for which the list is not tried again.
     pub async fn frontends(
         &self,
         client: &Client,
@@ -58,15 +59,19 @@ impl Inventory {
         let shared = self.frontends.at(&path);
         let mut last = shared.lock().await;
         let since = Instant::now().checked_sub(max_age);
-        // Who asks tells when to ask again after a failure.
-        if let Some((_, Ok(list))) = last.known(since, |_, _| Duration::ZERO) {
-            return Ok(list.to_vec());
-        }
-        let bodies = client.list(pass, Kind::LoadBalancer, subscription, &path);
-        let (_, list) = last
-            .make(async { bodies.await.map(|found| internal_frontends(&found)) })
-            .await;
-        list.map(|list| list.to_vec())
+        let list = match last.known(since, ArmError::delay) {
+            Some((_, known)) => known,
+            None => {
+                let bodies = in_time(client.list(pass, Kind::LoadBalancer, subscription, &path));
+                last.make(async { bodies.await.map(|found| internal_frontends(&found)) })
+                    .await
+                    .1
+            }
+        };
+        list.map(|list| list.to_vec()).map_err(|error| ArmError {
+            retry_after: Some(last.rests(&error)),
+            ..error
+        })
     }
 
     /// How a list that was begun after `since` shows a resource; none where it does not, or where no list is to be had.
@@ -105,6 +110,11 @@ impl Inventory {
     }
 }
 
+async fn in_time(list: impl Future<Output = Result<Vec<Value>, ArmError>>) -> Result<Vec<Value>, ArmError> {
+    let slow = |_| ArmError::own(Class::Down, "ListTooSlow");
+    tokio::time::timeout(PATIENCE, list).await.map_err(slow)?
+}
+
 /// What a list shows of each resource. One with more rows than `most` costs more than it saves.
 async fn fingerprints(
     client: &Client,
@@ -113,8 +123,7 @@ async fn fingerprints(
     path: &str,
     most: usize,
 ) -> Result<HashMap<ResourceId, u64>, ArmError> {
-    let list = tokio::time::timeout(PATIENCE, client.list(pass, kind, subscription, path));
-    let bodies = list.await.map_err(|_| ArmError::own(Class::Down, "ListTooSlow"))??;
+    let bodies = in_time(client.list(pass, kind, subscription, path)).await?;
     if bodies.len() > most {
         return Err(ArmError::own(Class::Invalid, "ListTooLong"));
     }
@@ -271,6 +280,12 @@ impl<T> Last<T> {
             outcome: outcome.clone(),
         });
         (began, outcome)
+    }
+
+    /// How much longer a failure keeps the list from being tried again.
+    fn rests(&self, error: &ArmError) -> Duration {
+        let elapsed = self.made.as_ref().map_or(Duration::ZERO, |made| made.ended.elapsed());
+        error.delay(self.failures).saturating_sub(elapsed)
     }
 
     fn is_of_use(&self) -> bool {

@@ -109,22 +109,30 @@ pub(super) fn credential(reader: &mut Reader<'_>, roles: &BTreeSet<Role>) -> Opt
             credentials_file(reader, &path)?;
             Some(CredentialSource::SecretFile { path })
         }
-        Kind::WorkloadIdentity => {
-            let client = needed(reader, CLIENT_ID, "workload-identity");
-            let tenant = needed(reader, TENANT_ID, "workload-identity");
-            let token_file = needed(reader, TOKEN_FILE, "workload-identity");
-            Some(CredentialSource::WorkloadIdentity {
-                tenant: tenant?,
-                client: client?,
-                // Need not be there yet: HyperShift's token minter starts beside us.
-                token_file: token_file?.into(),
-            })
-        }
+        Kind::WorkloadIdentity => workload_identity(reader),
         Kind::ManagedIdentity => Some(CredentialSource::ManagedIdentity {
             client_id: reader.environment.variable(CLIENT_ID),
         }),
         Kind::AzureCli => Some(CredentialSource::AzureCli),
     }
+}
+
+fn workload_identity(reader: &mut Reader<'_>) -> Option<CredentialSource> {
+    let variables = [CLIENT_ID, TENANT_ID, TOKEN_FILE];
+    if variables.iter().all(|name| reader.environment.variable(name).is_none()) {
+        reader.problem(format!(
+            "{CLIENT_ID}, {TENANT_ID} and {TOKEN_FILE} are missing; credential workload-identity needs them: its webhook sets them when a \
+             pod is made, so install it and make the pod anew, or set them all"
+        ));
+        return None;
+    }
+    let [client, tenant, token_file] = variables.map(|name| needed(reader, name, "workload-identity"));
+    Some(CredentialSource::WorkloadIdentity {
+        tenant: tenant?,
+        client: client?,
+        // Need not be there yet: HyperShift's token minter starts beside us.
+        token_file: token_file?.into(),
+    })
 }
 
 /// The credential that HyperShift's variables describe. The operator takes its switch or else the file; the control plane

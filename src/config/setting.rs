@@ -94,7 +94,7 @@ settings! {
     RESOURCE_GROUP = "resource-group", "AZURE_RESOURCE_GROUP", "NAME" ["resource group"], Words("none; required for role ho"), false,
         "Resource group of the management cluster's load balancers and Private Link Services.";
     ALSO_MANAGE = "also-manage", "HYPERLINK_ALSO_MANAGE", "SCOPE" ["/subscriptions/ID[/resourceGroups/NAME]"], Words("none"), true,
-        "A further ARM scope in which role ho may change and delete what is ours: groups used before.";
+        "A further ARM scope in which role ho may change and delete what is ours: groups used before. In a group of the subscription it also looks for load balancers, before it asks the whole subscription.";
     NAT_PREFIX_LENGTH = "nat-prefix-length", "HYPERLINK_NAT_PREFIX_LENGTH", "BITS" ["prefix length, 24 to 28"], Value("28"), false,
         "Size of the NAT subnets that role ho makes.";
     NAT_ADDRESS_POOL = "nat-address-pool", "HYPERLINK_NAT_ADDRESS_POOL", "CIDR" ["IPv4 network: 10.1.0.0/16"], Words("the top of the VNet's address space"), false,

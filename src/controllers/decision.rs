@@ -74,6 +74,11 @@ impl Problem {
         }
     }
 
+    /// Whether it is only that Azure has no time for a read.
+    pub fn patience(&self) -> bool {
+        self.unread && matches!(self.class, Some(Class::Throttled | Class::Busy))
+    }
+
     /// The same, but looked at again after `wait`.
     pub fn again(mut self, wait: Duration) -> Self {
         self.again = Some(wait);
@@ -151,6 +156,32 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
         _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
     }
+}
+
+/// The first of several problems. What Azure has no time to show says least, and so does what waits for it: `unread` tells
+/// that there is such a thing already.
+pub fn foremost<'a>(
+    unread: Option<&Problem>,
+    problems: impl IntoIterator<Item = (&'a Step, Problem)>,
+) -> Option<Problem> {
+    let mut unread = unread
+        .filter(|problem| problem.patience())
+        .and_then(|problem| problem.class);
+    let mut first = None;
+    for (step, problem) in problems {
+        if problem.patience() {
+            unread = problem.class;
+        } else if unread.is_none() || !matches!(step.why, Why::Needs(_)) {
+            return Some(problem);
+        }
+        let problem = Problem {
+            unread: true,
+            class: unread,
+            ..problem
+        };
+        first.get_or_insert(problem);
+    }
+    first
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::api::markers::READ_ANNOTATIONS;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
-use crate::azure::error::Class;
 use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::contention::Statements;
@@ -40,9 +39,8 @@ pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, pr
         .as_ref()
         .and_then(|status| conditions::get(&status.conditions, kind))
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
-    let patient = problem.unread && matches!(problem.class, Some(Class::Throttled | Class::Busy));
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
-        Some((reason, message)) if patient => NewCondition {
+        Some((reason, message)) if problem.patience() => NewCondition {
             reason,
             ..NewCondition::holds(kind, message, generation)
         },
@@ -140,7 +138,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::azure::error::ArmError;
+    use crate::azure::error::{ArmError, Class};
 
     fn cr(status: Value) -> AzurePrivateLinkService {
         serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",

@@ -76,6 +76,8 @@ pub(super) struct Access {
     kube: kube::Client,
     known: Mutex<HashMap<Key, (Verdict, Instant)>>,
     turns: Semaphore,
+    /// Why the API server does not tell; none: it does.
+    failure: Mutex<Option<String>>,
 }
 
 impl Access {
@@ -90,6 +92,7 @@ impl Access {
             kube,
             known: Mutex::default(),
             turns: Semaphore::new(AT_ONCE),
+            failure: Mutex::default(),
         }
     }
 
@@ -102,26 +105,46 @@ impl Access {
         if let Some(verdict) = self.remembered(&key) {
             return verdict;
         }
-        let Ok(_turn) = self.turns.acquire().await else {
-            return Verdict::Unanswered;
+        let asked = match tokio::time::timeout(PATIENCE, self.in_turn(key, token)).await {
+            Ok(asked) => asked.map_err(|error| error.to_string()),
+            Err(_) => Err("no answer in time".to_owned()),
         };
+        match asked {
+            Ok(verdict) => {
+                self.failed(None);
+                verdict
+            }
+            Err(error) => {
+                self.failed(Some(error));
+                Verdict::Unanswered
+            }
+        }
+    }
+
+    /// Asks when there is a turn, and remembers.
+    async fn in_turn(&self, key: Key, token: &str) -> kube::Result<Verdict> {
+        // Never closed, so always got.
+        let _turn = self.turns.acquire().await;
         // Somebody with the same token may have been first.
         if let Some(verdict) = self.remembered(&key) {
-            return verdict;
+            return Ok(verdict);
         }
-        let verdict = match tokio::time::timeout(PATIENCE, self.ask(token)).await {
-            Ok(Ok(verdict)) => verdict,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "cannot ask who may read metrics");
-                Verdict::Unanswered
-            }
-            Err(_) => {
-                tracing::warn!("the API server does not say in time who may read metrics");
-                Verdict::Unanswered
-            }
-        };
+        let verdict = self.ask(token).await?;
         self.remember(key, verdict);
-        verdict
+        Ok(verdict)
+    }
+
+    /// Each failure is logged once, however often strangers ask.
+    fn failed(&self, why: Option<String>) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failure == why {
+            return;
+        }
+        match &why {
+            Some(error) => tracing::warn!(error, "the API server does not say who may read metrics"),
+            None => tracing::info!("the API server says again who may read metrics"),
+        }
+        *failure = why;
     }
 
     async fn ask(&self, token: &str) -> kube::Result<Verdict> {
@@ -154,7 +177,7 @@ impl Access {
         let now = Instant::now();
         let mut known = self.known();
         known.retain(|_, (_, until)| now < *until);
-        if known.len() < MOST && verdict.lasts() > Duration::ZERO {
+        if known.len() < MOST {
             known.insert(key, (verdict, now + verdict.lasts()));
         }
     }
@@ -200,8 +223,15 @@ mod tests {
 
     use super::*;
 
-    /// Over an API server that answers like this, and the questions that it got. `good` and `other` are tokens; `good` may read.
-    fn access(answers: bool) -> (Access, Arc<Mutex<Vec<Value>>>) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Server {
+        Answers,
+        Refuses,
+        IsSilent,
+    }
+
+    /// Over an API server like this, and the questions that it got. `good` and `other` are tokens; `good` may read.
+    fn access(is: Server) -> (Access, Arc<Mutex<Vec<Value>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
@@ -210,13 +240,19 @@ mod tests {
                 let body = request.into_body().collect_bytes().await?;
                 let mut review: Value = serde_json::from_slice(&body)?;
                 seen.lock().unwrap().push(review.clone());
-                if !answers {
+                if is == Server::IsSilent {
                     return std::future::pending().await;
                 }
+                if is == Server::Refuses {
+                    let why = json!({"kind": "Status", "status": "Failure", "code": 403, "message": "forbidden"});
+                    let body = Body::from(serde_json::to_vec(&why)?);
+                    return Ok(Response::builder().status(403).body(body)?);
+                }
+                let user = |name: &str| json!({"username": name, "groups": ["g"], "uid": "u", "extra": {"e": ["v"]}});
                 review["status"] = match review["spec"]["token"].as_str() {
-                    Some(token @ ("good" | "other")) => {
-                        json!({"authenticated": true, "user": {"username": token, "groups": ["g"], "uid": "u"}})
-                    }
+                    Some(token @ ("good" | "other")) => json!({"authenticated": true, "user": user(token)}),
+                    Some("expired") => json!({"authenticated": false, "user": user("good")}),
+                    Some("nobody's") => json!({"authenticated": true}),
                     Some(_) => json!({"authenticated": false, "error": "no"}),
                     None => json!({"allowed": review["spec"]["user"] == "good"}),
                 };
@@ -235,33 +271,49 @@ mod tests {
     #[case::scheme_in_small_letters("bearer good", Verdict::Granted)]
     #[case::may_not_read("Bearer other", Verdict::Forbidden)]
     #[case::not_a_token("Bearer forged", Verdict::Unknown)]
-    #[case::another_scheme("Basic good", Verdict::Unknown)]
-    #[case::no_token("Bearer ", Verdict::Unknown)]
+    #[case::user_is_named_all_the_same("Bearer expired", Verdict::Unknown)]
+    #[case::no_user_is_named("Bearer nobody's", Verdict::Unknown)]
     #[tokio::test]
-    async fn verdict_on_a_header(#[case] header: &str, #[case] expected: Verdict) {
-        assert_eq!(ask(&access(true).0, header).await, expected);
+    async fn verdict_on_a_token(#[case] header: &str, #[case] expected: Verdict) {
+        assert_eq!(ask(&access(Server::Answers).0, header).await, expected);
     }
 
     #[tokio::test]
-    async fn without_a_header_nobody_is_asked() {
-        let (access, asked) = access(true);
+    async fn without_a_bearer_token_nobody_is_asked() {
+        let (access, asked) = access(Server::Answers);
         assert_eq!(access.verdict(None).await, Verdict::Unknown);
+        for header in ["Basic good", "good", "Bearer", "Bearer ", "Bearer  "] {
+            assert_eq!(ask(&access, header).await, Verdict::Unknown, "{header}");
+        }
         assert_eq!(asked.lock().unwrap().len(), 0);
+    }
+
+    #[rstest]
+    #[case(Verdict::Unknown, 401, Some("Bearer"))]
+    #[case(Verdict::Forbidden, 403, None)]
+    #[case(Verdict::Unanswered, 503, None)]
+    fn refusal_as_an_answer(#[case] verdict: Verdict, #[case] status: u16, #[case] how: Option<&str>) {
+        let answer = verdict.into_response();
+        assert_eq!(answer.status(), status);
+        let shown = answer.headers().get(header::WWW_AUTHENTICATE);
+        assert_eq!(shown.map(|how| how.to_str().unwrap()), how);
     }
 
     #[tokio::test]
     async fn the_question_is_about_that_user_and_that_path() {
-        let (access, asked) = access(true);
+        let (access, asked) = access(Server::Answers);
         ask(&access, "Bearer good").await;
-        let spec = &asked.lock().unwrap()[1]["spec"];
-        let expected = json!({"user": "good", "groups": ["g"], "uid": "u",
+        let asked = asked.lock().unwrap();
+        // No audience is named, so the API server's own counts.
+        assert_eq!(asked[0]["spec"], json!({"token": "good"}));
+        let expected = json!({"user": "good", "groups": ["g"], "uid": "u", "extra": {"e": ["v"]},
             "nonResourceAttributes": {"path": "/metrics", "verb": "get"}});
-        assert_eq!(*spec, expected);
+        assert_eq!(asked[1]["spec"], expected);
     }
 
     #[tokio::test(start_paused = true)]
     async fn answers_are_believed_for_a_while_and_refusals_for_a_short_one() {
-        let (access, asked) = access(true);
+        let (access, asked) = access(Server::Answers);
         let questions = || asked.lock().unwrap().len();
         for (header, lasts, each) in [
             ("Bearer good", GRANTED, 2),
@@ -281,20 +333,53 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn silent_api_server_lets_nobody_in_and_is_asked_again() {
-        let (access, asked) = access(false);
+        let (access, asked) = access(Server::IsSilent);
+        let began = Instant::now();
         assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
         assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
         assert_eq!(asked.lock().unwrap().len(), 2);
+        assert_eq!(began.elapsed(), PATIENCE * 2);
+    }
+
+    #[tokio::test]
+    async fn api_server_that_refuses_the_question_lets_nobody_in() {
+        let (access, asked) = access(Server::Refuses);
+        assert_eq!(ask(&access, "Bearer good").await, Verdict::Unanswered);
+        assert_eq!(asked.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn crowd_of_strangers_asks_few_questions_at_once_and_waits_no_longer_than_one() {
+        let (access, asked) = access(Server::IsSilent);
+        let began = Instant::now();
+        let headers: Vec<_> = (0..5 * AT_ONCE).map(|n| format!("Bearer forged-{n}")).collect();
+        let verdicts = futures::future::join_all(headers.iter().map(|header| ask(&access, header))).await;
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Unanswered));
+        assert_eq!(asked.lock().unwrap().len(), AT_ONCE);
+        assert_eq!(began.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_with_the_same_token_do_not_ask_again() {
+        let (access, asked) = access(Server::Answers);
+        let verdicts = futures::future::join_all((0..5 * AT_ONCE).map(|_| ask(&access, "Bearer good"))).await;
+        assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Granted));
+        assert!(asked.lock().unwrap().len() <= 2 * AT_ONCE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn flood_of_tokens_does_not_fill_the_memory() {
-        let (access, _) = access(true);
+        let (access, asked) = access(Server::Answers);
         for n in 0..2 * MOST {
             ask(&access, &format!("Bearer forged-{n}")).await;
         }
         assert_eq!(access.known().len(), MOST);
-        // Somebody who may read still can.
+        // Somebody who may read still can, and is remembered as soon as there is room.
         assert_eq!(ask(&access, "Bearer good").await, Verdict::Granted);
+        tokio::time::advance(REFUSED).await;
+        ask(&access, "Bearer good").await;
+        let before = asked.lock().unwrap().len();
+        assert_eq!(ask(&access, "Bearer good").await, Verdict::Granted);
+        assert_eq!(asked.lock().unwrap().len(), before);
     }
 }

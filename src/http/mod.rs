@@ -5,6 +5,7 @@
 
 mod access;
 mod certificate;
+mod connections;
 mod readiness;
 
 use std::io;
@@ -18,6 +19,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::Handle;
+use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::RustlsAcceptor;
 use hyper_util::rt::TokioTimer;
 use tokio::net::TcpListener;
@@ -26,13 +28,17 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::Metrics;
 use access::{Access, Verdict};
 pub use certificate::{Certificate, CertificateError};
+use connections::Bounded;
 pub use readiness::{Readiness, ReadinessItem};
 
 /// How long open connections may keep a stopping server.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a connection may be open without a request, and a TLS handshake may take.
+/// How long a TLS handshake may take, and then a request to come.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the head of a request may be, in bytes. Tokens have some thousands at most.
+const HEAD: usize = 16 << 10;
 
 /// Where and how pages are served.
 #[derive(Debug, Clone)]
@@ -153,14 +159,7 @@ async fn serve(
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let handle = Handle::<SocketAddr>::new();
-    let mut server = axum_server::Server::<SocketAddr>::from_listener(listener)
-        .handle(handle.clone())
-        .http1_only();
-    server
-        .http_builder()
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE);
+    let server = axum_server::Server::<SocketAddr>::from_listener(listener).handle(handle.clone());
     let stopped = async {
         stop.cancelled().await;
         handle.graceful_shutdown(Some(LINGER));
@@ -169,10 +168,14 @@ async fn serve(
     let service = router.into_make_service();
     let served = async {
         match secure {
-            None => server.serve(service).await,
+            None => {
+                limited(server.acceptor(Bounded::new(DefaultAcceptor::new())))
+                    .serve(service)
+                    .await
+            }
             Some(certificate) => {
                 let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(PATIENCE);
-                server.acceptor(acceptor).serve(service).await
+                limited(server.acceptor(Bounded::new(acceptor))).serve(service).await
             }
         }
     };
@@ -180,6 +183,21 @@ async fn serve(
         ended = served => ended,
         () = stopped => Ok(()),
     }
+}
+
+/// What one connection may take. After the acceptor: with a new one the server forgets that it is for HTTP/1 alone, and waits without
+/// end for the first byte, which would tell.
+fn limited<A>(server: axum_server::Server<SocketAddr, A>) -> axum_server::Server<SocketAddr, A> {
+    let mut server = server.http1_only();
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(HEAD)
+        // One request each, so nobody keeps a place by asking on and reading no answer.
+        .keep_alive(false);
+    server
 }
 
 fn probes(readiness: Readiness) -> Router {

@@ -1,4 +1,7 @@
-//! What is answered, and that stopping ends.
+//! What is answered, to whom and how, and that stopping ends.
+
+mod strangers;
+mod tls;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -50,6 +53,17 @@ async fn readiness_says_what_it_waits_for_until_all_is_there() {
     assert_eq!(page(&pages, "/readyz").await.0, 503);
 }
 
+#[test]
+fn what_has_not_been_tried_is_not_told_and_reasons_are_cut() {
+    let readiness = Readiness::default();
+    let (api, _) = (readiness.item("api"), readiness.item("crd"));
+    assert_eq!(readiness.waits(), Vec::<String>::new());
+    api.waiting(&"x".repeat(10_000));
+    assert_eq!(readiness.waits(), [format!("api: {}", "x".repeat(200))]);
+    api.ready();
+    assert_eq!(readiness.waits(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_process_that_has_not_said_what_it_needs_is_not_ready() {
     assert_eq!(page(&pages(), "/readyz").await, (503, String::new()));
@@ -64,9 +78,15 @@ async fn liveness_does_not_depend_on_readiness() {
 
 #[tokio::test]
 async fn metrics_are_served_as_text() {
-    let (status, text) = page(&pages(), "/metrics").await;
-    assert_eq!(status, 200);
-    assert!(text.contains("hyperlink_build_info"), "{text}");
+    let request = Request::get("/metrics").body(Body::empty()).unwrap();
+    let answer = metrics(pages().metrics, None).oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(
+        answer.headers()[header::CONTENT_TYPE],
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
+    let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    assert!(body.windows(20).any(|part| part == b"hyperlink_build_info"));
 }
 
 #[tokio::test]
@@ -74,13 +94,17 @@ async fn an_unknown_page_is_not_found() {
     assert_eq!(page(&pages(), "/").await.0, 404);
 }
 
-/// Served on loopback until the token is cancelled.
 async fn face(probes: bool) -> (Face, CancellationToken) {
+    faced(probes, None).await
+}
+
+/// Served on loopback until the token is cancelled.
+async fn faced(probes: bool, secure: Option<Certificate>) -> (Face, CancellationToken) {
     let loopback = "127.0.0.1:0".parse().unwrap();
     let serving = Serving {
         metrics: loopback,
         probes: probes.then_some(loopback),
-        secure: None,
+        secure,
     };
     (Face::bind(serving).await.unwrap(), CancellationToken::new())
 }

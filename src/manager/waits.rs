@@ -1,9 +1,9 @@
-//! Waits for what the process needs and may not be there yet, and says in probes what it waits for.
+//! Waits for what the process needs and may not be there yet, keeps what does not last, and says in probes how that stands.
 
 use std::time::Duration;
 
 use hyperlink::api::AzurePrivateLinkService;
-use hyperlink::azure::auth::{TokenCache, TokenSource};
+use hyperlink::azure::auth::{AuthError, TokenCache, TokenState};
 use hyperlink::http::ReadinessItem;
 use kube::Api;
 use kube::api::ListParams;
@@ -41,12 +41,18 @@ pub(super) async fn wait_for_crd(
     }
 }
 
-pub(super) async fn wait_for_token(tokens: TokenCache, item: ReadinessItem) {
-    while let Err(error) = tokens.token().await {
-        item.waiting(&error.to_string());
-        tokio::time::sleep(RETRY).await;
+/// Keeps a token for Azure at hand and says how it stands; does not end. A standby uses none, but may lead at any moment.
+pub(super) async fn keep_token(tokens: TokenCache, item: ReadinessItem) {
+    tokens.keep(|token| tell(&item, token)).await;
+}
+
+/// One that is good still is enough to work with, so a renewal that fails takes nobody out of service.
+fn tell(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
+    match token.map(|held| held.failure) {
+        Ok(None) => item.ready(),
+        Ok(Some(error)) => item.ready_as(&format!("good still, no new one: {error}")),
+        Err(error) => item.waiting(&error.to_string()),
     }
-    item.ready();
 }
 
 /// Waits until ARM answers at all.
@@ -58,4 +64,35 @@ pub(super) async fn wait_for_arm(http: reqwest::Client, mut url: Url, item: Read
         tokio::time::sleep(RETRY).await;
     }
     item.ready();
+}
+
+#[cfg(test)]
+mod tests {
+    use hyperlink::http::Readiness;
+
+    use super::*;
+
+    #[test]
+    fn process_is_taken_out_when_it_has_no_token_and_not_before() {
+        let readiness = Readiness::default();
+        let item = readiness.item("azure token");
+        let down = || AuthError::Unreachable("it answered 503".to_owned());
+        let held = |failure| {
+            let left = Some(Duration::from_secs(60));
+            Ok(TokenState {
+                age: left,
+                left,
+                failure,
+            })
+        };
+        tell(&item, Err(down()));
+        let waits = ["azure token: no token from the token endpoint: it answered 503"];
+        assert_eq!(readiness.waits(), waits);
+        tell(&item, held(None));
+        assert!(readiness.waits().is_empty());
+        tell(&item, held(Some(down())));
+        assert!(readiness.waits().is_empty(), "it can work");
+        tell(&item, Err(down()));
+        assert_eq!(readiness.waits(), waits);
+    }
 }

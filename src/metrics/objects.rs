@@ -3,6 +3,7 @@
 //! Series with the name of a custom resource are gauges only: one for each, and more for a limited number of those that are not
 //! available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Mutex;
@@ -15,7 +16,7 @@ use super::{Metrics, locked};
 use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::id::ResourceId;
 
-/// Most series of custom resources that are not available, the oldest first.
+/// Most series of conditions that are not True: what sums up a custom resource goes first, as the alert is on that; then the oldest.
 const MOST: usize = 200;
 
 /// The label of a reason that is never written here, or of a condition that is not there yet.
@@ -62,6 +63,11 @@ impl ConditionSeen {
         self.status == Some(Status::True)
     }
 
+    /// Whether it sums up the others.
+    fn is_summary(&self) -> bool {
+        self.kind == ConditionType::AzurePrivateLinkServiceAvailable
+    }
+
     fn reason(&self) -> &'static str {
         self.reason.map_or(OTHER, Reason::as_str)
     }
@@ -69,8 +75,7 @@ impl ConditionSeen {
 
 impl ObjectSeen {
     fn is_available(&self) -> bool {
-        let whole = |seen: &ConditionSeen| seen.kind == ConditionType::AzurePrivateLinkServiceAvailable;
-        self.conditions.iter().any(|seen| whole(seen) && seen.is_true())
+        self.conditions.iter().any(|seen| seen.is_summary() && seen.is_true())
     }
 
     fn not_true(&self) -> impl Iterator<Item = &ConditionSeen> {
@@ -127,7 +132,7 @@ impl Objects {
             ),
             not_true_age: declare.at_scrape(
                 "condition_not_true_oldest_age_seconds",
-                "How long a condition has not been True for this reason, on the AzurePrivateLinkService that stays and where it has been so longest.",
+                "How long a condition has not been True, for whatever reasons, by the reason that it has now; on the AzurePrivateLinkService that stays and where it has been so longest.",
                 vec![reason(), kind()],
             ),
             deletion_age: declare.at_scrape(
@@ -142,7 +147,7 @@ impl Objects {
             ),
             object_age: declare.at_scrape(
                 "object_not_true_age_seconds",
-                "How long a condition of this AzurePrivateLinkService has not been True; of the 200 oldest.",
+                "How long a condition of this AzurePrivateLinkService that stays has not been True, for whatever reasons, by the reason that it has now; of 200 at most, AzurePrivateLinkServiceAvailable and the oldest first.",
                 vec![control_plane(), name(), reason(), kind()],
             ),
             quota_used: declare.at_scrape(
@@ -244,7 +249,7 @@ fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
         .iter()
         .flat_map(|object| object.not_true().map(move |condition| (*object, condition)));
     let mut pairs: Vec<_> = pairs.collect();
-    pairs.sort_by_key(|(_, condition)| std::cmp::Reverse(condition.age));
+    pairs.sort_by_key(|(_, condition)| (!condition.is_summary(), Reverse(condition.age)));
     pairs.truncate(MOST);
     let sample = |(object, condition): (&'o ObjectSeen, &'o ConditionSeen)| {
         let labels = [

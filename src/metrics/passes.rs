@@ -20,6 +20,15 @@ impl Passes {
     pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
         let controller = || Label::one_of("controller", Controller::ALL.map(Controller::label));
         let result = Label::one_of("result", PassResult::ALL.map(PassResult::label));
+        let panics = declare.counter(
+            "panics_total",
+            "Panics, in passes or on the way to one.",
+            vec![controller()],
+        )?;
+        for controller in Controller::ALL {
+            // From 0 on, so that the first one is seen as an increase.
+            panics.with_label_values(&[controller.label()]).reset();
+        }
         Ok(Self {
             total: declare.counter(
                 "passes_total",
@@ -33,11 +42,7 @@ impl Passes {
                 "Passes that are due and wait for their turn.",
                 vec![controller()],
             )?,
-            panics: declare.counter(
-                "panics_total",
-                "Panics, in passes or on the way to one.",
-                vec![controller()],
-            )?,
+            panics,
         })
     }
 }

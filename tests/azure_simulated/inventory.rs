@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::plan::toward;
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
@@ -10,6 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::fleet::{Fleet, internal, nat_subnet, record, service, zone};
+use crate::sim::Sim;
+use crate::wanted::SUB;
 
 /// So many that a list is worth it.
 const MANY: usize = 10;
@@ -245,5 +249,47 @@ async fn what_is_to_be_written_is_never_taken_from_a_list() {
     assert_eq!(
         (fleet.sim.calls().as_str(), fleet.calls_to("/privateLinkServices")),
         ("GET GET PUT", 1)
+    );
+}
+
+/// There is no other way to a frontend, so all passes ask for the list as often as they run.
+#[rstest]
+#[case::out_of_order(json!({"status": 503, "code": "ServiceUnavailable", "message": "x"}), 5)]
+#[case::not_allowed(json!({"status": 403, "code": "AuthorizationFailed", "message": "x"}), 60)]
+#[case::never_comes(json!({"delay_ms": 3_600_000}), 5)]
+#[tokio::test(start_paused = true)]
+async fn failure_to_list_load_balancers_is_shared_and_told_again_later_and_later(
+    #[case] fault: Value,
+    #[case] first: u64,
+) {
+    let sim = Sim::new();
+    sim.faults(&[(json!({"path": "/loadBalancers$", "times": 1_000}), fault)]);
+    let subscription = SubscriptionId::parse(SUB).unwrap();
+    let ask = async || {
+        let found = sim
+            .inventory
+            .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), Duration::ZERO);
+        found.await.unwrap_err().delay(1)
+    };
+    let began = Instant::now();
+    assert_eq!(join_all((0..20).map(|_| ask())).await, [Duration::from_secs(first); 20]);
+    assert_eq!(sim.azure.sent().len(), 1);
+    assert!(began.elapsed() <= Duration::from_secs(20), "{:?}", began.elapsed());
+    sleep(Duration::from_secs(first - 1)).await;
+    assert_eq!((ask().await, sim.azure.sent().len()), (Duration::from_secs(1), 1));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        (ask().await, sim.azure.sent().len()),
+        (Duration::from_secs(2 * first), 2)
+    );
+    sim.faults(&[]);
+    sleep(Duration::from_secs(2 * first)).await;
+    let found = sim
+        .inventory
+        .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), Duration::ZERO)
+        .await;
+    assert_eq!(
+        (found.map(|list| list.is_empty()).ok(), sim.azure.sent().len()),
+        (Some(false), 3)
     );
 }

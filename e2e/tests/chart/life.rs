@@ -12,6 +12,8 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::pod::Pod;
 use e2e::site::{SOON, nothing_is_left_of};
 use e2e::{Ground, eventually, scenario};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::Api;
 use serde_json::{Value, json};
 
 /// Where the releases are.
@@ -125,6 +127,58 @@ async fn stands_by(process: &Hyperlink, leader: &str) -> Result<()> {
         Ok(())
     })
     .await
+}
+
+/// What a ServiceAccount of [`HOME`] is told when it scrapes: status and text.
+async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> Result<(u16, String)> {
+    let control_plane = installed.ground.control_plane();
+    control_plane.service_account(HOME, account).await?;
+    let token = control_plane.token(HOME, account, None).await?;
+    // The certificate is the program's own: nobody could trust it.
+    let http = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .build()?;
+    let url = format!("https://{}/metrics", process.metrics_address());
+    let answer = http.get(url).bearer_auth(token).send().await?;
+    Ok((answer.status().as_u16(), answer.text().await?))
+}
+
+#[test]
+fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
+    scenario(async {
+        let installed = Installed::start().await?;
+        let ground = &installed.ground;
+        let cluster = HostedCluster::new(ground, "alone");
+        cluster.create_namespaces(ground).await?;
+        let mut values = installed.cpo();
+        values["namespace"] = cluster.control_plane_namespace().into();
+        values["allowScopes"] = json!({});
+        values["metrics"] = json!({"enabled": true, "readers": [{"namespace": HOME, "name": "prometheus"}]});
+        installed.install("cpo", &values)?;
+        installed.install("ho", &installed.ho())?;
+        let cluster_roles: Api<ClusterRole> = Api::all(ground.client()?);
+        ensure!(
+            cluster_roles.get_opt(&format!("cpo-hyperlink.{HOME}")).await?.is_none(),
+            "it has rights everywhere"
+        );
+
+        let cpo = installed.run_cpo().await?;
+        let ho = installed.run("ho", "ho-0", Role::Ho).await?;
+        cluster.create(ground).await?;
+        cluster.becomes_available(ground, SOON).await?;
+        cluster.becomes_reachable(ground, SOON).await?;
+        cpo.ready(SOON).await?;
+
+        let (status, text) = scraped(&installed, "prometheus", &cpo).await?;
+        ensure!(status == 200 && text.contains("hyperlink_leader"), "{status}: {text}");
+        let (status, text) = scraped(&installed, "somebody", &cpo).await?;
+        ensure!(status == 403, "{status}: {text}");
+
+        cluster.delete(ground, SOON).await?;
+        nothing_is_left_of(ground, &cluster, &[]).await?;
+        ho.stop().await?;
+        cpo.stop().await
+    });
 }
 
 #[test]

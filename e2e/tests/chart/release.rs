@@ -11,30 +11,33 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::discovery::{Discovery, verbs};
+use rstest::rstest;
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The management side, with what HyperShift's operator brings at hand.
+/// What the values of an example install in a namespace.
 struct Release<'a> {
     helm: Helm,
     control_plane: &'a ControlPlane,
+    example: &'static str,
     namespace: &'static str,
 }
 
 impl<'a> Release<'a> {
-    async fn new(namespace: &'static str) -> Result<Release<'a>> {
+    async fn new(example: &'static str, namespace: &'static str) -> Result<Release<'a>> {
         let control_plane = ControlPlane::shared().await?;
         Ok(Release {
             helm: Helm::new(Some(control_plane.kubeconfig_path()))?,
             control_plane,
+            example,
             namespace,
         })
     }
 
     /// `helm VERB NAME` with the chart and the values of an example.
     fn with_chart(&self, verb: &str, name: &str, more: &[&str]) -> Result<String> {
-        let (chart, values) = (chart(), chart().join("examples/ho-managed-identity.yaml"));
+        let (chart, values) = (chart(), chart().join(format!("examples/{}.yaml", self.example)));
         let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
         let image = "--set=image.repository=registry.example.com/hyperlink";
         self.run(&[&[verb, name, &chart, image, "--values", &values], more].concat())
@@ -102,7 +105,7 @@ async fn hold(leases: &Api<Lease>) -> Result<()> {
 #[test]
 fn older_release_is_upgraded_rolled_back_and_uninstalled() {
     scenario(async {
-        let release = Release::new("upgraded").await?;
+        let release = Release::new("ho-managed-identity", "upgraded").await?;
         let older = repository().join("e2e/tests/chart/older");
         release.run(&["install", "hyperlink-ho", &older.to_string_lossy()])?;
         let before = release.arguments("hyperlink-ho").await?;
@@ -147,10 +150,54 @@ fn older_release_is_upgraded_rolled_back_and_uninstalled() {
     });
 }
 
+#[rstest]
+#[case::management_side_with_a_secret("ho-credentials-secret", "by-secret", &["ClusterRole hyperlink.by-secret", "Lease hyperlink-ho"], &["Role hyperlink.by-secret"])]
+#[case::guest_side_of_many("cpo-many", "of-many", &["ClusterRole hyperlink.of-many", "ConfigMap hyperlink-allow-scopes"], &["Role hyperlink.of-many"])]
+#[case::guest_side_of_one(
+    "cpo-one-control-plane",
+    "clusters-example",
+    &["Role hyperlink.clusters-example", "RoleBinding hyperlink.clusters-example", "Lease hyperlink-cpo"],
+    &["ClusterRole hyperlink.clusters-example", "ValidatingAdmissionPolicy hyperlink.clusters-example"]
+)]
+fn example_is_installed_upgraded_rolled_back_and_uninstalled(
+    #[case] example: &'static str,
+    #[case] namespace: &'static str,
+    #[case] expected: &[&str],
+    #[case] unexpected: &[&str],
+) {
+    scenario(async {
+        let release = Release::new(example, namespace).await?;
+        release.with_chart("install", "hyperlink", &[])?;
+        let before = release.arguments("hyperlink").await?;
+        release.with_chart("upgrade", "hyperlink", &["--set=settings.resync=7m"])?;
+        let now = release.arguments("hyperlink").await?;
+        ensure!(now.contains(&"--resync=7m".to_owned()) && now != before, "{now:?}");
+        release.run(&["rollback", "hyperlink", "1"])?;
+        ensure!(release.arguments("hyperlink").await? == before);
+        let objects = release.objects("hyperlink").await?;
+        let is_there = |one: &&&str| objects.contains(**one);
+        ensure!(
+            expected.iter().all(|one| is_there(&one)),
+            "not all of {expected:?}: {objects:?}"
+        );
+        ensure!(
+            !unexpected.iter().any(|one| is_there(&one)),
+            "one of {unexpected:?}: {objects:?}"
+        );
+        release.run(&["uninstall", "hyperlink"])?;
+        eventually("nothing is left", SOON, || async {
+            let left = release.objects("hyperlink").await?;
+            ensure!(left.is_empty(), "{left:?}");
+            Ok(())
+        })
+        .await
+    });
+}
+
 #[test]
 fn second_installation_of_a_role_leaves_the_lease_to_the_first() {
     scenario(async {
-        let release = Release::new("twice").await?;
+        let release = Release::new("ho-managed-identity", "twice").await?;
         release.with_chart("install", "first", &["--set=admissionPolicy.enabled=false"])?;
         hold(&release.leases()?).await?;
         release.with_chart("install", "second", &["--set=admissionPolicy.enabled=false"])?;

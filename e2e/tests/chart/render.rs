@@ -91,6 +91,7 @@ fn alerts_and_dashboard_are_the_files() {
         let file = |name: &str| std::fs::read_to_string(chart().join("files").join(name));
         let more = [
             "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=prometheus",
+            "--set=metrics.prometheusRule.runbookUrl=https://wiki.example.com/hyperlink.md",
             "--set=metrics.dashboard.enabled=true",
         ];
         let rendered = render("ho-managed-identity", "ho", "hyperlink", &more)?;
@@ -102,7 +103,12 @@ fn alerts_and_dashboard_are_the_files() {
             found.next().cloned().with_context(|| format!("no {kind} {name}"))
         };
         let rule = of_kind("PrometheusRule", "ho-hyperlink")?;
-        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&file("alerts.yaml")?)?);
+        let alerts = file("alerts.yaml")?.replace(
+            "https://hyperlink.example/RUNBOOK.md",
+            "https://wiki.example.com/hyperlink.md",
+        );
+        ensure!(!alerts.contains("hyperlink.example"), "a link that nobody can follow");
+        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&alerts)?);
         ensure!(rule["metadata"]["labels"]["release"] == "prometheus");
         let client = with_monitoring_kinds().await?.client()?;
         dry_run(&client, rule).await?;

@@ -22,7 +22,8 @@ fn render(values: &[&str]) -> Result<String> {
     let chart = chart();
     let mut arguments = vec!["template", "release", chart.to_str().context("the path")?];
     for value in values {
-        arguments.extend([if value.contains('[') { "--set-json" } else { "--set" }, value]);
+        let is_json = value.contains(['[', '{']);
+        arguments.extend([if is_json { "--set-json" } else { "--set" }, value]);
     }
     Helm::new(None)?.run(&arguments)
 }
@@ -64,10 +65,32 @@ fn examples_pass_lint() {
     "settings.resyncInterval=5m",
     "at '/settings': additional properties 'resyncInterval' not allowed"
 )]
-#[case::no_replicas("replicas=0", "at '/replicas': minimum: got 0, want 1")]
+#[case::fewer_replicas_than_none("replicas=-1", "at '/replicas': minimum: got -1, want 0")]
+#[case::image_with_its_tag(
+    "image.repository=registry.example.com:5000/hyperlink:0.1.0",
+    "at '/image/repository': 'registry.example.com:5000/hyperlink:0.1.0' does not match pattern"
+)]
+#[case::no_pod_may_be_away(
+    "podDisruptionBudget.maxUnavailable=0",
+    "at '/podDisruptionBudget/maxUnavailable': minimum: got 0, want 1"
+)]
 #[case::text_for_a_number("replicas=two", "at '/replicas': got string, want integer")]
 #[case::number_for_a_duration("settings.resync=300", "at '/settings/resync': got number, want string")]
 #[case::duration_without_a_unit("settings.resync=soon", "at '/settings/resync': 'soon' does not match pattern")]
+#[case::no_time_at_all("settings.resync=0s", "at '/settings/resync': '0s' does not match pattern")]
+#[case::minutes_before_hours(
+    "settings.recordResync=30m1h",
+    "at '/settings/recordResync': '30m1h' does not match pattern"
+)]
+#[case::more_than_a_week("settings.resync=9999h", "at '/settings/resync': 9999h is longer than a week")]
+#[case::lease_shorter_than_its_deadline(
+    "settings.leaseDuration=5s",
+    "at '/settings/leaseRenewDeadline': 10s must be shorter than leaseDuration, 5s"
+)]
+#[case::lease_tried_too_late(
+    "settings.leaseRetry=10s",
+    "at '/settings/leaseRetry': 10s must be shorter than leaseRenewDeadline, 10s"
+)]
 #[case::lease_of_half_a_second(
     "settings.leaseDuration=500ms",
     "at '/settings/leaseDuration': '500ms' does not match pattern"
@@ -94,6 +117,26 @@ fn examples_pass_lint() {
     "settings.natPrefixLength=16",
     "at '/settings/natPrefixLength': minimum: got 16, want 24"
 )]
+#[case::address_that_is_none(
+    "settings.natAddressPool=300.1.2.3/16",
+    "at '/settings/natAddressPool': '300.1.2.3/16' does not match pattern"
+)]
+#[case::address_for_a_network(
+    "settings.natAddressPool=10.1.2.3/16",
+    "at '/settings/natAddressPool': 10.1.2.3/16 is an address in a network; write the network"
+)]
+#[case::network_without_room(
+    "settings.natAddressPool=10.1.0.0/29",
+    "at '/settings/natAddressPool': 10.1.0.0/29 has no room for a subnet of natPrefixLength 28"
+)]
+#[case::group_that_ends_with_a_dot(
+    "settings.resourceGroup=management.",
+    "at '/settings/resourceGroup': 'management.' does not match pattern"
+)]
+#[case::subscription_by_name(
+    r#"settings.alsoManage=["/subscriptions/prod"]"#,
+    "at '/settings/alsoManage/0': '/subscriptions/prod' does not match pattern"
+)]
 #[case::cpo_for_all_without_scopes("role=cpo", "at '/allowScopes/hostedClusters': minItems: got 0, want 1")]
 #[case::scope_that_is_none(
     r#"allowScopes.hostedClusters=[{"namespace":"clusters","scopes":["management"]}]"#,
@@ -108,12 +151,56 @@ fn examples_pass_lint() {
     "metrics.serviceMonitor.enabled=true",
     "at '/metrics/serviceMonitor/enabled': value must be false"
 )]
+#[case::alerts_that_lead_nowhere(
+    "metrics.prometheusRule.enabled=true",
+    "at '/metrics/prometheusRule/runbookUrl': minLength: got 0, want 1"
+)]
+#[case::port_of_the_probes(
+    r#"metrics={"enabled":true,"port":8081,"readers":[]}"#,
+    "at '/metrics/port': 8081 is the port of the probes"
+)]
+#[case::second_role_without_its_rights(
+    r#"extraArgs=["--role=cpo"]"#,
+    "at '/extraArgs/0': --role is for the value role to say"
+)]
+#[case::flag_that_a_value_gives(
+    r#"extraArgs=["--lease-namespace=x","--resync=3m"]"#,
+    "at '/extraArgs/1': --resync is for the value settings.resync to say"
+)]
+#[case::metrics_beside_the_chart(
+    r#"extraArgs=["--metrics-bind=0.0.0.0:8080"]"#,
+    "at '/extraArgs/0': --metrics-bind is for the value metrics to say"
+)]
 #[case::argument_that_is_no_flag(r#"extraArgs=["run"]"#, "at '/extraArgs/0': 'run' does not match pattern")]
 #[case::variable_without_a_name(r#"extraEnv=[{"value":"x"}]"#, "at '/extraEnv/0': missing property 'name'")]
 fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[case] said: &str) {
     let refused = render(&[&RIGHT[..], &[wrong]].concat());
     let error = format!("{:#}", refused.expect_err("it is taken"));
     assert!(error.contains(said), "{error}");
+}
+
+#[rstest]
+#[case::replicas("replicas=0")]
+#[case::image_on_a_port("image.repository=localhost:5000/hyperlink")]
+#[case::times_of_openshift(
+    r#"settings={"leaseDuration":"137s","leaseRenewDeadline":"107s","leaseRetry":"26s","resync":"1h30m","recordResync":"168h"}"#
+)]
+#[case::smallest_pool("settings.natAddressPool=10.1.2.16/28")]
+#[case::group_as_azure_may_spell_it(
+    r#"settings.alsoManage=["/subscriptions/33333333-3333-4333-8333-333333333333/resourcegroups/Größe/"]"#
+)]
+#[case::scopes_in_any_case_and_names_with_dots(
+    r#"allowScopes.hostedClusters=[{"namespace":"clusters","names":["a.b-c"],"scopes":["/Subscriptions/33333333-3333-4333-8333-333333333333/resourcegroups/A/providers/microsoft.network/virtualnetworks/V"]}]"#
+)]
+#[case::flag_that_no_value_gives(r#"extraArgs=["--lease-namespace=x"]"#)]
+fn right_value_is_taken(#[case] right: &str) {
+    let role = if right.starts_with("allowScopes") {
+        "role=cpo"
+    } else {
+        "role=ho"
+    };
+    let rendered = render(&[&RIGHT[..], &[role, right]].concat());
+    rendered.unwrap_or_else(|error| panic!("{error:#}"));
 }
 
 /// The leaves of the chart's values, by path.

@@ -83,6 +83,49 @@ fn every_reason_is_seen_by_a_test_that_exists() -> Result<()> {
     Ok(())
 }
 
+/// The names of the lines of `/readyz`, as the process makes them.
+fn readiness_items() -> Result<BTreeSet<String>> {
+    let text = std::fs::read_to_string(e2e::repository().join("src/manager.rs"))?;
+    let made = text.split("item(\"").skip(1).filter_map(|rest| rest.split_once('"'));
+    let made: BTreeSet<_> = made.map(|(name, _)| name.to_owned()).collect();
+    ensure!(made.contains("azure token") && made.contains("rights"), "{made:?}");
+    Ok(made)
+}
+
+#[test]
+fn every_line_of_readyz_is_shown_and_explained_and_no_other() -> Result<()> {
+    let entries = chapter("First look")?;
+    let readyz = entries.iter().find(|entry| entry.name == "readyz");
+    let text = &readyz.context("no entry")?.text;
+    let sample = text.lines().filter_map(|line| line.strip_prefix("[+] "));
+    let names = sample.filter_map(|line| line.split([':', '(']).next());
+    let shown: BTreeSet<_> = names.map(|name| name.trim().to_owned()).collect();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
+    let names = rows.filter_map(|row| row.split_once("` |"));
+    let explained: BTreeSet<_> = names.map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(shown, readiness_items()?);
+    assert_eq!(explained, shown);
+    Ok(())
+}
+
+#[test]
+fn settings_for_a_plan_in_the_pod_are_those_that_plan_takes() -> Result<()> {
+    let runbook = std::fs::read_to_string(e2e::repository().join("RUNBOOK.md"))?;
+    let found = runbook.split_once("test(\"^--(");
+    let found = found.and_then(|(_, rest)| rest.split_once(')'));
+    let left_out: Vec<_> = found.context("nothing is left out")?.0.split('|').collect();
+    let settings = std::fs::read_to_string(e2e::repository().join("docs/configuration.md"))?;
+    let rows = settings.lines().filter_map(|line| line.strip_prefix("| `--"));
+    let rows: Vec<_> = rows.filter_map(|row| row.split_once('`')).collect();
+    ensure!(rows.len() > 20, "read only {} settings", rows.len());
+    for (flag, rest) in rows {
+        let of_run_alone = rest.starts_with(" ¹ |");
+        let is_left_out = left_out.iter().any(|start| flag.starts_with(start));
+        ensure!(of_run_alone == is_left_out, "--{flag}");
+    }
+    Ok(())
+}
+
 #[test]
 fn every_alert_has_an_entry_and_leads_to_it() -> Result<()> {
     let path = e2e::repository().join("charts/hyperlink/files/alerts.yaml");

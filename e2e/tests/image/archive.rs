@@ -1,5 +1,6 @@
 //! Reads an OCI archive: each blob by its digest, the layers laid over each other.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,13 +27,8 @@ impl Image {
         let dir = RunDir::new("image")?;
         let blobs = dir.path().join("archive");
         extract(archive, &blobs)?;
-        let index: Value = serde_json::from_slice(&std::fs::read(blobs.join("index.json"))?)?;
-        let [manifest] = index["manifests"].as_array().context("no manifests")?.as_slice() else {
-            anyhow::bail!("not one image: {index}")
-        };
-        let digest = manifest["digest"].as_str().context("no digest")?.to_owned();
-        let manifest: Value = serde_json::from_slice(&std::fs::read(blob(&blobs, manifest)?)?)?;
-        let config: Value = serde_json::from_slice(&std::fs::read(blob(&blobs, &manifest["config"])?)?)?;
+        let (digest, manifest) = only_entry(&blobs)?;
+        let config = json(&blobs, &manifest["config"])?;
         let root = dir.path().join("root");
         for layer in manifest["layers"].as_array().context("no layers")? {
             extract(&blob(&blobs, layer)?, &root)?;
@@ -50,6 +46,44 @@ impl Image {
         let label = &self.config["config"]["Labels"][format!("org.opencontainers.image.{name}")];
         label.as_str().with_context(|| format!("no label {name}"))
     }
+}
+
+/// Digest of the index that is an archive's only entry, and the digest of each image in it by architecture. All of each image is in
+/// the archive.
+pub(crate) fn index(archive: &Path) -> Result<(String, BTreeMap<String, String>)> {
+    let dir = RunDir::new("index")?;
+    extract(archive, dir.path())?;
+    let (digest, index) = only_entry(dir.path())?;
+    let mut images = BTreeMap::new();
+    for descriptor in index["manifests"].as_array().context("no manifests")? {
+        let manifest = json(dir.path(), descriptor)?;
+        let architecture = json(dir.path(), &manifest["config"])?["architecture"].take();
+        let platform = &descriptor["platform"];
+        ensure!(
+            platform["os"] == "linux" && platform["architecture"] == architecture,
+            "{descriptor}"
+        );
+        for layer in manifest["layers"].as_array().context("no layers")? {
+            blob(dir.path(), layer)?;
+        }
+        let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
+        images.insert(text(&architecture)?, text(&descriptor["digest"])?);
+    }
+    Ok((digest, images))
+}
+
+/// What an archive is about, with its digest.
+fn only_entry(blobs: &Path) -> Result<(String, Value)> {
+    let index: Value = serde_json::from_slice(&std::fs::read(blobs.join("index.json"))?)?;
+    let [entry] = index["manifests"].as_array().context("no manifests")?.as_slice() else {
+        anyhow::bail!("not one entry: {index}")
+    };
+    let digest = entry["digest"].as_str().context("no digest")?.to_owned();
+    Ok((digest, json(blobs, entry)?))
+}
+
+fn json(blobs: &Path, descriptor: &Value) -> Result<Value> {
+    Ok(serde_json::from_slice(&std::fs::read(blob(blobs, descriptor)?)?)?)
 }
 
 /// The file that a descriptor points to, if it is what the descriptor says.

@@ -1,14 +1,14 @@
 //! What is in an image: the program, the certificates, and nothing else; and what it says of itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use rstest::rstest;
 
-use crate::archive::Image;
-use crate::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, SOURCE};
+use crate::archive::{self, Image};
+use crate::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
 
 /// Bytes, packed and unpacked.
 const MOST: u64 = 20 << 20;
@@ -87,6 +87,25 @@ fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
         let elf = std::fs::read(image.root.join(program))?;
         ensure!(machine(&elf) == Some(architecture), "built for another machine");
         ensure!(!asks_for_an_interpreter(&elf)?, "not static");
+        Ok(())
+    });
+}
+
+#[test]
+fn index_has_the_image_for_each_machine() {
+    e2e::scenario(async {
+        let mut built = Vec::new();
+        for name in [HYPERLINK_INDEX, HYPERLINK, HYPERLINK_ARM64] {
+            let Some(one) = images::built(name)? else {
+                return Ok(());
+            };
+            built.push(one);
+        }
+        let (digest, images) = archive::index(&built[0].archive)?;
+        ensure!(digest == built[0].digest, "{digest} and {}", built[0].digest);
+        let expected = [("amd64", &built[1]), ("arm64", &built[2])];
+        let expected = expected.map(|(machine, one)| (machine.to_owned(), one.digest.clone()));
+        ensure!(images == BTreeMap::from(expected), "{images:?}");
         Ok(())
     });
 }

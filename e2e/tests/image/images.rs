@@ -14,15 +14,17 @@ pub(crate) const SOURCE: &str = "https://git.example.com/hyperlink";
 pub(crate) const HYPERLINK: &str = "hyperlink-amd64";
 /// The image for the other kind of machine.
 pub(crate) const HYPERLINK_ARM64: &str = "hyperlink-arm64";
+/// Both of them under one digest.
+pub(crate) const HYPERLINK_INDEX: &str = "hyperlink";
 /// The simulated Azure.
 pub(crate) const ARMSIM: &str = "armsim-amd64";
 
-/// One image that was built.
+/// One image that was built, or an index of images.
 #[derive(Clone, Debug)]
 pub(crate) struct Built {
     /// OCI archive.
     pub(crate) archive: PathBuf,
-    /// Digest of its manifest, as the build says.
+    /// Digest of its manifest or index, as the build says.
     pub(crate) digest: String,
 }
 

@@ -1,6 +1,7 @@
 //! A cluster's life with faults, watched by a real Prometheus: both roles are scraped, one of them by TLS and with a token, and every
 //! query of the dashboard has something to show.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -12,16 +13,20 @@ use e2e::{Ground, eventually, repository, roles};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::ALERTS;
 use crate::prometheus::{Prometheus, check_metrics};
 
 /// As a dashboard that is looked at closely would have it.
 const RATE: &str = "15s";
 
+/// Where the process of the guest side is told to Prometheus, as it may be replaced.
+const TARGETS: &str = "targets.json";
+
 #[test]
 fn every_panel_shows_the_life_of_a_cluster_with_faults() {
     alone(async |ground| {
         let site = started(ground).await?;
-        let prometheus = watched(&site).await?;
+        let prometheus = watched(&site, &repository().join(ALERTS)).await?;
         let begin = Timestamp::now();
         let cluster = live(&site).await?;
         let shown = panels(&cluster)?;
@@ -47,7 +52,7 @@ fn every_panel_shows_the_life_of_a_cluster_with_faults() {
 }
 
 /// Both roles; the management side serves its metrics as it would off loopback.
-async fn started(ground: Ground) -> Result<Site> {
+pub(crate) async fn started(ground: Ground) -> Result<Site> {
     leases(&ground).await?;
     let control_plane = ground.control_plane();
     roles::install_metrics(control_plane, "ho").await?;
@@ -65,22 +70,36 @@ async fn started(ground: Ground) -> Result<Site> {
         ("metrics-key-file", &key),
     ];
     let ho = Hyperlink::start(&ground, Role::Ho, "ho", &secure).await?;
-    let often = [("resync", "2s"), ("record-resync", "2s")];
-    let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &often).await?;
+    let cpo = start_cpo(&ground).await?;
     Ok(Site { ground, ho, cpo })
 }
 
-async fn watched(site: &Site) -> Result<Prometheus> {
+/// The guest side, in the place of the one before it.
+pub(crate) async fn start_cpo(ground: &Ground) -> Result<Hyperlink> {
+    let often = [("resync", "2s"), ("record-resync", "2s")];
+    let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &often).await?;
+    let (file, new) = (ground.dir().join(TARGETS), ground.dir().join("new-targets.json"));
+    std::fs::write(&new, targets(&cpo).to_string())?;
+    std::fs::rename(new, file)?;
+    Ok(cpo)
+}
+
+/// As Prometheus' configuration and its files of targets have them, with the label that the chart's monitors give.
+fn targets(hyperlink: &Hyperlink) -> Value {
+    json!([{"targets": [hyperlink.metrics_address()], "labels": {"app": "hyperlink"}}])
+}
+
+/// Scrapes both every second, and evaluates the rules as often.
+pub(crate) async fn watched(site: &Site, rules: &Path) -> Result<Prometheus> {
     let dir = site.ground.dir();
-    let target = |hyperlink: &Hyperlink| json!([{"targets": [hyperlink.metrics_address()]}]);
     let configuration = json!({
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-        "rule_files": [repository().join("charts/hyperlink/files/alerts.yaml")],
+        "rule_files": [rules],
         "scrape_configs": [
-            {"job_name": "ho", "scheme": "https", "static_configs": target(&site.ho),
+            {"job_name": "ho", "scheme": "https", "static_configs": targets(&site.ho),
                 "authorization": {"credentials_file": dir.join("token")},
                 "tls_config": {"ca_file": dir.join("keys/ca.pem")}},
-            {"job_name": "cpo", "static_configs": target(&site.cpo)},
+            {"job_name": "cpo", "file_sd_configs": [{"files": [dir.join(TARGETS)], "refresh_interval": "1s"}]},
         ],
     });
     let prometheus = Prometheus::start(dir, &configuration).await?;
@@ -158,7 +177,7 @@ async fn alerts_are_loaded(prometheus: &Prometheus) -> Result<()> {
         let groups = prometheus.get("rules", &[]).await?;
         let rules: Vec<_> = groups["groups"][0]["rules"].as_array().into_iter().flatten().collect();
         ensure!(
-            rules.len() == 13 && rules.iter().all(|rule| rule["health"] == "ok"),
+            rules.len() == 15 && rules.iter().all(|rule| rule["health"] == "ok"),
             "{rules:?}"
         );
         Ok(())

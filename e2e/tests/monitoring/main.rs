@@ -1,5 +1,7 @@
 //! Metrics, alerts and dashboard, by Prometheus' own programs and Grafana's own types.
 
+#[path = "faults.rs"]
+mod faults;
 #[path = "life.rs"]
 mod life;
 #[path = "prometheus.rs"]
@@ -10,6 +12,9 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use e2e::scenario::skipped;
 use e2e::{repository, scenario};
+
+/// The rules that are shipped.
+const ALERTS: &str = "charts/hyperlink/files/alerts.yaml";
 
 /// Runs a program to its end; what it says is in the error.
 fn passes(command: &mut Command) -> Result<()> {
@@ -27,7 +32,7 @@ fn passes(command: &mut Command) -> Result<()> {
 fn alerts_fire_and_rest_as_their_tests_say() {
     scenario(async {
         let promtool = prometheus::program("promtool")?;
-        let (rules, tests) = ("charts/hyperlink/files/alerts.yaml", "e2e/fixtures/alerts_test.yaml");
+        let (rules, tests) = (ALERTS, "e2e/fixtures/alerts_test.yaml");
         passes(Command::new(&promtool).args(["check", "rules", "--lint-fatal", rules]))?;
         passes(Command::new(&promtool).args(["test", "rules", tests]))?;
         // Every alert is shown to fire, and to rest.

@@ -19,6 +19,9 @@ use super::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
 /// The longest that a caller waits for a token.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// Between two looks of whoever keeps a token at hand.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// A new token, and how long it is valid from now on.
 pub(super) struct Issued {
     pub(super) token: Token,
@@ -64,6 +67,15 @@ impl TokenCache {
     /// Age of the token and the last failure, for metrics and readiness.
     pub fn state(&self) -> TokenState {
         self.0.lock().life.state(Instant::now())
+    }
+
+    /// Keeps a token at hand for as long as this is polled, also while nobody uses one; [`Life`] decides when one is asked for.
+    /// `tell` hears after each look how the token held stands, or why there is none.
+    pub async fn keep(&self, tell: impl Fn(Result<TokenState, AuthError>)) {
+        loop {
+            tell(self.token().await.map(|_| self.state()));
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     fn with(issuer: Box<dyn Issuer>, patience: Duration) -> Self {
@@ -263,6 +275,39 @@ mod tests {
         assert_eq!(cache.token().await, Ok(old.clone()));
         cache.invalidate(&old);
         assert_eq!(cache.token().await, Token::new("t1"));
+    }
+
+    /// Looks for `time`, and tells what was heard last.
+    async fn kept(cache: &TokenCache, time: Duration) -> Result<TokenState, AuthError> {
+        let last = Mutex::new(None);
+        let keeping = cache.keep(|heard| *last.lock().unwrap() = Some(heard));
+        tokio::time::timeout(time, keeping).await.unwrap_err();
+        last.into_inner().unwrap().expect("something was told")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn standby_that_uses_no_token_holds_a_good_one_for_ever() {
+        let (script, cache) = script(HOUR, 99, 99);
+        for _ in 0..10 {
+            let held = kept(&cache, HOUR).await.unwrap();
+            assert_eq!(held.failure, None);
+            assert!(held.left.unwrap() >= HOUR / 4 - LOOK, "{held:?}");
+        }
+        let asked = script.asked.load(Ordering::SeqCst);
+        assert!((14..=21).contains(&asked), "asked {asked} times in ten lives");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn credential_that_is_refused_from_some_day_on_is_told_at_once_and_again_when_the_last_token_ends() {
+        let (script, cache) = script(HOUR, 2, 999);
+        let held = kept(&cache, HOUR / 2 - LOOK).await.unwrap();
+        assert_eq!((held.failure, script.asked.load(Ordering::SeqCst)), (None, 1));
+        let held = kept(&cache, HOUR / 2 - LOOK).await.unwrap();
+        assert!(held.failure.is_some(), "told while the first token is good still");
+        kept(&cache, 4 * LOOK).await.unwrap_err();
+        kept(&cache, HOUR).await.unwrap_err();
+        let asked = script.asked.load(Ordering::SeqCst);
+        assert!(asked < 250, "asked {asked} times: not with every look");
     }
 
     #[tokio::test]

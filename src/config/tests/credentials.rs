@@ -144,15 +144,24 @@ fn a_credentials_file_that_is_no_use_is_the_only_problem_and_does_not_show_its_s
 
 #[test]
 fn a_half_described_workload_identity_names_what_is_missing() {
-    let environment = Environment::of(&[("AZURE_PLS_CLIENT_ID", "x"), ("POD_NAMESPACE", "x")]);
+    let environment = Environment::of(&[("AZURE_FEDERATED_TOKEN_FILE", "/token"), ("POD_NAMESPACE", "x")]);
     let problems = resolve(&flags(&[("role", "cpo"), ("namespace", "x")]), &environment).unwrap_err();
     let needs = "is missing; credential workload-identity needs it";
     assert_eq!(
         problems.all(),
+        [format!("AZURE_CLIENT_ID {needs}"), format!("AZURE_TENANT_ID {needs}")]
+    );
+}
+
+#[test]
+fn workload_identity_of_which_nothing_is_there_names_its_webhook() {
+    let environment = Environment::of(&[("AZURE_PLS_CLIENT_ID", "x"), ("POD_NAMESPACE", "x")]);
+    let problems = resolve(&flags(&[("role", "cpo"), ("namespace", "x")]), &environment).unwrap_err();
+    assert_eq!(
+        problems.all(),
         [
-            format!("AZURE_CLIENT_ID {needs}"),
-            format!("AZURE_TENANT_ID {needs}"),
-            format!("AZURE_FEDERATED_TOKEN_FILE {needs}"),
+            "AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_FEDERATED_TOKEN_FILE are missing; credential workload-identity needs them: its webhook \
+          sets them when a pod is made, so install it and make the pod anew, or set them all"
         ]
     );
 }

@@ -13,7 +13,7 @@ use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, shortfall};
+use crate::controllers::decision::{Decision, Problem, foremost, shortfall};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the guest's side about.
@@ -22,10 +22,10 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
     let steps: Vec<(&Step, &Done)> = decision.steps.iter().zip(done).collect();
     let endpoint = endpoint_problem(decision, &steps);
     let dns = decision.problem.clone().or_else(|| {
-        steps
+        let problems = steps
             .iter()
-            .find_map(|(step, done)| dns_problem(&names.zones, step, done))
-            .map(|problem| with_the_endpoint(problem, endpoint.as_ref()))
+            .filter_map(|(step, done)| Some((*step, dns_problem(&names.zones, step, done)?)));
+        foremost(endpoint.as_ref(), problems)
     });
     let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
         None => NewCondition {
@@ -170,18 +170,6 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
         problem.reason
     };
     Some(Problem { reason, ..problem })
-}
-
-/// What waits for an endpoint that cannot be read is not known to have changed either.
-fn with_the_endpoint(problem: Problem, endpoint: Option<&Problem>) -> Problem {
-    match endpoint.filter(|endpoint| endpoint.unread) {
-        Some(endpoint) if problem.reason == Reason::WaitingForPrivateEndpoint => Problem {
-            unread: true,
-            class: endpoint.class,
-            ..problem
-        },
-        _ => problem,
-    }
 }
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.

@@ -37,7 +37,8 @@ pub struct Settings {
     pub nat: NatSubnetRules,
     /// How frontends are recognised.
     pub frontend_match: FrontendMatch,
-    /// Further scopes in which this process may go on with what was made there: `/subscriptions/ID[/resourceGroups/NAME]`.
+    /// Further scopes in which this process may go on with what was made there, and groups in which it looks for load balancers before
+    /// the whole subscription: `/subscriptions/ID[/resourceGroups/NAME]`.
     pub also_manage: Vec<String>,
 }
 
@@ -59,6 +60,14 @@ impl Settings {
         self.also_manage
             .iter()
             .any(|scope| same(scope, &subscription) || same(scope, &group))
+    }
+
+    /// Further groups of the own subscription.
+    fn further_groups(&self) -> impl Iterator<Item = &str> {
+        let groups = format!("/subscriptions/{}/resourceGroups", self.subscription);
+        let scopes = self.also_manage.iter().filter_map(|scope| scope.rsplit_once('/'));
+        let further = move |(around, group): &(&str, &str)| same(around, &groups) && !same(group, &self.resource_group);
+        scopes.filter(further).map(|(_, group)| group)
     }
 }
 
@@ -187,20 +196,25 @@ pub(super) fn find_frontend(
         Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
     let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
-    let mut last = None;
-    for group in [Some(settings.resource_group.as_str()), None] {
-        let mut chosen = choose(facts.frontends(&settings.subscription, group)?);
+    let within = |group: Option<&str>| -> Result<Found, Needs> {
+        let chosen = choose(facts.frontends(&settings.subscription, group)?);
         if chosen.as_ref().is_err_and(waits) {
-            chosen = choose(facts.new_frontends(&settings.subscription, group)?);
+            return Ok(choose(facts.new_frontends(&settings.subscription, group)?));
         }
-        match chosen {
-            Err(problem) if waits(&problem) => last = Some(problem),
+        Ok(chosen)
+    };
+    match within(Some(&settings.resource_group))? {
+        Err(problem) if waits(&problem) => {}
+        decided => return Ok(decided),
+    }
+    for group in settings.further_groups() {
+        match within(Some(group))? {
+            // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
+            Err(problem) if waits(&problem) || problem.reason == Reason::ILBLookupFailed => {}
             decided => return Ok(decided),
         }
     }
-    Ok(Err(
-        last.unwrap_or_else(|| Problem::new(Reason::WaitingForLoadBalancer, ""))
-    ))
+    within(None)
 }
 
 fn with_frontend(

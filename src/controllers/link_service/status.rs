@@ -9,7 +9,7 @@ use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, shortfall};
+use crate::controllers::decision::{Decision, Problem, foremost, shortfall};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the service about.
@@ -78,9 +78,9 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
 
 /// The first thing that is not as it shall be; `failure` names what it means if a step fails.
 fn obstacle(decision: &Decision, done: &[Done], failure: impl Fn(&Step) -> Reason) -> Option<Problem> {
-    let mut steps = decision.steps.iter().zip(done);
-    let of_step = || steps.find_map(|(step, done)| shortfall(step, done, failure(step)));
-    decision.problem.clone().or_else(of_step)
+    let steps = decision.steps.iter().zip(done);
+    let problems = steps.filter_map(|(step, done)| Some((step, shortfall(step, done, failure(step))?)));
+    decision.problem.clone().or_else(|| foremost(None, problems))
 }
 
 /// The reason of a step that brings something about; a service that is `known` was there before.

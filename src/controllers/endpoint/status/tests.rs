@@ -169,6 +169,18 @@ fn endpoint_that_azure_has_no_time_to_show_takes_nothing_down() {
     );
 }
 
+#[rstest]
+#[case::content_that_waits_for_it(Why::Needs("its zone"), "AzureSuccess")]
+#[case::zone_of_others(Why::NotOurs, "NotOurs")]
+fn zone_that_azure_has_no_time_to_show_hides_no_other_problem(#[case] why: Why, #[case] reason: &str) {
+    let report = report_on_success(|steps| {
+        let error = ArmError::own(Class::Throttled, "X");
+        (steps[1].verb, steps[1].why, steps[1].found) = (Verb::Wait, Why::Unread(error), None);
+        (steps[5].verb, steps[5].why, steps[5].found) = (Verb::Wait, why, None);
+    });
+    assert_eq!(reasons(&report), ["AzureSuccess", reason, reason]);
+}
+
 #[test]
 fn endpoint_that_is_made_anew_takes_its_names_down() {
     let report = report_on_success(|steps| {

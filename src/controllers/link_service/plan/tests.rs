@@ -26,17 +26,20 @@ fn around() -> Surroundings {
     }
 }
 
-fn facts() -> Facts {
-    let frontend = Frontend {
+fn frontend() -> Frontend {
+    Frontend {
         load_balancer: id(&management("loadBalancers/lb")),
         id: management(FRONTEND),
         name: FRONTEND.rsplit('/').next().unwrap().to_owned(),
         address: "10.224.0.4".parse().unwrap(),
         subnet: id(&management("virtualNetworks/v/subnets/lb")),
-    };
+    }
+}
+
+fn facts() -> Facts {
     let scope = (settings().subscription, Some("mgmt".to_owned()));
     Facts {
-        frontends: [(scope, Ok(vec![frontend]))].into(),
+        frontends: [(scope, Ok(vec![frontend()]))].into(),
         ..Facts::default()
     }
 }
@@ -241,6 +244,44 @@ fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
     let expected = ["new frontends mgmt", "frontends everywhere", "new frontends everywhere"];
     assert_eq!(asked, expected);
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::WaitingForLoadBalancer));
+}
+
+#[rstest]
+#[case::that_has_it(Ok(vec![frontend()]), None, &[])]
+#[case::that_does_not_have_it(Ok(Vec::new()), Some(Reason::WaitingForLoadBalancer),
+    &["new frontends nodes", "frontends everywhere", "new frontends everywhere"])]
+#[case::that_is_not_to_be_read(Err(ArmError::own(Class::Denied, "AuthorizationFailed")), Some(Reason::WaitingForLoadBalancer),
+    &["frontends everywhere", "new frontends everywhere"])]
+fn group_that_is_also_managed_is_searched_before_the_subscription(
+    #[case] nodes: Result<Vec<Frontend>, ArmError>,
+    #[case] reason: Option<Reason>,
+    #[case] expected: &[&str],
+) {
+    let settings = Settings {
+        also_manage: vec![
+            "/subscriptions/99999999-9999-4999-8999-999999999999/resourceGroups/elsewhere".to_owned(),
+            format!("/subscriptions/{MANAGEMENT}"),
+            format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
+            format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
+        ],
+        ..settings()
+    };
+    let subscription = || settings.subscription.clone();
+    let facts = Facts {
+        frontends: [
+            ((subscription(), Some("mgmt".to_owned())), Ok(Vec::new())),
+            ((subscription(), Some("nodes".to_owned())), nodes),
+        ]
+        .into(),
+        new_frontends: [(subscription(), Some("mgmt".to_owned()))].into(),
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let (found, asked) = decided(facts, &[], |facts| {
+        find_frontend(&resource, &around(), facts, &settings)
+    });
+    assert_eq!(asked, expected);
+    assert_eq!(found.err().map(|problem| problem.reason), reason);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Clients that are slow, many or too loud keep nobody else from being answered.
+
+use std::io;
+
+use rstest::rstest;
+
+use super::*;
+use crate::http::connections::MOST;
+
+/// What comes until the other side hangs up, which it does in time.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut all = Vec::new();
+    let end = tokio::time::timeout(PATIENCE * 3, stream.read_to_end(&mut all)).await;
+    // Who hangs up on unread bytes resets the connection.
+    let end = end.expect("nobody hangs up").map_err(|error| error.kind());
+    assert!(matches!(end, Ok(_) | Err(io::ErrorKind::ConnectionReset)), "{end:?}");
+    String::from_utf8(all).unwrap()
+}
+
+#[rstest]
+#[case::nothing(None, "")]
+#[case::half_a_request(None, "GET /livez HTTP/1.1\r\n")]
+#[case::no_handshake(Some(Certificate::self_signed().unwrap()), "")]
+#[tokio::test(start_paused = true)]
+async fn who_is_slow_is_hung_up_on(#[case] secure: Option<Certificate>, #[case] sent: &str) {
+    let (face, stop) = faced(false, secure).await;
+    let address = face.metrics().unwrap();
+    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+    let mut slow = TcpStream::connect(address).await.unwrap();
+    slow.write_all(sent.as_bytes()).await.unwrap();
+    rest(&mut slow).await;
+    stop.cancel();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_is_for_one_request_with_a_short_head() {
+    let (face, stop) = face(false).await;
+    let address = face.metrics().unwrap();
+    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+
+    let mut loud = TcpStream::connect(address).await.unwrap();
+    loud.write_all(&b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n".repeat(3))
+        .await
+        .unwrap();
+    let answers = rest(&mut loud).await;
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 1, "{answers}");
+
+    for (length, status) in [(HEAD / 2, 200), (HEAD * 2, 431)] {
+        let mut long = TcpStream::connect(address).await.unwrap();
+        let token = "x".repeat(length);
+        let head = format!("GET /livez HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n");
+        // It may hang up before all is sent.
+        let _ = long.write_all(head.as_bytes()).await;
+        let answer = rest(&mut long).await;
+        let expected = format!("HTTP/1.1 {status} ");
+        assert!(
+            answer.starts_with(&expected) || status == 431 && answer.is_empty(),
+            "{answer}"
+        );
+    }
+    stop.cancel();
+    server.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn crowd_at_the_metrics_is_limited_and_does_not_reach_the_probes() {
+    let (face, stop) = face(true).await;
+    let (probes, metrics) = (face.probes().unwrap(), face.metrics().unwrap());
+    let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
+
+    let mut crowd = Vec::new();
+    for _ in 0..MOST {
+        crowd.push(TcpStream::connect(metrics).await.unwrap());
+    }
+    // Connections are taken in order.
+    let mut beyond = TcpStream::connect(metrics).await.unwrap();
+    let end = tokio::time::timeout(PATIENCE - LINGER, rest(&mut beyond)).await;
+    assert_eq!(end.expect("hung up on before it is slow"), "");
+    let answer = get_from(probes, "/livez").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+
+    // Whoever leaves makes room.
+    crowd.pop();
+    let again = async {
+        loop {
+            let mut next = TcpStream::connect(metrics).await.unwrap();
+            // Where there is no room the other side may have gone.
+            let _ = next.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            let answer = rest(&mut next).await;
+            if answer.starts_with("HTTP/1.1 200 ") {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE - LINGER, again)
+        .await
+        .expect("there is room again");
+    drop(crowd);
+    stop.cancel();
+    server.await.unwrap().unwrap();
+}
