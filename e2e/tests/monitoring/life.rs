@@ -37,6 +37,10 @@ fn every_panel_shows_the_life_of_a_cluster_with_faults() {
                 let range = [("query", query.as_str()), ("start", &from), ("end", &to), ("step", "1")];
                 let data = prometheus.get("query_range", &range).await?;
                 ensure!(has_numbers(&data), "{data}");
+                ensure!(
+                    !data.to_string().contains(prometheus.address()),
+                    "of another program: {data}"
+                );
                 Ok(())
             })
             .await?;
@@ -99,13 +103,17 @@ pub(crate) async fn watched(site: &Site, rules: &Path) -> Result<Prometheus> {
             {"job_name": "ho", "scheme": "https", "static_configs": targets(&site.ho),
                 "authorization": {"credentials_file": dir.join("token")},
                 "tls_config": {"ca_file": dir.join("keys/ca.pem")}},
-            {"job_name": "cpo", "file_sd_configs": [{"files": [dir.join(TARGETS)], "refresh_interval": "1s"}]},
+            {"job_name": "cpo", "file_sd_configs":
+                [{"files": [dir.join(TARGETS), dir.join("another.json")], "refresh_interval": "1s"}]},
         ],
     });
     let prometheus = Prometheus::start(dir, &configuration).await?;
-    eventually("both are scraped", SOON, || async {
+    // One job may scrape all Pods of a cluster, so another program is in it: Prometheus itself.
+    let another = json!([{"targets": [prometheus.address()]}]);
+    std::fs::write(dir.join("another.json"), another.to_string())?;
+    eventually("all are scraped", SOON, || async {
         let up = prometheus.get("query", &[("query", "sum(up)")]).await?;
-        ensure!(up["result"][0]["value"][1] == "2", "{up}");
+        ensure!(up["result"][0]["value"][1] == "3", "{up}");
         Ok(())
     })
     .await?;

@@ -69,6 +69,11 @@ impl Prometheus {
         })
     }
 
+    /// Where it listens: it tells of itself too.
+    pub(crate) fn address(&self) -> &str {
+        self.url.trim_start_matches("http://")
+    }
+
     /// One page of its API: what is in `data`.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
         self.process.check()?;
