@@ -22,7 +22,7 @@ test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part
 	$(CARGO) test --locked --workspace --test monitoring -- --show-output
 
 e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
-	$(CARGO) build --quiet --locked --release --workspace --bins
+	@$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/on-cluster $(if $(DRY_RUN),--dry-run) $(if $(CLEAN),--clean $(CLEAN))
 
 check: ## format, lints, documentation, licences and sources, generated files, the table of compatibility, scripts and workflows, links and RUNBOOK.md

@@ -359,9 +359,9 @@ fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet
 
 const GROUP: &str = "services-rg";
 
-/// The management side's identity has its rights on two groups and not on the subscription; the load balancer and its network are in
-/// another group than the services.
-async fn with_rights_on_groups(ground: &Ground) -> Result<()> {
+/// The identities have their rights on groups and not on subscriptions: the guest side's on that of the cluster, the management side's
+/// on two, as the load balancer and its network are in another one than the services.
+async fn with_rights_on_groups(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
     let azure = ground.azure();
     let keys = ground.control_plane().token_keys().await?;
     let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
@@ -369,27 +369,37 @@ async fn with_rights_on_groups(ground: &Ground) -> Result<()> {
     let group = |name: &str| format!("{subscription}/resourceGroups/{name}");
     let resources = world["resources"].as_array_mut().context("no resources")?;
     resources.push(json!({"id": group(GROUP), "location": azure.location}));
+    let guest = format!("/subscriptions/{}", azure.guest_subscription);
+    on_groups(&mut world, Role::Cpo, &guest, &[cluster.resource_group()])?;
+    let groups = [GROUP, &azure.management_group].map(group);
+    on_groups(&mut world, Role::Ho, &subscription, &groups)?;
+    let url = format!("{}/seed", ground.control_url());
+    let seeded = reqwest::Client::new().put(url).json(&world).send().await?;
+    seeded.error_for_status().map(drop).map_err(Into::into)
+}
+
+/// Puts these in the place of the subscription on which a role is assigned.
+fn on_groups(world: &mut Value, role: Role, subscription: &str, groups: &[String]) -> Result<()> {
+    let shipped = json!(shipped_actions(role.as_str())?);
     let roles = world["roles"].as_array_mut().context("no roles")?;
-    let shipped = json!(shipped_actions("ho")?);
     let own = roles
         .iter()
         .position(|role| role["scope"] == subscription && role["actions"] == shipped);
     let own = roles.remove(own.context("no role of ours")?);
-    for name in [GROUP, &azure.management_group] {
+    for group in groups {
         let mut role = own.clone();
-        role["scope"] = group(name).into();
+        role["scope"] = group.as_str().into();
         roles.push(role);
     }
-    let url = format!("{}/seed", ground.control_url());
-    let seeded = reqwest::Client::new().put(url).json(&world).send().await?;
-    seeded.error_for_status().map(drop).map_err(Into::into)
+    Ok(())
 }
 
 #[test]
 fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
     scenario(async {
         let ground = Ground::local(Preset::Fast).await?;
-        with_rights_on_groups(&ground).await?;
+        let cluster = HostedCluster::new(&ground, "grouped");
+        with_rights_on_groups(&ground, &cluster).await?;
         let azure = ground.azure();
         let nodes = format!(
             "/subscriptions/{}/resourceGroups/{}",
@@ -398,13 +408,16 @@ fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
         let flags = [("resource-group", GROUP), ("also-manage", nodes.as_str())];
         let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
         let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
-        let cluster = HostedCluster::new(&ground, "grouped");
         cluster.create(&ground).await?;
         cluster.becomes_available(&ground, SOON).await?;
         cluster.becomes_reachable(&ground, SOON).await?;
         cluster.delete(&ground, SOON).await?;
         // Nothing was refused.
-        used_actions(&ground.oracle().journal(0).await?, HO_CLIENT).map(drop)
+        let calls = ground.oracle().journal(0).await?;
+        for client in [HO_CLIENT, CPO_CLIENT] {
+            ensure!(!used_actions(&calls, client)?.is_empty(), "{client} asked for nothing");
+        }
+        Ok(())
     });
 }
 

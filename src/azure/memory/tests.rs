@@ -60,6 +60,38 @@ async fn failed_looks_wait_longer_until_one_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_seen_to_go_does_not_come_late() {
+    let (memory, now) = (memory(), Instant::now());
+    let late = now + Duration::from_secs(7);
+    assert_eq!(memory.absent_for(&id(), late), None, "never looked for");
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+    assert_eq!(memory.absent_for(&id(), late), Some(Duration::from_secs(7)));
+    memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), late);
+    for _ in 0..2 {
+        memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+        assert_eq!(memory.absent_for(&id(), late), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_same_refusal_adds_up() {
+    let (memory, now) = (memory(), Instant::now());
+    let refused = |code, second| {
+        let (error, at) = (ArmError::own(Class::Busy, code), now + Duration::from_secs(second));
+        memory.delete_failed(Kind::Zone, &id(), &error, at);
+        memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), at);
+        memory.failing_for(&id(), at).as_secs()
+    };
+    assert_eq!(
+        [refused("X", 0), refused("X", 9), refused("Y", 12), refused("Y", 20)],
+        [0, 9, 0, 8]
+    );
+    memory.kept(&id());
+    assert_eq!(memory.failing_for(&id(), now + Duration::from_secs(30)), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_went_is_no_longer_made_here() {
     let (memory, now) = (memory(), Instant::now());
     memory.began(

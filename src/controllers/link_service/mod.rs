@@ -99,7 +99,8 @@ impl LinkServiceController {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = match abandoned {
