@@ -96,6 +96,7 @@ const CODES: &[(&str, Class)] = &[
     ("LinkedAuthorizationFailed", Class::Denied),
     ("ScopeLocked", Class::Denied),
     ("SubscriptionNotFound", Class::Denied),
+    ("ReadOnlyDisabledSubscription", Class::Denied),
     ("InvalidResourceReference", Class::Invalid),
     ("BadRequest", Class::Invalid),
     (
@@ -255,6 +256,9 @@ impl ArmError {
             Class::Busy => "another operation is under way",
             Class::Throttled => "Azure's request limit is reached",
             Class::Denied if self.code.eq_ignore_ascii_case("ScopeLocked") => "a lock forbids it",
+            Class::Denied if self.code.eq_ignore_ascii_case("ReadOnlyDisabledSubscription") => {
+                "the subscription is disabled"
+            }
             Class::Denied if self.code == TOKEN_REFUSED => "the identity gets no token; /readyz says why",
             Class::Denied => "check the role assignments of the identity",
             Class::Invalid => "Azure does not accept the request",
@@ -299,6 +303,7 @@ mod tests {
     #[case::neighbour_is_updating(429, &["RetryableError", "ReferencedResourceNotProvisioned"], Class::Busy)]
     #[case::neighbour_is_updating_old_form(400, &["ReferencedResourceNotProvisioned"], Class::Busy)]
     #[case::target_is_locked_by_an_operation(429, &["RetryableErrorDueToAnotherOperation"], Class::Busy)]
+    #[case::subscription_is_disabled(409, &["ReadOnlyDisabledSubscription"], Class::Denied)]
     #[case::second_write_into_a_vnet(409, &["AnotherOperationInProgress"], Class::Busy)]
     #[case::newer_write_superseded_this_one(200, &["Canceled", "CanceledAndSupersededDueToAnotherOperation"], Class::Busy)]
     #[case::superseded_with_a_flat_code(200, &["CanceledAndSupersededDueToAnotherOperation"], Class::Busy)]

@@ -74,8 +74,8 @@ async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Resu
     }
 }
 
-/// What stands in for a delete that is not to be repeated yet: it is under way, or was refused just now. Other kinds than
-/// connections show that when they are looked at.
+/// What stands in for a delete that is not to be repeated yet: it is under way, or, of a connection, was refused just now. A
+/// look shows that of all other kinds.
 fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
     match memory.recall(&step.id, Instant::now())? {
         Seen::Pending => Some(Done::Accepted),

@@ -29,7 +29,8 @@ pub struct Looker<'a> {
 impl Looker<'_> {
     /// What is known or can be seen of a resource.
     ///
-    /// What lies in a parent that this process made, and was never put there by it, is absent without a read.
+    /// What lies in a parent that this process made, and was never put there by it, is taken for absent without a read. Where
+    /// others have put it there, the create that follows is refused, as it holds only for something new.
     pub async fn look(&self, kind: Kind, id: &ResourceId) -> Seen {
         let now = Instant::now();
         if let Some(seen) = self.memory.recall(id, now) {

@@ -1,6 +1,7 @@
 //! What this process remembers of each resource: the last look, when to look again, the operation under way.
 //!
-//! Nothing here is needed for correctness: after a restart everything is read again.
+//! After a restart everything is read again. What others have written since the last look does not show here: before a write,
+//! before something is left to others and before an object is let go, `execute` has what is only remembered read again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +16,6 @@ use super::error::ArmError;
 use super::id::ResourceId;
 use super::inventory::{Listed, PAGE, Scope};
 use super::plan::Change;
-use super::ports::Counters;
 use super::resource::{Kind, Progress, Seen, progress};
 use super::turns::{Turns, usual};
 
@@ -55,6 +55,8 @@ struct Entry {
     operation: Option<Operation>,
     look_failures: u32,
     write_failures: u32,
+    /// The code with which every write since then has failed.
+    failing: Option<(String, Instant)>,
     made_here: bool,
     change: Option<Change>,
 }
@@ -181,10 +183,10 @@ impl Memory {
         }
     }
 
-    /// For how long looks have shown nothing but that the resource is not there.
-    pub fn absent_for(&self, id: &ResourceId, now: Instant) -> Duration {
-        let since = self.entries().get(id).and_then(|entry| entry.absent_since);
-        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    /// For how long looks have shown nothing but that the resource is not there; none if it was seen to go, or never looked for.
+    pub fn absent_for(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
+        let since = self.entries().get(id)?.absent_since?;
+        Some(now.saturating_duration_since(since))
     }
 
     /// The operation under way on the resource.
@@ -201,7 +203,13 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             let absent = seen == Seen::Absent;
             entry.made_here &= !absent;
-            entry.absent_since = absent.then(|| entry.absent_since.unwrap_or(now));
+            let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
+            entry.absent_since = match &entry.seen {
+                _ if !absent || went => None,
+                Some(Seen::Found(_)) => None,
+                Some(Seen::Absent) => entry.absent_since,
+                _ => entry.absent_since.or(Some(now)),
+            };
             entry.at_rest = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
             (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
             (entry.listed, entry.only_listed) = (None, false);
@@ -254,7 +262,7 @@ impl Memory {
     pub fn kept(&self, id: &ResourceId) -> Option<Change> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
-        entry.write_failures = 0;
+        (entry.write_failures, entry.failing) = (0, None);
         entry.change.take()
     }
 
@@ -286,9 +294,18 @@ impl Memory {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
             (entry.seen, entry.operation) = (Some(seen), None);
+            let same = entry.failing.take().filter(|(code, _)| *code == error.code);
+            entry.failing = same.or_else(|| Some((error.code.clone(), now)));
             entry.due_at(now + wait);
         });
         wait
+    }
+
+    /// For how long every write of the resource has failed with the same code.
+    pub fn failing_for(&self, id: &ResourceId, now: Instant) -> Duration {
+        let entries = self.entries();
+        let since = entries.get(id).and_then(|entry| entry.failing.as_ref());
+        since.map_or(Duration::ZERO, |(_, since)| now.saturating_duration_since(*since))
     }
 
     /// The next look at the resource is due at once.
@@ -310,20 +327,6 @@ impl Memory {
         self.entries().remove(id);
     }
 
-    /// Counts the operations under way.
-    pub fn count_operations(&self, counters: &dyn Counters, now: Instant) {
-        let entries = self.entries();
-        for kind in Kind::ALL {
-            let ages = entries
-                .values()
-                .filter(|e| e.kind == kind)
-                .filter_map(|e| e.operation.as_ref())
-                .map(|o| now - o.began);
-            let ages: Vec<Duration> = ages.collect();
-            counters.operations(kind, ages.len(), ages.iter().max().copied().unwrap_or_default());
-        }
-    }
-
     fn update(&self, kind: Kind, id: &ResourceId, now: Instant, change: impl FnOnce(&mut Entry)) {
         let mut entries = self.entries();
         let entry = entries.entry(id.clone()).or_insert_with(|| Entry {
@@ -339,6 +342,7 @@ impl Memory {
             operation: None,
             look_failures: 0,
             write_failures: 0,
+            failing: None,
             made_here: false,
             change: None,
         });
@@ -367,5 +371,6 @@ impl Memory {
     }
 }
 
+mod left;
 #[cfg(test)]
 mod tests;

@@ -48,17 +48,22 @@ pub fn used_by_others(subnet: &Value) -> Option<&'static str> {
     set.next()
 }
 
-/// Whether nothing uses the subnet but the addresses of a link service that is gone: they go too, a little later.
-pub fn used_only_by(subnet: &Value, service: &ResourceId) -> bool {
-    let own = format!("{service}/").to_ascii_lowercase();
-    let interface = format!("/networkinterfaces/{}.nic.", service.name().to_ascii_lowercase());
+/// Whether nothing uses the subnet but the addresses of link services that are gone: they go too, a little later.
+pub fn used_only_by(subnet: &Value, services: &[ResourceId]) -> bool {
+    let own = |service: &ResourceId| {
+        let name = service.name().to_ascii_lowercase();
+        let below = format!("{service}/").to_ascii_lowercase();
+        (below, format!("/networkinterfaces/{name}.nic."))
+    };
+    let own: Vec<(String, String)> = services.iter().map(own).collect();
     let is_own = |user: &Value| {
         let id = user
             .get("id")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_ascii_lowercase();
-        id.starts_with(&own) || id.contains(&interface)
+        own.iter()
+            .any(|(below, interface)| id.starts_with(below) || id.contains(interface))
     };
     let addresses = property(subnet, USERS[0]).and_then(Value::as_array);
     let mut rest = subnet.clone();
@@ -154,7 +159,7 @@ mod tests {
     #[test]
     fn addresses_of_our_own_service_are_told_from_others() {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
-        let service = ResourceId::parse(&format!("{net}/privateLinkServices/pls-x")).unwrap();
+        let service = [ResourceId::parse(&format!("{net}/privateLinkServices/pls-x")).unwrap()];
         let used = |ids: &[&str]| {
             let users: Vec<Value> = ids.iter().map(|id| json!({"id": format!("{net}/{id}")})).collect();
             json!({"properties": {"ipConfigurations": users}})

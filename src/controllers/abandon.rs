@@ -1,5 +1,7 @@
-//! When a custom resource that goes is let go although something of its cluster stays in Azure: a lock forbids its removal, or
-//! access is denied and a person has said so. Pure.
+//! When a custom resource that goes is let go although something of its cluster stays in Azure: a lock forbids its removal, Azure
+//! has refused it for long, or access is denied and a person has said so. Pure.
+
+use std::time::Duration;
 
 use kube::ResourceExt;
 
@@ -14,18 +16,29 @@ use crate::azure::resource::Kind;
 /// What to say when the custom resource may go now; none if it may not.
 ///
 /// Never for a failure that time can mend: at least one has to be a denial. A lock needs no word: who set it keeps what is
-/// locked, and all else is gone by then.
-pub fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, done: &[Done]) -> Option<Event> {
+/// locked, and all else is gone by then. Nor does what is refused as long as `OVERDUE`; `failing` tells how long each step is.
+pub fn permission(
+    cr: &AzurePrivateLinkService,
+    role: Role,
+    decision: &Decision,
+    done: &[Done],
+    failing: &dyn Fn(&Step) -> Duration,
+) -> Option<Event> {
     let steps = decision.steps.iter().zip(done);
     let remaining: Vec<(&Step, &Done)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
     let error = |(step, done): &(&Step, &Done)| failure(step, done).cloned();
     let waits = |(step, _): &(&Step, &Done)| matches!(step.why, Why::Needs(_));
     let locked = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_lock(&error));
-    if decision.problem.is_none()
-        && remaining.iter().any(locked)
-        && remaining.iter().all(|one| locked(one) || waits(one))
+    let refused = |one: &(&Step, &Done)| error(one).is_some_and(|e| is_in_use(one.0, &e)) && failing(one.0) >= OVERDUE;
+    let stays = |one: &(&Step, &Done)| locked(one) || refused(one);
+    if decision.problem.is_none() && remaining.iter().any(stays) && remaining.iter().all(|one| stays(one) || waits(one))
     {
-        let note = format!("{} stays: a lock forbids its removal", listed(cr, role, &remaining));
+        let why = if remaining.iter().any(refused) {
+            "Azure refuses its removal"
+        } else {
+            "a lock forbids its removal"
+        };
+        let note = format!("{} stays: {why}", listed(cr, role, &remaining));
         return Some(Event::new(What::Released, note));
     }
     let denied = remaining
@@ -54,6 +67,18 @@ fn failure<'a>(step: &'a Step, done: &'a Done) -> Option<&'a ArmError> {
         Done::Nothing => step.why.error(),
         _ => None,
     }
+}
+
+/// What is or seems to be in use when everything else is gone is waited for this long.
+pub const OVERDUE: Duration = Duration::from_secs(600);
+
+fn is_in_use(step: &Step, error: &ArmError) -> bool {
+    let code = match step.kind {
+        Kind::Zone => "CannotDeleteResource",
+        Kind::Subnet => "InUseSubnetCannotBeDeleted",
+        _ => return false,
+    };
+    error.code.eq_ignore_ascii_case(code)
 }
 
 fn is_lock(error: &ArmError) -> bool {

@@ -30,7 +30,7 @@ pub enum What {
     Throttled,
     /// Another controller plays the same role.
     Contested,
-    /// Something of ours stays for others who use it.
+    /// Something of ours stays for others who use it, or nobody could look.
     Released,
     /// Something of ours may be left in Azure, as somebody allowed.
     Abandoned,
@@ -124,8 +124,11 @@ pub fn adopted(steps: &[Step]) -> Option<Event> {
     Some(Event::new(What::Adopted, note))
 }
 
-/// Nothing of ours is left, but for what others use.
+/// Nothing of ours is left, but for what others use. Without a step nobody has looked.
 pub fn released(steps: &[Step]) -> Vec<Event> {
+    if steps.is_empty() {
+        return vec![not_looked_at("nothing tells what was made for it")];
+    }
     let left = steps.iter().filter_map(|step| match &step.why {
         Why::InUse(users) if step.left() => {
             let note = format!("{} {} stays: used by {users}", step.kind.label(), step.id);
@@ -135,6 +138,11 @@ pub fn released(steps: &[Step]) -> Vec<Event> {
     });
     let gone = Event::new(What::Gone, "nothing of ours is left in Azure");
     left.chain([gone]).collect()
+}
+
+/// It is not known whether anything is left, for this reason.
+pub fn not_looked_at(why: &str) -> Event {
+    Event::new(What::Released, format!("{why}; nothing was looked at in Azure"))
 }
 
 /// What stands between a custom resource and its being served, by topic. Told when it appears, not while it stands.

@@ -17,9 +17,10 @@ use super::observe::until_decided;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
+use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::plan::{Done, Plan, Step, Why};
-use crate::azure::resource::Kind;
+use crate::azure::resource::{Kind, Seen};
 use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 
@@ -321,17 +322,33 @@ fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
 
 /// When the next pass is due: with the first resource that is to be looked at again, or when the decision says so.
 ///
-/// What was not looked at because it waits for another one does not count: it would be due again and again.
+/// What was not looked at because it waits for another one does not count: it would be due again and again. A connection
+/// counts as itself, not as its service: one whose removal was refused is due before that.
 pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
     let looked_at = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
     let looked_at = decision.steps.iter().filter(looked_at);
     let resources = cx.memory.next_look(looked_at.map(|step| &step.id));
     let rest = resources.map(|due| due.saturating_duration_since(now));
-    [rest, decision.again, Some(cx.resync)]
+    let lists = decision
+        .steps
+        .iter()
+        .filter_map(|step| unread_list(cx, step, now))
+        .min();
+    [rest, lists, decision.again, Some(cx.resync)]
         .into_iter()
         .flatten()
         .min()
         .unwrap_or(cx.resync)
+}
+
+/// When a list that a step depends on, and that could not be read, may be asked for again: nothing else keeps that. A zone
+/// that is gone shows with its own next look.
+fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
+    let Why::Unread(error) = &step.why else {
+        return None;
+    };
+    let of_its_own = matches!(cx.memory.recall(&step.id, now), Some(Seen::ReadFailed(_)));
+    (!of_its_own && error.class != Class::Gone).then(|| error.delay(1))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What each controller watches, and which object an event is for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,12 @@ impl Scope {
             again.changed().await.ok()?;
             Some(((), again))
         })
+    }
+
+    /// The same for who remembers what it saw in Azure: others may have led some of the objects.
+    fn changes_for(&self, cx: &Arc<Context>) -> impl Stream<Item = ()> + Send + use<> {
+        let cx = Arc::clone(cx);
+        self.changes().inspect(move |()| cx.memory.others_were_at_it())
     }
 
     fn api<K>(&self, client: kube::Client) -> Api<K>
@@ -99,28 +105,31 @@ where
     (reader, applied.touched_objects())
 }
 
-/// The same for what nobody else listens to.
-fn watched<K>(
-    api: Api<K>,
-    which: watcher::Config,
-    filled: CancellationToken,
-) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    stored(events(api, which), filled)
+/// Calls `forget` with the UID of each object that is gone: the watch tells of its end, or a new list no longer has it.
+fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
+    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
+    move |event| match event {
+        watcher::Event::Init => listed.clear(),
+        watcher::Event::InitApply(object) => listed.extend(object.uid()),
+        watcher::Event::InitDone => {
+            let before = std::mem::replace(&mut known, std::mem::take(&mut listed));
+            before.difference(&known).for_each(|uid| forget(uid));
+        }
+        watcher::Event::Apply(object) => known.extend(object.uid()),
+        watcher::Event::Delete(object) => {
+            let uid = object.uid().unwrap_or_default();
+            known.remove(&uid);
+            forget(&uid);
+        }
+    }
 }
 
 /// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
 fn forgets<R: Reconciler>(
     runner: &Arc<Runner<R>>,
-) -> impl Fn(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
+) -> impl FnMut(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
     let runner = Arc::clone(runner);
-    move |event| {
-        if let watcher::Event::Delete(gone) = event {
-            runner.forget(&gone.uid().unwrap_or_default());
-        }
-    }
+    gone(move |uid| runner.forget(uid))
 }
 
 /// The custom resources and the HostedClusters that they name, for the HO role.
@@ -134,7 +143,7 @@ pub async fn link_services<R: Reconciler>(
     let filled = CancellationToken::new();
     let heard = {
         let neighbours = Arc::clone(&neighbours);
-        let forgets = forgets(&runner);
+        let mut forgets = forgets(&runner);
         move |event: &watcher::Event<_>| {
             neighbours.resource(event);
             forgets(event);
@@ -153,7 +162,7 @@ pub async fn link_services<R: Reconciler>(
     let controller = Controller::for_stream(events, reader.clone())
         .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
     synced(reader, filled);
-    let controller = controller.reconcile_all_on(scope.changes());
+    let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -211,7 +220,7 @@ pub async fn endpoints<R: Reconciler>(
             siblings(&relatives, &cr)
         });
     synced(reader, filled);
-    let controller = controller.reconcile_all_on(scope.changes());
+    let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -220,13 +229,14 @@ pub async fn endpoints<R: Reconciler>(
 pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
     let client = cx.kube.clone();
     let services = || scope.api::<Service>(client.clone());
-    let (reader, events) = watched(
-        scope.api::<HostedControlPlane>(client.clone()),
-        pages(),
-        CancellationToken::new(),
-    );
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
-    let (external, external_events) = watched(services(), label, CancellationToken::new());
+    let (external, external_events) = stored(events(services(), label), CancellationToken::new());
+    let observer = Arc::new(Observer::new(cx, cloud, external));
+    let planes = events(scope.api::<HostedControlPlane>(client.clone()), pages()).inspect_ok({
+        let observer = Arc::clone(&observer);
+        gone(move |uid| observer.forget(uid))
+    });
+    let (reader, events) = stored(planes, CancellationToken::new());
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);
     let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
@@ -264,7 +274,7 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
-            Arc::new(Observer::new(cx, cloud, external)),
+            observer,
         );
     passes.for_each(async |_| {}).await;
 }
@@ -275,7 +285,12 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let turns = Arc::new(Turns::new(Label::HostedCluster, scope.concurrency));
     let over = Arc::clone(&turns);
     let only = scope.namespace.clone();
-    let passes = Controller::new(Api::<HostedCluster>::all(client.clone()), pages())
+    let clusters = events(Api::<HostedCluster>::all(client.clone()), pages()).inspect_ok({
+        let cx = Arc::clone(&cx);
+        gone(move |uid| cx.stated.forget(uid))
+    });
+    let (reader, events) = stored(clusters, CancellationToken::new());
+    let passes = Controller::for_stream(events, reader)
         .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| {
             let cluster: Option<ClusterRef> = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok();
             cluster.map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
@@ -334,3 +349,6 @@ where
         .map(|object| ObjectRef::from_obj(object.as_ref()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -228,6 +228,19 @@ fn custom_resources_are_counted_by_state_and_condition() {
     }
 }
 
+/// Each of them is told of once, and only the oldest of what is not available once more for each condition.
+#[test]
+fn page_grows_by_one_line_for_each_custom_resource_and_no_more() {
+    let lines = |count: usize| {
+        let name = |number: usize| format!("object{number}");
+        let all = (0..count).map(|number| object(&name(number), NOT_OURS.0, NOT_OURS.1, 100));
+        sees(all.collect()).render().unwrap().lines().count()
+    };
+    let many = lines(1_000);
+    assert_eq!(lines(10_000) - many, 9_000);
+    assert!(many < 2_500, "{many}");
+}
+
 #[test]
 fn when_nothing_goes_and_nothing_fails_the_ages_are_at_rest() {
     let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);

@@ -13,8 +13,9 @@ use super::decide::owner;
 use super::spec::dns_name;
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
 use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
-use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Status};
+use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Reason, Status};
 use crate::conditions;
+use crate::controllers::endpoint::plan::refused_for;
 
 /// A Service of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +78,9 @@ pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
     }
 }
 
+/// Why the names are another cluster's. Whatever else the management side says may be over in a moment.
+const CLAIMED: [Reason; 2] = [Reason::HostNameClaimed, Reason::DuplicateIdentity];
+
 /// Where the names may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
@@ -86,15 +90,20 @@ pub enum Target {
     Unsure,
     /// Nowhere any more.
     Gone,
+    /// Nowhere, not even while the cluster is paused: another one has what it names.
+    Refused,
 }
 
 /// What the custom resource `private-router` says of the endpoint.
 ///
-/// A cluster that the management side refuses has no available endpoint either.
+/// A cluster that the management side refuses has no available endpoint either; but its names may have been published before.
 pub fn target(cr: Option<&AzurePrivateLinkService>) -> Target {
     let Some(cr) = cr.filter(|cr| cr.metadata.deletion_timestamp.is_none()) else {
         return Target::Gone;
     };
+    if CLAIMED.into_iter().any(|reason| refused_for(cr, reason)) {
+        return Target::Refused;
+    }
     let status = cr.status.clone().unwrap_or_default();
     let available = conditions::get(&status.conditions, ConditionType::AzurePrivateEndpointAvailable);
     let address = status.private_endpoint_ip.and_then(|ip| ip.parse().ok());
@@ -127,7 +136,7 @@ pub fn step(external: External, host: &Host, target: Target, found: Option<&Serv
         (None, ..) => Step::Keep,
         (Some(found), Host::Named(_), Target::At(_)) if !ours(found, by) => Step::Refuse,
         (Some(found), ..) if !ours(found, by) || found.metadata.deletion_timestamp.is_some() => Step::Keep,
-        (Some(_), Host::None, _) | (Some(_), _, Target::Gone) => Step::Delete,
+        (Some(_), Host::None, _) | (Some(_), _, Target::Gone | Target::Refused) => Step::Delete,
         (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => Step::Delete,
         (Some(_), Host::Named(_), Target::Unsure) => Step::Keep,
         (Some(found), Host::Named(host), Target::At(address)) => {

@@ -65,14 +65,15 @@ impl Observer {
         Ok(wrong)
     }
 
-    /// Publishes and withdraws the host names of a control plane; gives which cannot be published.
-    pub(super) async fn publish(&self, found: &HostedControlPlane) -> Result<Vec<String>, PassError> {
+    /// Publishes and withdraws the host names of a control plane; gives which cannot be published. Of one that is `paused`
+    /// only those are withdrawn that are another cluster's.
+    pub(super) async fn publish(&self, found: &HostedControlPlane, paused: bool) -> Result<Vec<String>, PassError> {
         let namespace = found.namespace().unwrap_or_default();
         let mut wrong = Vec::new();
         let mut open = Vec::new();
         for external in external_services::ALL {
             let host = external_services::host(external, &found.spec).unwrap_or_else(|why| {
-                wrong.push(why);
+                wrong.extend((!paused).then_some(why));
                 Host::None
             });
             let name = ObjectRef::<Service>::new(external.name).within(&namespace);
@@ -87,6 +88,9 @@ impl Observer {
         }
         let custom: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), &namespace);
         let target = external_services::target(within(custom.get_opt(PRIVATE_ROUTER)).await?.as_ref());
+        if paused && target != Target::Refused {
+            return Ok(wrong);
+        }
         for (external, host, cached) in open {
             if external_services::step(external, &host, target, cached.as_deref(), found) != Step::Keep {
                 wrong.extend(self.publish_one(external, &host, target, found).await?);

@@ -38,8 +38,8 @@ pub struct Observer {
     cloud: &'static str,
     /// The external Services that carry our label, as last seen.
     external: Store<Service>,
-    /// What stands in the way of each control plane (namespace and name), so that it is said once.
-    standing: Mutex<HashMap<(String, String), Notes>>,
+    /// What stands in the way of each control plane, by its UID, so that it is said once.
+    standing: Mutex<HashMap<String, Notes>>,
 }
 
 /// What a person should know, by what it is about.
@@ -181,10 +181,8 @@ impl Observer {
 
     /// The host names of the control plane.
     async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<Ended, PassError> {
-        if identity::paused(&found.spec, now).is_some() {
-            return Ok(Ended::settled());
-        }
-        self.told(self.publish(found).await)
+        let paused = identity::paused(&found.spec, now).is_some();
+        self.told(self.publish(found, paused).await)
     }
 
     /// What the API server does not take will not be taken the next second either: a person has to see it.
@@ -206,9 +204,8 @@ impl Observer {
 
     /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
     async fn say(&self, of: &HostedControlPlane, notes: Notes) {
-        let key = (of.namespace().unwrap_or_default(), of.name_any());
-        let before = self.replace(key.clone(), notes.clone());
-        let (namespace, name) = key;
+        let (namespace, name) = (of.namespace(), of.name_any());
+        let before = self.replace(of.uid().unwrap_or_default(), notes.clone());
         let mut events = Vec::new();
         for (about, note) in notes.iter().filter(|(about, note)| before.get(*about) != Some(note)) {
             match note {
@@ -222,13 +219,18 @@ impl Observer {
         self.cx.events.say(&[of.object_ref(&())], &events).await;
     }
 
+    /// The control plane with this UID is gone.
+    pub fn forget(&self, uid: &str) {
+        self.replace(uid.to_owned(), Notes::new());
+    }
+
     /// What stood before.
-    fn replace(&self, key: (String, String), notes: Notes) -> Notes {
+    fn replace(&self, uid: String, notes: Notes) -> Notes {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = if notes.is_empty() {
-            standing.remove(&key)
+            standing.remove(&uid)
         } else {
-            standing.insert(key, notes)
+            standing.insert(uid, notes)
         };
         before.unwrap_or_default()
     }

@@ -10,6 +10,7 @@
 )]
 
 mod answers;
+mod away;
 mod cluster;
 mod creates;
 mod drift;

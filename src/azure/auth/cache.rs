@@ -69,7 +69,7 @@ impl TokenCache {
         self.0.lock().life.state(Instant::now())
     }
 
-    /// Keeps a token at hand for as long as this is polled, also while nobody uses one; `Life` decides when one is asked for.
+    /// Keeps a token at hand for as long as this is polled, also while nobody uses one; `life` decides when one is asked for.
     /// `tell` hears after each look how the token held stands, or why there is none.
     pub async fn keep(&self, tell: impl Fn(Result<TokenState, AuthError>)) {
         loop {

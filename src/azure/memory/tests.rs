@@ -1,5 +1,8 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::azure::error::Class;
+use crate::azure::ports::{CallSeen, Counters};
 
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
@@ -60,6 +63,38 @@ async fn failed_looks_wait_longer_until_one_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_seen_to_go_does_not_come_late() {
+    let (memory, now) = (memory(), Instant::now());
+    let late = now + Duration::from_secs(7);
+    assert_eq!(memory.absent_for(&id(), late), None, "never looked for");
+    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+    assert_eq!(memory.absent_for(&id(), late), Some(Duration::from_secs(7)));
+    memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), late);
+    for _ in 0..2 {
+        memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+        assert_eq!(memory.absent_for(&id(), late), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_same_refusal_adds_up() {
+    let (memory, now) = (memory(), Instant::now());
+    let refused = |code, second| {
+        let (error, at) = (ArmError::own(Class::Busy, code), now + Duration::from_secs(second));
+        memory.delete_failed(Kind::Zone, &id(), &error, at);
+        memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), at);
+        memory.failing_for(&id(), at).as_secs()
+    };
+    assert_eq!(
+        [refused("X", 0), refused("X", 9), refused("Y", 12), refused("Y", 20)],
+        [0, 9, 0, 8]
+    );
+    memory.kept(&id());
+    assert_eq!(memory.failing_for(&id(), now + Duration::from_secs(30)), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_that_went_is_no_longer_made_here() {
     let (memory, now) = (memory(), Instant::now());
     memory.began(
@@ -95,4 +130,79 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     };
     let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
     assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
+}
+
+/// How many operations were counted last.
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl Counters for Counted {
+    fn call(&self, _: CallSeen) {}
+
+    fn budget(&self, _: &'static str, _: u64) {}
+
+    fn operations(&self, kind: Kind, in_flight: usize, _: Duration) {
+        if kind == Kind::Zone {
+            self.0.store(in_flight, Ordering::SeqCst);
+        }
+    }
+}
+
+fn made(memory: &Memory, now: Instant) {
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    memory.began(Kind::Zone, &id(), operation, true);
+    memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_forgotten() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    let in_flight = |minutes: u64| {
+        memory.count_operations(&counted, now + Duration::from_secs(60 * minutes));
+        counted.0.load(Ordering::SeqCst)
+    };
+    assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [1, 1, 0]);
+    assert!(memory.operation(&id()).is_some(), "a pause may end");
+    in_flight(121);
+    assert!(!memory.knows(&id()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_forgotten_is_not_taken_for_absent() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    let inside = id().child(Kind::ZoneLink, "link").unwrap();
+    memory.settled(Kind::ZoneLink, &inside, Seen::Found(serde_json::json!({})), now);
+    let later = now + Duration::from_secs(10_000);
+    memory.settled(Kind::Zone, &id(), Seen::Found(serde_json::json!({})), later);
+    memory.count_operations(&counted, later);
+    assert!(memory.knows(&id()) && !memory.knows(&inside));
+    assert!(!memory.made_here(&id()), "what is in it would be absent without a read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
+    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    made(&memory, now);
+    for minute in 1..40 {
+        let then = now + Duration::from_secs(60 * minute);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), then);
+        memory.count_operations(&counted, then);
+    }
+    assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
+    let (memory, now) = (memory(), Instant::now());
+    made(&memory, now);
+    assert!(memory.made_here(&id()));
+    memory.others_were_at_it();
+    assert!(!memory.made_here(&id()));
+    assert!(memory.operation(&id()).is_some(), "all else is looked at in time");
 }

@@ -29,6 +29,20 @@ fn subnet() -> Step {
     )
 }
 
+fn subnet_in_use() -> Step {
+    step(
+        Kind::Subnet,
+        "virtualNetworks/v/subnets/infra-pls-nat",
+        Verb::Delete,
+        Why::Unwanted,
+    )
+}
+
+/// As long as nothing has been refused for long.
+fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, done: &[Done]) -> Option<Event> {
+    super::permission(cr, role, decision, done, &|_| Duration::ZERO)
+}
+
 fn error(class: Class, code: &'static str) -> ArmError {
     ArmError::own(class, code)
 }
@@ -128,6 +142,28 @@ fn lock_lets_go_by_itself_and_is_told() {
         "{}",
         event.note
     );
+}
+
+#[test]
+fn what_azure_takes_for_used_for_long_lets_go_by_itself_and_is_told() {
+    let zone = step(Kind::Zone, "privateDnsZones/x", Verb::Delete, Why::Unwanted);
+    let said = |steps: &[&Step], code, seconds| {
+        let decision = Decision {
+            steps: steps.iter().map(|step| (*step).clone()).collect(),
+            ..Decision::default()
+        };
+        let done = vec![Done::Failed(error(Class::Busy, code)); steps.len()];
+        let failing = |_: &Step| Duration::from_secs(seconds);
+        super::permission(&cr(Value::Null, json!({})), Role::Cpo, &decision, &done, &failing)
+    };
+    assert_eq!(said(&[&zone], "CannotDeleteResource", 599), None);
+    let event = said(&[&zone], "CannotDeleteResource", 600).unwrap();
+    assert_eq!(event.what, What::Released);
+    assert_eq!(event.note, format!("{} stays: Azure refuses its removal", zone.id));
+    assert!(said(&[&subnet_in_use()], "InUseSubnetCannotBeDeleted", 600).is_some());
+    assert_eq!(said(&[&zone], "AnotherOperationInProgress", 600), None);
+    let endpoint = step(Kind::Endpoint, "privateEndpoints/pe", Verb::Delete, Why::Unwanted);
+    assert_eq!(said(&[&zone, &endpoint], "CannotDeleteResource", 600), None);
 }
 
 #[test]

@@ -154,6 +154,9 @@ fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) ->
     names.iter().map(|name| record(name.as_ref())).collect()
 }
 
+/// What records wait for.
+pub const ADDRESS: &str = "the endpoint's address";
+
 /// Steps towards a zone. Link and zone need no address, so they start before there is one.
 pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let zone = toward(&proven(want, facts)?, facts.look(Kind::Zone, &want.zone.id)?);
@@ -171,7 +174,7 @@ pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Resul
     let mut steps = vec![zone, bring_link(want, &body, facts)?];
     for record in &want.records {
         steps.push(match address {
-            None => Step::needs(Kind::Record, record.id.clone(), "the endpoint's address"),
+            None => Step::needs(Kind::Record, record.id.clone(), ADDRESS),
             Some(_) => toward(
                 &Record {
                     address,

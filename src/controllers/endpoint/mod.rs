@@ -111,7 +111,8 @@ impl EndpointController {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         if decision.nothing_left() || abandoned.is_some() {
             let late = may_come_late(cx, &cr, &decision);
             if let Some(wait) = late.filter(|_| abandoned.is_none()) {
@@ -128,15 +129,16 @@ impl EndpointController {
     }
 }
 
-/// A zone that was put may take this long until anything can be read of it.
+/// A zone or a link that was put may take this long until anything can be read of it.
 const LATE: Duration = Duration::from_secs(40);
 
-/// How long a zone may still come about that another process put before it died: that nothing can be read of it says little.
+/// How long a zone or a link may still come about that another process put before it died, or that was put without an answer:
+/// that nothing can be read of it says little.
 fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
     let now = Instant::now();
     let waits = perhaps_put(cr, decision).filter_map(|step| {
         let wait = LATE
-            .checked_sub(cx.memory.absent_for(&step.id, now))
+            .checked_sub(cx.memory.absent_for(&step.id, now)?)
             .filter(|wait| !wait.is_zero())?;
         cx.memory.hasten(&step.id, wait, now);
         Some(wait)
@@ -144,17 +146,17 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
     waits.max()
 }
 
-/// The zones that are not there and may have been put: an intent was recorded before, and no status has named them since.
+/// The zones and links that are not there and may have been put: an intent was recorded before, and no status has named them since.
 fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl Iterator<Item = &'a Step> + use<'a> {
     let intended = cr.annotations().contains_key(CPO_INTENT);
     let status = cr.status.clone().unwrap_or_default();
     let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
     let named = named.map(|text| ResourceId::parse(&text?).ok());
-    let zones = decision
+    let gone = decision
         .steps
         .iter()
-        .filter(move |step| intended && step.kind == Kind::Zone && step.gone());
-    zones.filter(move |step| !named.contains(&Some(step.id.clone())))
+        .filter(move |step| intended && matches!(step.kind, Kind::Zone | Kind::ZoneLink) && step.gone());
+    gone.filter(move |step| !named.contains(&Some(step.id.clone())))
 }
 
 /// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.

@@ -251,7 +251,7 @@ fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Cond
 }
 
 /// Whether the management side refuses the cluster for this reason.
-pub(super) fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool {
+pub fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool {
     verdicts(cr).any(|(said, _)| said == reason)
 }
 

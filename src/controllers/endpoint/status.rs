@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::dns::{Part, WantedZone, part_of};
+use super::dns::{ADDRESS, Part, WantedZone, part_of};
 use super::plan::Names;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::endpoint::{Approval, address, approval};
@@ -164,7 +164,7 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
         return Some(Problem::new(Reason::VNetLinkedToOtherZone, text));
     }
     let problem = shortfall(step, done, failure)?;
-    let reason = if matches!(step.why, Why::Needs(_)) {
+    let reason = if step.why == Why::Needs(ADDRESS) {
         Reason::WaitingForPrivateEndpoint
     } else {
         problem.reason

@@ -137,16 +137,19 @@ fn take_zone(want: &WantedZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
         },
     };
     let records = take_records(&want.all_records, facts)?;
-    Ok(std::iter::once(step.leave(others)).chain(records).collect())
+    // One that was put before this process began may come to be yet.
+    let link = Some(link).filter(Step::gone);
+    let stays = std::iter::once(step.leave(others));
+    Ok(stays.chain(link).chain(records).collect())
 }
 
 fn take_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
     together(records.iter().map(|r| Ok(away(r, facts.look(Kind::Record, &r.id)?))))
 }
 
-/// The links that are in a zone besides our own.
+/// The links that a list shows in a zone.
 struct Links {
-    /// Steps for those that were made under the name of a sibling, which is gone or goes too.
+    /// Steps for those that were made under our name after it was looked for, or under that of a sibling, which is gone or goes too.
     ours: Vec<Step>,
     /// Whether there are any that are to stay.
     others: bool,
@@ -166,16 +169,13 @@ fn links_inside(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Result
     };
     for body in all {
         let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
-        let shared = want
-            .shared_links
-            .iter()
-            .find(|link| link.id.name().eq_ignore_ascii_case(name));
-        let Some(shared) = shared else {
+        let mut named = std::iter::once(&want.link).chain(&want.shared_links);
+        let Some(link) = named.find(|link| link.id.name().eq_ignore_ascii_case(name)) else {
             found.others = true;
             continue;
         };
-        let link = proven_link(want, shared, zone, facts)?;
-        let step = away(&link, facts.look(Kind::ZoneLink, &link.id)?);
+        let seen = facts.new_look(Kind::ZoneLink, &link.id)?;
+        let step = away(&proven_link(want, link, zone, facts)?, seen);
         if step.left() {
             found.others = true;
         } else if !step.gone() {

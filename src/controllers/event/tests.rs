@@ -218,3 +218,13 @@ fn end_names_what_stays_for_others_and_not_what_was_never_ours() {
         events[0].note
     );
 }
+
+#[test]
+fn end_does_not_deny_what_nobody_looked_at() {
+    let events = released(&[]);
+    let [event] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!((event.what.reason(), event.what.warns()), ("Released", true));
+    assert!(event.note.ends_with("nothing was looked at in Azure"), "{}", event.note);
+}

@@ -65,7 +65,6 @@ async fn pass(
     let resource = ApiResource::erase::<HostedCluster>(&());
     let api: Api<DynamicObject> = Api::namespaced_with(cx.kube.clone(), &cluster.namespace, &resource);
     let Some(hosted) = within(api.get_opt(&cluster.name)).await? else {
-        cx.stated.forget(&uid);
         return Ok(cx.resync);
     };
     let hosted = serde_json::to_value(&hosted).unwrap_or_default();

@@ -26,7 +26,7 @@ use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision};
-use crate::controllers::event::{self, Event, What};
+use crate::controllers::event;
 use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::identity::Leaving;
@@ -99,12 +99,18 @@ impl LinkServiceController {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
-        let abandoned = abandon::permission(&cr, cx.role, &decision, &done);
+        let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         if decision.nothing_left() || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = match abandoned {
                 Some(event) => vec![event],
-                None if around.leaving == Leaving::OfAnother => vec![not_looked_at()],
+                // Somebody recorded ids that another cluster has.
+                None if around.leaving == Leaving::OfAnother => {
+                    vec![event::not_looked_at(
+                        "the ids that are known belong to another HostedCluster",
+                    )]
+                }
                 None => event::released(&decision.steps),
             };
             return Ok(run::Ended::released(frame::release(cx, cr, also, &said).await?));
@@ -175,12 +181,6 @@ fn hasten_subnet(cx: &Context, decision: &Decision) {
     {
         cx.memory.hasten(&step.id, Kind::Subnet.pace(), Instant::now());
     }
-}
-
-/// Somebody recorded ids that another cluster has.
-fn not_looked_at() -> Event {
-    let note = "the ids that are known belong to another HostedCluster; nothing was looked at in Azure";
-    Event::new(What::Released, note)
 }
 
 /// The prefix that a step would give a subnet.

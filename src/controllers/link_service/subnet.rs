@@ -13,6 +13,7 @@ use crate::azure::load_balancer::{Frontend, internal_frontends};
 use crate::azure::plan::{Step, Verb, Why, away, toward};
 use crate::azure::resource::{Kind, Seen};
 use crate::azure::subnet::{NatSubnet, has_reference_shape, takes_link_services, used_by_others, used_only_by};
+use crate::controllers::abandon::OVERDUE;
 use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
@@ -115,8 +116,8 @@ pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Probl
 pub(super) struct Leftover<'a> {
     /// The cluster.
     pub(super) identity: &'a Identity,
-    /// The service that used it.
-    pub(super) service: &'a ResourceId,
+    /// The services that the cluster has had in it.
+    pub(super) services: &'a [ResourceId],
     /// Whether this role recorded that it made it.
     pub(super) made: bool,
     /// The NAT subnets that somebody gives, in lower case.
@@ -124,9 +125,6 @@ pub(super) struct Leftover<'a> {
     /// How long the custom resource has been going.
     pub(super) waited: Duration,
 }
-
-/// What others than this role hold is waited for this long, then left to them.
-const OVERDUE: Duration = Duration::from_secs(600);
 
 impl Leftover<'_> {
     /// Whether a subnet can be the cluster's: its name is, and this process may touch it.
@@ -164,13 +162,12 @@ impl Leftover<'_> {
         let step = away(&NatSubnet { id, prefix: None }, seen);
         let overdue = self.waited >= OVERDUE;
         let body = match seen {
-            Seen::DeleteFailed(error) if overdue && error.code == IN_USE => return Ok(step.leave("something in it")),
             Seen::Found(body) if step.verb == Verb::Delete => body,
             _ => return Ok(step),
         };
         Ok(if given {
             step.leave("natSubnetID of a cluster")
-        } else if !overdue && used_by_others(body).is_some() && used_only_by(body, self.service) {
+        } else if !overdue && used_by_others(body).is_some() && used_only_by(body, self.services) {
             Step {
                 verb: Verb::Wait,
                 why: Why::Needs("the service's addresses to go"),
@@ -185,6 +182,3 @@ impl Leftover<'_> {
         })
     }
 }
-
-/// ARM's code for a subnet that something is in.
-const IN_USE: &str = "InUseSubnetCannotBeDeleted";

@@ -11,7 +11,7 @@ use kube::ResourceExt;
 
 use super::plan::{PATIENCE, Settings, Surroundings, disconnect, find_frontend, known_as, recorded_elsewhere};
 use super::subnet::Leftover;
-use crate::api::markers::{CPO_FINALIZER, HO_INTENT};
+use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{ResourceId, location};
 use crate::azure::link_service::{LinkService, nat_subnet};
@@ -55,7 +55,7 @@ pub fn teardown(
     decision.steps.push(step);
     let leftover = Leftover {
         identity,
-        service: &want.id,
+        services: &services(&want.id, identity),
         made: recorded.nat_subnet_made,
         given: &around.given_subnets,
         waited,
@@ -131,6 +131,15 @@ fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
 fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
     let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
     PATIENCE.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
+}
+
+/// The services that the cluster can have had: that of this custom resource, and those of its siblings beside it.
+fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
+    let beside = SERVICES.into_iter().filter_map(|cr| {
+        let name = names::link_service(cr, &identity.cluster_id);
+        names::in_group(Kind::LinkService, own.subscription(), own.group(), &name).ok()
+    });
+    std::iter::once(own.clone()).chain(beside).collect()
 }
 
 /// The service as far as it must be known to be deleted; none if its name could never have been used.

@@ -80,6 +80,24 @@ fn names_lead_to_the_address_of_an_available_endpoint() {
     assert_eq!(target(Some(&going)), Target::Gone);
 }
 
+#[rstest]
+#[case::host_name_of_another("HostNameClaimed", Target::Refused)]
+#[case::ids_of_another("DuplicateIdentity", Target::Refused)]
+#[case::azure_that_gives_no_answer("AzureError", AT)]
+#[case::management_side_that_misses_the_control_plane("HostedControlPlaneNotFound", AT)]
+fn names_lead_nowhere_for_a_cluster_that_names_what_another_has(#[case] reason: &str, #[case] expected: Target) {
+    let mut cr = cr(Status::True, Some("10.0.0.5"));
+    let refused = NewCondition::fails(
+        ConditionType::AzurePLSCreated,
+        Reason::parse(reason).unwrap(),
+        "x",
+        None,
+    );
+    let refused = merge(&[], vec![refused], jiff::Timestamp::UNIX_EPOCH);
+    cr.status.as_mut().unwrap().conditions.extend(refused);
+    assert_eq!(target(Some(&cr)), expected);
+}
+
 fn made(host: &str) -> Service {
     let hcp = control_plane(|_| {});
     match step(API, &named(host), AT, None, &hcp) {
@@ -115,6 +133,7 @@ fn foreign(change: impl FnOnce(&mut Service)) -> Service {
 #[case::endpoint_is_not_available(named("api.example.com"), Target::Unsure, "keep")]
 #[case::other_host_while_the_endpoint_is_not_available(named("new.example.com"), Target::Unsure, "delete")]
 #[case::custom_resource_is_gone(named("api.example.com"), Target::Gone, "delete")]
+#[case::another_cluster_has_the_host(named("api.example.com"), Target::Refused, "delete")]
 #[case::not_for_us_to_say(Host::NotOurs, Target::Gone, "keep")]
 fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Target, #[case] expected: &str) {
     let hcp = control_plane(|_| {});

@@ -1,5 +1,7 @@
 //! What is there already, and is to be left, changed or taken away.
 
+use rstest::rstest;
+
 use super::*;
 
 #[tokio::test]
@@ -54,4 +56,43 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     };
     assert_eq!((method, object.as_str()), (&Method::DELETE, EXTERNAL));
     assert_eq!(body["preconditions"], json!({"uid": "u", "resourceVersion": "7"}));
+}
+
+/// The control plane has copied a host name that another cluster has, and the management side says so.
+fn claimed() -> (Cluster, Value) {
+    let (mut cluster, external) = at_rest();
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
+    let conditions = custom["status"]["conditions"].as_array_mut().unwrap();
+    conditions.push(
+        json!({"type": "AzurePLSCreated", "status": "False", "reason": "HostNameClaimed", "message": "",
+        "lastTransitionTime": "2026-08-22T10:00:00Z"}),
+    );
+    (cluster, external)
+}
+
+#[rstest]
+#[case::before_the_guests_side_follows("True", json!(null))]
+#[case::when_the_guests_side_has_followed("False", json!(null))]
+#[case::of_a_cluster_that_was_paused_since("True", json!("true"))]
+#[tokio::test]
+async fn host_name_that_another_cluster_has_is_withdrawn(#[case] endpoint: &str, #[case] paused: Value) {
+    let (mut cluster, external) = claimed();
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
+    custom["status"]["conditions"][0]["status"] = json!(endpoint);
+    cluster.objects.get_mut("hostedcontrolplanes/example").unwrap()["spec"]["pausedUntil"] = paused;
+    let ground = Ground::with(cluster, holding(&external));
+    ground.pass().await;
+    assert_eq!(ground.written(), [format!("DELETE {EXTERNAL}")]);
+}
+
+#[tokio::test]
+async fn host_name_stays_while_the_endpoint_is_not_available_for_a_moment() {
+    let (mut cluster, external) = at_rest();
+    cluster.objects.insert(EXTERNAL.into(), external.clone());
+    let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
+    custom["status"]["conditions"][0]["status"] = json!("False");
+    let ground = Ground::with(cluster, holding(&external));
+    ground.pass().await;
+    assert_eq!(ground.written(), [""; 0]);
 }

@@ -154,7 +154,7 @@ fn endpoint_that_azure_has_no_time_to_show_takes_nothing_down() {
             let error = ArmError::own(class, "X");
             (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Unread(error), None);
             for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
-                *step = Step::needs(step.kind, step.id.clone(), "the endpoint's address");
+                *step = Step::needs(step.kind, step.id.clone(), ADDRESS);
             }
         })
     };
@@ -186,7 +186,7 @@ fn endpoint_that_is_made_anew_takes_its_names_down() {
     let report = report_on_success(|steps| {
         (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Moving, None);
         for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
-            *step = Step::needs(step.kind, step.id.clone(), "the endpoint's address");
+            *step = Step::needs(step.kind, step.id.clone(), ADDRESS);
         }
     });
     assert_eq!(
@@ -239,11 +239,21 @@ fn other_refusals_as_invalid_tell_of_no_other_zone(
 fn what_waits_says_for_whom() {
     let report = report(|steps, _| {
         for at in [0, 3] {
-            steps[at] = Step::needs(steps[at].kind, steps[at].id.clone(), "x");
+            steps[at] = Step::needs(steps[at].kind, steps[at].id.clone(), ADDRESS);
         }
     });
     let (service, endpoint) = ("WaitingForPrivateLinkService", "WaitingForPrivateEndpoint");
     assert_eq!(reasons(&report), [service, endpoint, service]);
+}
+
+#[rstest]
+#[case::link_for_its_zone(2, "its zone", "Provisioning")]
+#[case::record_for_its_zone(3, "its zone", "Provisioning")]
+#[case::link_for_that_of_a_sibling(6, "the link of private-router", "Provisioning")]
+#[case::record_for_the_endpoint(7, ADDRESS, "WaitingForPrivateEndpoint")]
+fn names_wait_for_the_endpoint_only_where_they_do(#[case] at: usize, #[case] what: &'static str, #[case] reason: &str) {
+    let report = report(|steps, _| steps[at] = Step::needs(steps[at].kind, steps[at].id.clone(), what));
+    assert_eq!(reasons(&report)[1], reason);
 }
 
 #[test]

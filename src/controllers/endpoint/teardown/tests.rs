@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use super::super::samples::*;
 use super::*;
 use crate::azure::plan::Why;
+use crate::azure::resource::Seen;
 use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, decided, guest};
 
@@ -55,6 +56,23 @@ fn zone_with_links_of_others_stays() {
         *verb(&tear(&with_alias(), &around(), &world), "example.hypershift.local"),
         Verb::Refuse
     );
+}
+
+#[test]
+fn own_link_that_came_to_be_after_it_was_looked_for_is_taken_out_first() {
+    let link = crate::controllers::samples::id(&guest(&format!(
+        "{INTERNAL}/virtualNetworkLinks/private-router-vnet-link"
+    )));
+    let remembered = Facts {
+        looks: [(link, Seen::Absent)].into(),
+        ..Facts::default()
+    };
+    let decision = decided(remembered, &complete(), |facts| {
+        teardown(&with_alias(), &around(), facts)
+    })
+    .0;
+    assert_eq!(*verb(&decision, "private-router-vnet-link"), Verb::Delete);
+    assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Wait);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The NAT subnet goes with the last custom resource, if it is ours and nobody uses it.
 
 use super::*;
-use crate::azure::error::{ArmError, Class};
-use crate::azure::resource::Seen;
 
 fn reference_shape() -> Value {
     json!({"properties": {"addressPrefix": "10.224.7.0/24", "provisioningState": "Succeeded", "delegations": [],
@@ -120,26 +118,21 @@ fn address_of_the_service_that_just_went_is_waited_for_but_not_for_ever() {
     assert_eq!(why("2026-01-01T00:10:00Z"), Why::InUse("ipConfigurations"));
 }
 
-#[test]
-fn subnet_that_azure_will_not_delete_is_left_in_the_end() {
-    let in_use = ArmError::own(Class::Busy, "InUseSubnetCannotBeDeleted");
-    let recorded = going(intent_with(&management(SUBNET)));
-    let left = |error: ArmError, now: &str| {
-        let id = ResourceId::parse(&management(SUBNET)).unwrap();
-        let facts = Facts {
-            looks: [(id, Seen::DeleteFailed(error))].into(),
-            ..Facts::default()
-        };
-        let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now.parse().unwrap());
-        decided(facts, &[], decide).0.nothing_left()
-    };
-    assert!(!left(in_use.clone(), "2026-01-01T00:00:10Z"));
-    assert!(left(in_use, "2026-01-01T00:10:00Z"));
-    let denied = ArmError::own(Class::Denied, "AuthorizationFailed");
-    assert!(
-        !left(denied, "2026-01-01T00:10:00Z"),
-        "what is no use by others is not left to them"
-    );
+#[rstest]
+#[case::of_private_router("private-router", "pls-oauth-openshift-id")]
+#[case::of_oauth("oauth-openshift", "pls-id")]
+fn addresses_of_the_sibling_that_just_went_are_waited_for(#[case] last: &str, #[case] sibling: &str) {
+    let mut recorded = going(intent_with(&management(SUBNET)));
+    recorded.metadata.name = Some(last.to_owned());
+    let users = [
+        format!("privateLinkServices/{sibling}/ipConfigurations/pls-nat-ip"),
+        format!("networkInterfaces/{sibling}.nic.0a1b/ipConfigurations/pls-nat-ip"),
+    ];
+    for user in users {
+        let decision = run(&recorded, &around(), &[subnet(used_by(&user))], &settings());
+        let (_, step) = decision.step(Kind::Subnet).unwrap();
+        assert_eq!(step.why, Why::Needs("the service's addresses to go"), "{user}");
+    }
 }
 
 /// A cluster that HyperShift's operator made and of which nothing was recorded.
