@@ -55,8 +55,8 @@ struct Entry {
     operation: Option<Operation>,
     look_failures: u32,
     write_failures: u32,
-    /// The code with which every write since then has failed.
-    failing: Option<(String, Instant)>,
+    /// How the last write failed, and since when every one has failed with this code.
+    failing: Option<(ArmError, Instant)>,
     made_here: bool,
     change: Option<Change>,
 }
@@ -294,8 +294,8 @@ impl Memory {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
             (entry.seen, entry.operation) = (Some(seen), None);
-            let same = entry.failing.take().filter(|(code, _)| *code == error.code);
-            entry.failing = same.or_else(|| Some((error.code.clone(), now)));
+            let same = entry.failing.take().filter(|(last, _)| last.code == error.code);
+            entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
             entry.due_at(now + wait);
         });
         wait
@@ -306,6 +306,12 @@ impl Memory {
         let entries = self.entries();
         let since = entries.get(id).and_then(|entry| entry.failing.as_ref());
         since.map_or(Duration::ZERO, |(_, since)| now.saturating_duration_since(*since))
+    }
+
+    /// How the last write of the resource failed, until it is seen to be as wanted.
+    pub fn failing(&self, id: &ResourceId) -> Option<ArmError> {
+        let entries = self.entries();
+        entries.get(id)?.failing.as_ref().map(|(error, _)| error.clone())
     }
 
     /// The next look at the resource is due at once.

@@ -19,6 +19,7 @@ use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::azure::client::Pass;
 use crate::azure::error::Class;
 use crate::azure::execute;
+use crate::azure::memory::Memory;
 use crate::azure::plan::{Done, Plan, Step, Why};
 use crate::azure::resource::{Kind, Seen};
 use crate::conditions;
@@ -187,6 +188,20 @@ fn changes(cx: &Context, plan: &Plan, done: &[Done]) -> Vec<Event> {
         _ => None,
     });
     changed.collect()
+}
+
+/// What became of each step, as a status tells it: what Azure refused and has only taken again is refused still, or the
+/// condition would change with every try.
+pub fn as_told(memory: &Memory, steps: &[Step], done: &[Done]) -> Vec<Done> {
+    let refused = |step: &Step| {
+        let last = memory.failing(&step.id)?;
+        matches!(last.class, Class::Invalid | Class::Denied).then_some(Done::Failed(last))
+    };
+    let told = steps.iter().zip(done).map(|(step, done)| {
+        let tried = *done == Done::Accepted || (*done == Done::Nothing && step.why == Why::Moving);
+        refused(step).filter(|_| tried).unwrap_or_else(|| done.clone())
+    });
+    told.collect()
 }
 
 /// Tries to record an intent, when others write the object at the same time.

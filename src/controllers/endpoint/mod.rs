@@ -90,7 +90,12 @@ impl EndpointController {
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
         }
-        let report = status::after_build(&cr, &decision, &names, &done);
+        let report = status::after_build(
+            &cr,
+            &decision,
+            &names,
+            &frame::as_told(&cx.memory, &decision.steps, &done),
+        );
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = frame::write_status(cx, cr, None, &report).await?;
         Ok(if settled {

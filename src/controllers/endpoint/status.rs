@@ -156,7 +156,7 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
         (Part::BaseDomain, Kind::ZoneLink) => Reason::BaseDomainVNetLinkCreationFailed,
         (Part::BaseDomain, _) => Reason::BaseDomainARecordCreationFailed,
     };
-    if linked_to_other_zone(step) {
+    if linked_to_other_zone(step, done) {
         let text = format!(
             "another zone named {} is linked to the virtual network",
             step.id.parent()?.name()
@@ -173,9 +173,13 @@ fn dns_problem(zones: &[WantedZone], step: &Step, done: &Done) -> Option<Problem
 }
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
-fn linked_to_other_zone(step: &Step) -> bool {
+fn linked_to_other_zone(step: &Step, done: &Done) -> bool {
+    let error = match done {
+        Done::Failed(error) => Some(error),
+        _ => step.why.error(),
+    };
     let invalid = |error: &ArmError| error.class == Class::Invalid && error.code == "BadRequest";
-    step.kind == Kind::ZoneLink && step.why.error().is_some_and(invalid)
+    step.kind == Kind::ZoneLink && error.is_some_and(invalid)
 }
 
 /// What was seen and is ours; what is absent or of others is taken off the record. An address once known stays until

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::Role;
+use crate::azure::error::ArmError;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 
@@ -53,4 +54,30 @@ async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value,
         "the pass is run again"
     );
     assert_eq!(patches.load(Ordering::SeqCst), if recorded { 2 } else { 1 });
+}
+
+#[rstest]
+#[case::refused(Class::Invalid, Why::Absent, Done::Accepted, true)]
+#[case::denied_and_under_way_again(Class::Denied, Why::Moving, Done::Nothing, true)]
+#[case::neighbour_was_busy(Class::Busy, Why::Absent, Done::Accepted, false)]
+#[case::as_wanted(Class::Invalid, Why::AsWanted, Done::Nothing, false)]
+#[tokio::test]
+async fn what_azure_refused_and_takes_again_is_told_as_refused(
+    #[case] class: Class,
+    #[case] why: Why,
+    #[case] done: Done,
+    #[case] refused: bool,
+) {
+    let cx = context(cr(&json!({})), Arc::default());
+    let step = Step {
+        why,
+        ..Step::needs(Kind::Endpoint, samples::id(&samples::guest("privateEndpoints/pe")), "")
+    };
+    let told = || as_told(&cx.memory, std::slice::from_ref(&step), std::slice::from_ref(&done));
+    assert_eq!(told(), [done.clone()], "nothing has failed");
+    let error = ArmError::own(class, "X");
+    cx.memory.write_failed(step.kind, &step.id, &error, Instant::now());
+    assert_eq!(told(), [if refused { Done::Failed(error) } else { done.clone() }]);
+    cx.memory.kept(&step.id);
+    assert_eq!(told(), [done.clone()], "it is as wanted now");
 }

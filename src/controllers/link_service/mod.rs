@@ -77,7 +77,12 @@ impl LinkServiceController {
         if decision.paused {
             return Ok(run::Ended::waiting(cr, wait));
         }
-        let report = status::after_build(&cr, &decision, &found, &done);
+        let report = status::after_build(
+            &cr,
+            &decision,
+            &found,
+            &frame::as_told(&cx.memory, &decision.steps, &done),
+        );
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
         let cr = frame::write_status(cx, cr, also, &report).await?;
         Ok(if settled {
