@@ -1,6 +1,7 @@
 //! What many custom resources cost in memory, each in a namespace of its own.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -13,9 +14,11 @@ use super::{PATIENCE, ground, mebibytes, start, stop};
 use crate::azure_sim::Preset;
 use crate::ground::Ground;
 use crate::hosted_cluster::{NAMESPACE, ROUTER};
+use crate::hyperlink::Hyperlink;
 use crate::wait::eventually;
 
-const OBJECTS: usize = 1_000;
+/// How many, and how much memory they may take.
+const SIZES: [(usize, f64); 2] = [(1_000, 25.0), (10_000, 100.0)];
 /// Writes at the same time.
 const AT_ONCE: usize = 16;
 
@@ -25,27 +28,41 @@ const AT_ONCE: usize = 16;
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
-    eprintln!("{OBJECTS} custom resources");
     let ground = ground(preset, &json!({})).await?;
     let client = ground.client()?;
-    let made = (0..OBJECTS).map(|number| make(&client, &ground, number));
-    stream::iter(made).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    let processes = start(program, &ground, "", &[]).await?;
-    let mut figures = Vec::new();
-    for hyperlink in &processes {
-        eventually("every object has had a pass", PATIENCE, || async {
-            let (_, metrics) = hyperlink.page("/metrics").await?;
-            let passes: f64 = metrics.lines().filter_map(passes).sum();
-            ensure!(passes >= OBJECTS as f64, "{passes} passes");
-            Ok(())
-        })
-        .await?;
-        let rss = hyperlink.process().rss().context("no VmRSS")?;
-        let name = format!("RSS of {}, {OBJECTS} custom resources", hyperlink.role().as_str());
-        figures.push(Figure::new(name, mebibytes(rss), "MiB", 25.0));
+    let (mut figures, mut there) = (Vec::new(), 0);
+    for (objects, goal) in SIZES {
+        eprintln!("{objects} custom resources");
+        let made = (there..objects).map(|number| make(&client, &ground, number));
+        stream::iter(made).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+        there = objects;
+        let processes = start(program, &ground, &format!("-{objects}"), &[]).await?;
+        for hyperlink in &processes {
+            figures.extend(measured(hyperlink, objects, goal).await?);
+        }
+        stop(processes).await?;
     }
-    stop(processes).await?;
     Ok(figures)
+}
+
+async fn measured(hyperlink: &Hyperlink, objects: usize, goal: f64) -> Result<[Figure; 3]> {
+    eventually("every object has had a pass", PATIENCE, || async {
+        let (_, metrics) = hyperlink.page("/metrics").await?;
+        let passes: f64 = metrics.lines().filter_map(passes).sum();
+        ensure!(passes >= objects as f64, "{passes} passes");
+        Ok(())
+    })
+    .await?;
+    let rss = hyperlink.process().rss().context("no VmRSS")?;
+    let began = Instant::now();
+    let (_, metrics) = hyperlink.page("/metrics").await?;
+    let took = began.elapsed().as_secs_f64() * 1_000.0;
+    let name = |what: &str| format!("{what} of {}, {objects} custom resources", hyperlink.role().as_str());
+    Ok([
+        Figure::new(name("RSS"), mebibytes(rss), "MiB", goal),
+        Figure::told(name("page of metrics"), mebibytes(metrics.len() as u64), "MiB"),
+        Figure::told(name("time for a page of metrics"), took, "ms"),
+    ])
 }
 
 /// The value of a line that counts passes over custom resources.
