@@ -3,9 +3,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use crate::api::Reason;
+use super::plan::{Found, Settings, Surroundings};
+use crate::api::{AzurePrivateLinkService, Reason};
+use crate::azure::error::ArmError;
 use crate::azure::load_balancer::Frontend;
 use crate::controllers::decision::Problem;
+use crate::controllers::facts::{Facts, Needs};
 use crate::names;
 
 /// How a frontend is proven to belong to the Service.
@@ -32,7 +35,7 @@ pub struct ServiceFacts {
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The address that the frontend shall have, once the Service vouches for it.
-pub fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<IpAddr, Problem> {
+fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<IpAddr, Problem> {
     let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
     let address = text
@@ -53,7 +56,7 @@ pub fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Res
 
 /// What stands against an address that an older custom resource has: where nothing else proves a frontend, the Service that
 /// came later may have asked for another one's address.
-pub fn claimed() -> Problem {
+fn claimed() -> Problem {
     Problem::new(
         Reason::AmbiguousLoadBalancer,
         "an older custom resource has the address",
@@ -62,7 +65,7 @@ pub fn claimed() -> Problem {
 }
 
 /// The one frontend that has the address and belongs to the Service.
-pub fn choose<'a>(
+fn choose<'a>(
     frontends: &'a [Frontend],
     address: IpAddr,
     service: &ServiceFacts,
@@ -92,6 +95,49 @@ pub fn choose<'a>(
         )
         .again(AGAIN * 6)),
     }
+}
+
+/// The frontend that belongs to the custom resource's Service.
+pub(super) fn find(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Found, Needs> {
+    let address = match wanted_address(cr.spec.load_balancer_ip.as_deref(), around.service.as_ref()) {
+        Ok(address) => address,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    if settings.frontend_match == FrontendMatch::Address && around.address_claimed {
+        return Ok(Err(claimed()));
+    }
+    let Some(service) = &around.service else {
+        return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
+    };
+    let pick = |list: &Result<Vec<Frontend>, ArmError>| match list {
+        Ok(list) => choose(list, address, service, settings.frontend_match).cloned(),
+        Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
+    };
+    let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
+    let within = |group: Option<&str>| -> Result<Found, Needs> {
+        let chosen = pick(facts.frontends(&settings.subscription, group)?);
+        if chosen.as_ref().is_err_and(waits) {
+            return Ok(pick(facts.new_frontends(&settings.subscription, group)?));
+        }
+        Ok(chosen)
+    };
+    match within(Some(&settings.resource_group))? {
+        Err(problem) if waits(&problem) => {}
+        decided => return Ok(decided),
+    }
+    for group in settings.further_groups() {
+        match within(Some(group))? {
+            // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
+            Err(problem) if waits(&problem) || problem.reason == Reason::ILBLookupFailed => {}
+            decided => return Ok(decided),
+        }
+    }
+    within(None)
 }
 
 #[cfg(test)]

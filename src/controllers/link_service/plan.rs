@@ -12,7 +12,6 @@ use super::nat_subnet::NatSubnetRules;
 use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::error::ArmError;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
 use crate::azure::link_service::{LinkService, connections, resource_guid};
 use crate::azure::load_balancer::Frontend;
@@ -63,7 +62,7 @@ impl Settings {
     }
 
     /// Further groups of the own subscription.
-    fn further_groups(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn further_groups(&self) -> impl Iterator<Item = &str> {
         let groups = format!("/subscriptions/{}/resourceGroups", self.subscription);
         let scopes = self.also_manage.iter().filter_map(|scope| scope.rsplit_once('/'));
         let further = move |(around, group): &(&str, &str)| same(around, &groups) && !same(group, &self.resource_group);
@@ -122,7 +121,7 @@ pub fn build(
     if let Err(problem) = usable(cr, identity, settings) {
         return Ok((Decision::stuck(problem.clone()), Err(problem)));
     }
-    let found = find_frontend(cr, around, facts, settings)?;
+    let found = frontend::find(cr, around, facts, settings)?;
     let decision = match &found {
         Ok(frontend) => with_frontend(cr, identity, frontend, around, facts, settings, refused)?,
         Err(problem) => Decision::stuck(problem.clone()),
@@ -172,49 +171,6 @@ fn names_are_usable(cr: &AzurePrivateLinkService, identity: &Identity, settings:
     };
     ResourceId::parse_as(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)?;
     Ok(())
-}
-
-/// The frontend that belongs to the custom resource's Service.
-pub(super) fn find_frontend(
-    cr: &AzurePrivateLinkService,
-    around: &Surroundings,
-    facts: &Facts,
-    settings: &Settings,
-) -> Result<Found, Needs> {
-    let address = match frontend::wanted_address(cr.spec.load_balancer_ip.as_deref(), around.service.as_ref()) {
-        Ok(address) => address,
-        Err(problem) => return Ok(Err(problem)),
-    };
-    if settings.frontend_match == FrontendMatch::Address && around.address_claimed {
-        return Ok(Err(frontend::claimed()));
-    }
-    let Some(service) = &around.service else {
-        return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
-    };
-    let choose = |list: &Result<Vec<Frontend>, ArmError>| match list {
-        Ok(list) => frontend::choose(list, address, service, settings.frontend_match).cloned(),
-        Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
-    };
-    let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
-    let within = |group: Option<&str>| -> Result<Found, Needs> {
-        let chosen = choose(facts.frontends(&settings.subscription, group)?);
-        if chosen.as_ref().is_err_and(waits) {
-            return Ok(choose(facts.new_frontends(&settings.subscription, group)?));
-        }
-        Ok(chosen)
-    };
-    match within(Some(&settings.resource_group))? {
-        Err(problem) if waits(&problem) => {}
-        decided => return Ok(decided),
-    }
-    for group in settings.further_groups() {
-        match within(Some(group))? {
-            // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
-            Err(problem) if waits(&problem) || problem.reason == Reason::ILBLookupFailed => {}
-            decided => return Ok(decided),
-        }
-    }
-    within(None)
 }
 
 fn with_frontend(

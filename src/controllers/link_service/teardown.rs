@@ -9,7 +9,8 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::plan::{PATIENCE, Settings, Surroundings, disconnect, find_frontend, known_as, recorded_elsewhere};
+use super::frontend;
+use super::plan::{PATIENCE, Settings, Surroundings, disconnect, known_as, recorded_elsewhere};
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason};
@@ -103,7 +104,7 @@ fn look_at<'a>(
     let seen = facts.look(Kind::LinkService, &want.id)?;
     if seen.found().is_some_and(|body| !want.ours(body))
         && around.identity.is_ok()
-        && let Ok(frontend) = find_frontend(cr, around, facts, settings)?
+        && let Ok(frontend) = frontend::find(cr, around, facts, settings)?
     {
         want.frontend = frontend.id;
     }

@@ -278,7 +278,7 @@ fn group_that_is_also_managed_is_searched_before_the_subscription(
     };
     let resource = cr(Value::Null, json!({}));
     let (found, asked) = decided(facts, &[], |facts| {
-        find_frontend(&resource, &around(), facts, &settings)
+        frontend::find(&resource, &around(), facts, &settings)
     });
     assert_eq!(asked, expected);
     assert_eq!(found.err().map(|problem| problem.reason), reason);
@@ -313,6 +313,6 @@ fn address_that_an_older_custom_resource_has_proves_no_frontend(
         frontend_match,
         ..settings()
     };
-    let found = find_frontend(&cr(Value::Null, json!({})), &around, &facts(), &settings).unwrap();
+    let found = frontend::find(&cr(Value::Null, json!({})), &around, &facts(), &settings).unwrap();
     assert_eq!(found.err().map(|problem| problem.reason), refused);
 }
