@@ -190,7 +190,6 @@ async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found()
     };
     sim.bring(&zone).await;
     sim.take_away(&zone).await;
-    let encoded = "/resourceGroups/gr%C3%B6%C3%9Fe/";
     let sent: Vec<String> = sim
         .azure
         .sent()
