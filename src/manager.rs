@@ -36,6 +36,7 @@ use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::scopes_file::ScopesFile;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
@@ -311,13 +312,18 @@ pub(crate) fn context(
         .as_ref()
         .map_or("hyperlink", |lease| lease.candidate.as_str());
     let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
+    let memory = Arc::new(Memory::new(config.resync, config.record_resync));
+    metrics.look_at_operations_with({
+        let memory = Arc::clone(&memory);
+        move || memory.under_way(Instant::now())
+    });
     Context {
         role,
         kube,
         events,
         stated: Stated::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
-        memory: Memory::new(config.resync, config.record_resync),
+        memory,
         inventory: Inventory::default(),
         metrics,
         served: Served::everything(),

@@ -26,7 +26,7 @@ pub struct Context {
     /// What was stated in conditions.
     pub stated: Stated,
     /// What was seen in Azure.
-    pub memory: Memory,
+    pub memory: Arc<Memory>,
     /// Lists that clusters share.
     pub inventory: Inventory,
     /// Where everything is counted.
@@ -102,7 +102,7 @@ pub(crate) mod sample {
             kube,
             stated: Stated::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Memory::new(minute, minute),
+            memory: Arc::new(Memory::new(minute, minute)),
             inventory: Inventory::default(),
             metrics,
             served: Served::everything(),
