@@ -60,6 +60,8 @@ fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
         };
         let image = Image::unpack(&built.archive)?;
         ensure!(image.digest == built.digest, "{} and {}", image.digest, built.digest);
+        let called = format!("localhost/{program}:{}", env!("CARGO_PKG_VERSION"));
+        ensure!(image.name == called, "{} is called {}", name, image.name);
         let architecture = name.rsplit_once('-').context("a name with an architecture")?.1;
         ensure!(image.config["os"] == "linux" && image.config["architecture"] == architecture);
         let config = &image.config["config"];
