@@ -1,7 +1,7 @@
 //! The custom resources as they are when Prometheus asks: how many in which state, how long, and which ones.
 //!
-//! Series with the name of a custom resource are gauges only: one for each, and more for a limited number of those that are not
-//! available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
+//! Series with the name of a custom resource are gauges only: one for each, by which what several processes tell of it counts once, and
+//! more for a limited number of those that are not available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -82,6 +82,10 @@ impl ObjectSeen {
         self.conditions.iter().filter(|seen| !seen.is_true())
     }
 
+    fn labels(&self) -> [&str; 2] {
+        [&self.namespace, &self.name]
+    }
+
     fn state(&self) -> &'static str {
         match (self.leaving, self.is_available()) {
             (Some(_), _) => "leaving",
@@ -100,6 +104,7 @@ pub(super) struct Objects {
     not_true_age: AtScrape,
     deletion_age: AtScrape,
     available: AtScrape,
+    leaving_age: AtScrape,
     object_age: AtScrape,
     quota_used: AtScrape,
     quota_limit: AtScrape,
@@ -142,7 +147,12 @@ impl Objects {
             ),
             available: declare.at_scrape(
                 "object_available",
-                "1 for each AzurePrivateLinkService that is available, 0 for each other.",
+                "1 for each AzurePrivateLinkService that stays and is available, 0 for each other that stays.",
+                vec![control_plane(), name()],
+            ),
+            leaving_age: declare.at_scrape(
+                "object_deletion_age_seconds",
+                "How long each AzurePrivateLinkService that goes has been going.",
                 vec![control_plane(), name()],
             ),
             object_age: declare.at_scrape(
@@ -178,12 +188,12 @@ impl Objects {
             .filter_map(|object| object.leaving)
             .max()
             .unwrap_or_default();
-        let available = seen.iter().map(|object| {
-            (
-                [object.namespace.as_str(), &object.name],
-                f64::from(object.is_available()),
-            )
-        });
+        let available = staying
+            .iter()
+            .map(|object| (object.labels(), f64::from(object.is_available())));
+        let leaving = seen
+            .iter()
+            .filter_map(|object| Some((object.labels(), object.leaving?.as_secs_f64())));
         vec![
             self.states.with(states(&seen)),
             self.conditions.with(conditions(&seen)),
@@ -191,6 +201,7 @@ impl Objects {
             self.not_true_age.with(most(ages)),
             self.deletion_age.with([([], deletion.as_secs_f64())]),
             self.available.with(available),
+            self.leaving_age.with(leaving),
             self.object_age.with(oldest(&staying)),
             self.quota_used.with(quotas(&seen)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),

@@ -1,5 +1,9 @@
 //! Metrics, alerts and dashboard, by Prometheus' own programs and Grafana's own types.
 
+#[path = "dashboard.rs"]
+mod dashboard;
+#[path = "demo.rs"]
+mod demo;
 #[path = "faults.rs"]
 mod faults;
 #[path = "life.rs"]
