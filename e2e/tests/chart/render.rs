@@ -101,11 +101,10 @@ fn fits_together(objects: &[Value]) -> Result<()> {
         found.map(|port| port["containerPort"].to_string())
     };
     let bound = |flag: &str| {
-        let found = listed("args").into_iter().find_map(|argument| {
+        listed("args").into_iter().find_map(|argument| {
             let port = argument.as_str()?.strip_prefix(&format!("--{flag}=0.0.0.0:"))?;
             Some(port.to_owned())
-        });
-        found
+        })
     };
     ensure!(opened(&json!("https-metrics")) == bound("metrics-bind"), "{ours}");
     for (probe, path) in [("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
