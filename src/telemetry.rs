@@ -22,8 +22,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("controller", "the controller, as in the metrics"),
     ("namespace", "namespace of the Kubernetes object"),
     ("name", "name of the Kubernetes object"),
-    ("uid", "uid of the Kubernetes object"),
-    ("step", "number of the step in its plan"),
     (
         "verb",
         "what is done: `put`, `delete`, … for steps, the HTTP verb for calls",
@@ -295,14 +293,14 @@ mod tests {
     #[test]
     fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
         let out = logged(Format::Json, "info", || {
-            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", step = 1);
+            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", status = 202);
             let took_ms = std::time::Duration::from_millis(15).as_millis();
-            pass.in_scope(|| tracing::info!(step = 2, took_ms, "put the endpoint"));
+            pass.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(line["role"], "ho");
         assert_eq!(line["name"], "private-router");
-        assert_eq!(line["step"], 2);
+        assert_eq!(line["status"], 201);
         assert_eq!(line["took_ms"], 15);
         assert_eq!(line["message"], "put the endpoint");
         assert_eq!(line["level"], "INFO");

@@ -1,4 +1,4 @@
-//! Runs passes over custom resources: watches, paces, counts, survives panics.
+//! Runs passes over custom resources: paces and counts them, survives panics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

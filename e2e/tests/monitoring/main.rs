@@ -2,6 +2,10 @@
 
 #[path = "calls.rs"]
 mod calls;
+#[path = "dashboard.rs"]
+mod dashboard;
+#[path = "demo.rs"]
+mod demo;
 #[path = "faults.rs"]
 mod faults;
 #[path = "life.rs"]

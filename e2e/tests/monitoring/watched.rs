@@ -31,7 +31,9 @@ impl Watched {
             "rule_files": [shortened(dir, minute)?],
             "scrape_configs": JOBS.map(job),
         });
-        let prometheus = Prometheus::start(dir, &configuration).await?;
+        let file = dir.join("prometheus.yml");
+        std::fs::write(&file, configuration.to_string())?;
+        let prometheus = Prometheus::start(dir, &file).await?;
         Ok(Self {
             prometheus,
             dir: dir.to_owned(),
@@ -53,9 +55,10 @@ impl Watched {
 
     /// Waits until so many Pods give their metrics.
     pub(crate) async fn sees(&self, pods: usize) -> Result<()> {
+        let wanted = pods.to_string();
         eventually(&format!("{pods} pods are scraped"), SOON, || async {
             let up = self.prometheus.get("query", &[("query", "sum(up)")]).await?;
-            ensure!(up["result"][0]["value"][1] == pods.to_string(), "{up}");
+            ensure!(up["result"][0]["value"][1] == *wanted, "{up}");
             Ok(())
         })
         .await
