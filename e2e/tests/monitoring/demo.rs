@@ -5,13 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use e2e::kubeconfig::Access;
 use e2e::process::{Process, Program, is_running};
 use e2e::run_dir::RunDir;
 use e2e::site::SOON;
 use e2e::{binaries, eventually, repository, scenario};
+use hyperlink::api::AzurePrivateLinkService;
 use jiff::Timestamp;
+use kube::Api;
 use regex::Regex;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::dashboard::{Choice, Dashboard, Query};
@@ -30,6 +34,12 @@ const STEP: &str = "2s";
 const RATE: &str = "8s";
 
 const CONTROL_PLANE: &str = "clusters-first-light";
+
+const ENDPOINT: &str = "privateEndpoints";
+const LINK_SERVICE: &str = "privateLinkServices";
+
+/// Times that a fault lasts.
+const ALWAYS: u32 = 1_000_000;
 
 /// Queries that may give nothing but zero, and why.
 const AT_REST: [(&str, &str, &str); 3] = [
@@ -54,6 +64,7 @@ fn every_panel_shows_the_running_demo() {
         let begin = Timestamp::now().as_second();
         let prometheus = demo.watched().await?;
         demo.stays().await?;
+        demo.leaves_and_comes(&prometheus).await?;
         demo.suffer(&prometheus).await?;
         let dashboard = Dashboard::read()?;
         let jobs = ["hyperlink-cpo", "hyperlink-ho"];
@@ -118,6 +129,16 @@ async fn over_the_life(prometheus: &Prometheus, query: &Query, begin: i64) -> Re
     Ok(numbers(&prometheus.get("query_range", &range).await?))
 }
 
+/// Waits until a comparison holds.
+async fn becomes(prometheus: &Prometheus, comparison: &str) -> Result<()> {
+    eventually(comparison, SOON, || async {
+        let found = prometheus.get("query", &[("query", comparison)]).await?;
+        ensure!(!numbers(&found).is_empty(), "{found}");
+        Ok(())
+    })
+    .await
+}
+
 /// What can be drawn of an answer: a quantile of nothing is no number.
 fn numbers(data: &Value) -> Vec<f64> {
     let series = data["result"].as_array().into_iter().flatten();
@@ -178,7 +199,7 @@ impl Demo {
         let line = format!(r"hyperlink {role}  leads, process (\d+), http://(\S+)");
         let said = self.says(&line, START).await?;
         let [process, address] = said.as_slice() else {
-            anyhow::bail!("{said:?}")
+            bail!("{said:?}")
         };
         Ok((process.parse()?, address.clone()))
     }
@@ -198,79 +219,88 @@ impl Demo {
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let watch = PathBuf::from(String::from_utf8(output.stdout)?.trim());
         let prometheus = Prometheus::start(self.dir.path(), &watch.join("prometheus.yml")).await?;
-        eventually("both are scraped", SOON, || async {
-            let up = prometheus
-                .get("query", &[("query", "sum(up{app=\"hyperlink\"})")])
-                .await?;
-            ensure!(up["result"][0]["value"][1] == "2", "{up}");
-            Ok(())
-        })
-        .await?;
+        becomes(&prometheus, "sum(up{app=\"hyperlink\"}) == 2").await?;
         Ok(prometheus)
     }
 
     /// Waits until it has played the life, and the cluster is up once more.
     async fn stays(&self) -> Result<()> {
-        self.says(r"(?m)^export CPO=(.+)$", LIFE).await?;
         for (name, role) in [("HO", "ho"), ("CPO", "cpo")] {
-            let exported = self.says(&format!(r"(?m)^export {name}=(.+)$"), LIFE).await?;
-            ensure!(exported == [self.role(role).await?.1], "{exported:?}");
+            let exported = self.exported(name).await?;
+            ensure!(exported == self.role(role).await?.1, "{exported}");
         }
         Ok(())
     }
 
+    /// What it exports at its end.
+    async fn exported(&self, name: &str) -> Result<String> {
+        let said = self.says(&format!(r"(?m)^export {name}=(.+)$"), LIFE).await?;
+        said.into_iter().next().context("nothing is exported")
+    }
+
     /// A request to the face by which the simulated Azure is broken.
-    async fn control(&self, method: reqwest::Method, path: &str, body: Value) -> Result<Value> {
-        let exported = self.says(r"(?m)^export CONTROL=(.+)$", LIFE).await?;
-        let url = format!("{}{path}", exported.first().context("no address")?);
+    async fn control(&self, method: Method, path: &str, body: Value) -> Result<Value> {
+        let url = format!("{}{path}", self.exported("CONTROL").await?);
         let answer = reqwest::Client::new().request(method, url).json(&body).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         ensure!(status.is_success(), "{path}: {status}: {text}");
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// Throttles reads, and takes the endpoint and the Private Link Service away, of which no new ones come to an end.
-    async fn suffer(&self, prometheus: &Prometheus) -> Result<()> {
-        let all = self.control(reqwest::Method::GET, "/resources", Value::Null).await?;
-        let ids: Vec<_> = all
+    /// Has each call of this method on a resource of that kind, so many times, answered like this.
+    async fn faults(&self, rules: &[(&str, &str, u32, Value)]) -> Result<()> {
+        let rule = |(method, kind, times, answer): &(&str, &str, u32, Value)| {
+            let wanted = json!({"method": method, "path": format!("/{kind}/"), "times": times});
+            json!({"match": wanted, "do": answer})
+        };
+        let rules: Vec<_> = rules.iter().map(rule).collect();
+        self.control(Method::PUT, "/faults", json!(rules)).await.map(drop)
+    }
+
+    /// Takes the cluster's only resource of this kind away.
+    async fn rob(&self, kind: &str) -> Result<()> {
+        let all = self.control(Method::GET, "/resources", Value::Null).await?;
+        let ids = all
             .as_array()
             .into_iter()
             .flatten()
-            .filter_map(|one| one["id"].as_str())
-            .collect();
-        let kinds = ["privateEndpoints", "privateLinkServices"];
-        let rule = |method: &str, kind: &str, times: u32, answer: Value| json!({"match": {"method": method, "path": format!("/{kind}/"), "times": times}, "do": answer});
+            .filter_map(|one| one["id"].as_str());
+        let of_kind = format!("/{kind}/");
+        let is_one = |id: &&str| id.rsplit_once(&of_kind).is_some_and(|(_, name)| !name.contains('/'));
+        let ids: Vec<_> = ids.filter(is_one).collect();
+        let [id] = ids.as_slice() else { bail!("{ids:?}") };
+        self.control(Method::DELETE, &format!("/resources{id}"), Value::Null)
+            .await
+            .map(drop)
+    }
+
+    /// Has the custom resource deleted, and one made anew: Azure does not let go of the endpoint until both roles have told.
+    async fn leaves_and_comes(&self, prometheus: &Prometheus) -> Result<()> {
+        let hangs = json!({"operation": "hang"});
+        self.faults(&[("DELETE", ENDPOINT, ALWAYS, hangs)]).await?;
+        let access = Access::read(Path::new(&self.exported("KUBECONFIG").await?), None).await?;
+        let api = Api::<AzurePrivateLinkService>::namespaced(access.client()?, CONTROL_PLANE);
+        api.delete("private-router", &Default::default()).await?;
+        becomes(prometheus, "count(hyperlink_object_deletion_age_seconds > 0) == 2").await?;
+        self.faults(&[]).await?;
+        self.rob(ENDPOINT).await?;
+        becomes(prometheus, "sum(hyperlink_object_available) == 2").await
+    }
+
+    /// Throttles reads, and takes the endpoint and the Private Link Service away, of which no new ones come to an end.
+    async fn suffer(&self, prometheus: &Prometheus) -> Result<()> {
         let throttled = json!({"status": 429, "code": "TooManyRequests", "headers": {"Retry-After": "1"}});
-        let rules: Vec<_> = kinds
-            .iter()
-            .flat_map(|kind| {
-                [
-                    rule("GET", kind, 3, throttled.clone()),
-                    rule("PUT", kind, 1_000_000, json!({"operation": "hang"})),
-                ]
-            })
-            .collect();
-        self.control(reqwest::Method::PUT, "/faults", json!(rules)).await?;
-        for (kind, label) in kinds.iter().zip(["private_endpoint", "private_link_service"]) {
-            let of_kind = format!("/{}/", kind.to_lowercase());
-            let is_one = |id: &&&str| {
-                id.to_lowercase()
-                    .rsplit_once(&of_kind)
-                    .is_some_and(|(_, name)| !name.contains('/'))
-            };
-            let id = ids
-                .iter()
-                .find(is_one)
-                .with_context(|| format!("no {kind} in {ids:?}"))?;
-            self.control(reqwest::Method::DELETE, &format!("/resources{id}"), Value::Null)
-                .await?;
+        let hangs = json!({"operation": "hang"});
+        let rules = [ENDPOINT, LINK_SERVICE].map(|kind| {
+            // More than one scrape sees, or there would be no rate.
+            let reads = ("GET", kind, 6, throttled.clone());
+            [reads, ("PUT", kind, ALWAYS, hangs.clone())]
+        });
+        self.faults(rules.as_flattened()).await?;
+        for (kind, label) in [(ENDPOINT, "private_endpoint"), (LINK_SERVICE, "private_link_service")] {
+            self.rob(kind).await?;
             let under_way = format!("hyperlink_arm_operations_in_flight{{kind=\"{label}\"}} > 0");
-            eventually(&format!("{under_way}, of {id}"), SOON, || async {
-                let found = prometheus.get("query", &[("query", &under_way)]).await?;
-                ensure!(!numbers(&found).is_empty(), "{found}");
-                Ok(())
-            })
-            .await?;
+            becomes(prometheus, &under_way).await?;
         }
         Ok(())
     }
