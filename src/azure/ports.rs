@@ -1,4 +1,4 @@
-//! What the ARM layer needs from outside, as traits: the gate, the counters, the time.
+//! What the ARM layer needs from outside, as traits: the gate and the counters.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The controllers: each observes, plans, executes and reports, in files of these names.
+//! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `frame` does the rest of a pass.
 
 pub mod abandon;
 pub mod claims;

@@ -51,7 +51,7 @@ impl Process {
             )?,
             kube_writes: declare.counter(
                 "kube_writes_total",
-                "Writes sent to the Kubernetes API server.",
+                "Writes sent to the Kubernetes API server, those of leases aside.",
                 vec![
                     Label::one_of("resource", KubeResource::ALL.map(KubeResource::label)),
                     Label::one_of("verb", KubeVerb::ALL.map(KubeVerb::label)),

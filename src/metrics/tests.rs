@@ -219,9 +219,9 @@ fn custom_resources_are_counted_by_state_and_condition() {
         r#"hyperlink_conditions_not_true{reason="other",type="AzurePLSCreated"} 1"#,
         r#"hyperlink_condition_not_true_oldest_age_seconds{reason="NotOurs",type="AzurePLSCreated"} 300"#,
         r#"hyperlink_condition_not_true_oldest_age_seconds{reason="other",type="AzurePLSCreated"} 5"#,
-        "hyperlink_deletion_oldest_age_seconds 70",
         r#"hyperlink_object_available{control_plane="clusters-one",name="well"} 1"#,
-        r#"hyperlink_object_available{control_plane="clusters-one",name="going"} 0"#,
+        r#"hyperlink_object_available{control_plane="clusters-one",name="ill"} 0"#,
+        r#"hyperlink_object_deletion_age_seconds{control_plane="clusters-one",name="going"} 70"#,
         r#"hyperlink_object_not_true_age_seconds{control_plane="clusters-one",name="ill",reason="NotOurs",type="AzurePLSCreated"} 100"#,
     ] {
         assert_sample(&metrics, sample);
@@ -242,11 +242,12 @@ fn page_grows_by_one_line_for_each_custom_resource_and_no_more() {
 }
 
 #[test]
-fn when_nothing_goes_and_nothing_fails_the_ages_are_at_rest() {
+fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
     let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);
-    assert_sample(&metrics, "hyperlink_deletion_oldest_age_seconds 0");
     let text = metrics.render().unwrap();
-    assert!(!text.contains("not_true"), "{text}");
+    for age in ["not_true", "deletion_age"] {
+        assert!(!text.contains(age), "{text}");
+    }
 }
 
 #[test]
@@ -322,6 +323,10 @@ async fn changes_of_one_resource_within_an_hour_are_told_from_those_of_many() {
         );
     };
     most(0);
+    assert_sample(
+        &metrics,
+        r#"hyperlink_changes_total{change="repaired",kind="record_set"} 0"#,
+    );
     for name in ["api", "apps", "other"] {
         metrics.changed(Kind::Record, &record(name), &Change::Created);
     }
@@ -363,7 +368,11 @@ fn time_to_available_is_told_by_what_it_is_counted_from() {
 
 /// Everything is used once, so that everything is exported.
 fn everything() -> Metrics {
-    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1)]);
+    let going = ObjectSeen {
+        leaving: Some(Duration::ZERO),
+        ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
+    };
+    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), going]);
     metrics.pass(Controller::Endpoint).end(PassResult::Settled);
     drop(metrics.queued(Controller::Endpoint));
     metrics.panicked(Controller::Endpoint);
@@ -384,7 +393,7 @@ fn everything() -> Metrics {
     metrics.leader(Role::Ho, true);
     metrics.namespaces_left_alone(Role::Ho, 1);
     metrics.allowed_scopes_stale(false);
-    metrics.kube_write(KubeResource::Lease, KubeVerb::Patch);
+    metrics.kube_write(KubeResource::Event, KubeVerb::Create);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
     metrics.changed(Kind::Zone, &ResourceId::parse(id).unwrap(), &Change::Created);
     metrics.available_after(Since::Creation, Duration::ZERO);
@@ -442,7 +451,11 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
                 assert_eq!(different.len(), values.len(), "{} {}", one.name, label.name);
             }
             let names = ["control_plane", "name"].contains(&label.name);
-            let may = ["hyperlink_object_available", "hyperlink_object_not_true_age_seconds"];
+            let may = [
+                "hyperlink_object_available",
+                "hyperlink_object_deletion_age_seconds",
+                "hyperlink_object_not_true_age_seconds",
+            ];
             assert!(!names || may.contains(&one.name.as_str()), "{} has names", one.name);
         }
     }

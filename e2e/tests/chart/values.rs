@@ -153,7 +153,11 @@ fn examples_pass_lint() {
 )]
 #[case::alerts_that_lead_nowhere(
     "metrics.prometheusRule.enabled=true",
-    "at '/metrics/prometheusRule/runbookUrl': minLength: got 0, want 1"
+    "at '/metrics/runbookUrl': minLength: got 0, want 1"
+)]
+#[case::dashboard_that_leads_nowhere(
+    "metrics.dashboard.enabled=true",
+    "at '/metrics/runbookUrl': minLength: got 0, want 1"
 )]
 #[case::port_of_the_probes(
     r#"metrics={"enabled":true,"port":8081,"readers":[]}"#,
