@@ -58,7 +58,7 @@ impl Ended {
 
     /// Not as wanted yet, for what the decision and its outcome say.
     pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, done: &[Done]) -> Self {
-        let failed = done.iter().any(|done| matches!(done, Done::Failed(_)));
+        let failed = decision.fails() || done.iter().any(|done| matches!(done, Done::Failed(_)));
         let refused =
             decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.left());
         let result = match (failed, refused) {

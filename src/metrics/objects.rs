@@ -102,9 +102,8 @@ pub(super) struct Objects {
     conditions: AtScrape,
     not_true: AtScrape,
     not_true_age: AtScrape,
-    deletion_age: AtScrape,
     available: AtScrape,
-    leaving_age: AtScrape,
+    deletion_age: AtScrape,
     object_age: AtScrape,
     quota_used: AtScrape,
     quota_limit: AtScrape,
@@ -140,17 +139,12 @@ impl Objects {
                 "How long a condition has not been True, for whatever reasons, by the reason that it has now; on the AzurePrivateLinkService that stays and where it has been so longest.",
                 vec![reason(), kind()],
             ),
-            deletion_age: declare.at_scrape(
-                "deletion_oldest_age_seconds",
-                "How long the AzurePrivateLinkService has been going that has been going longest; 0 when none goes.",
-                Vec::new(),
-            ),
             available: declare.at_scrape(
                 "object_available",
                 "1 for each AzurePrivateLinkService that stays and is available, 0 for each other that stays.",
                 vec![control_plane(), name()],
             ),
-            leaving_age: declare.at_scrape(
+            deletion_age: declare.at_scrape(
                 "object_deletion_age_seconds",
                 "How long each AzurePrivateLinkService that goes has been going.",
                 vec![control_plane(), name()],
@@ -183,11 +177,6 @@ impl Objects {
         let not_true = || staying.iter().flat_map(|object| object.not_true());
         let by_reason = |seen: &ConditionSeen| [seen.reason(), seen.kind.as_str()];
         let ages = not_true().map(|seen| (by_reason(seen), seen.age.as_secs_f64()));
-        let deletion = seen
-            .iter()
-            .filter_map(|object| object.leaving)
-            .max()
-            .unwrap_or_default();
         let available = staying
             .iter()
             .map(|object| (object.labels(), f64::from(object.is_available())));
@@ -199,9 +188,8 @@ impl Objects {
             self.conditions.with(conditions(&seen)),
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
-            self.deletion_age.with([([], deletion.as_secs_f64())]),
             self.available.with(available),
-            self.leaving_age.with(leaving),
+            self.deletion_age.with(leaving),
             self.object_age.with(oldest(&staying)),
             self.quota_used.with(quotas(&seen)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),

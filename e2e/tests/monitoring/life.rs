@@ -109,9 +109,9 @@ pub(crate) async fn start_cpo(ground: &Ground) -> Result<Hyperlink> {
     Ok(cpo)
 }
 
-/// As Prometheus' configuration and its files of targets have them, with the label that the chart's monitors give.
+/// As Prometheus' configuration and its files of targets have them, with the labels that the chart's monitors give.
 fn targets(hyperlink: &Hyperlink) -> Value {
-    json!([{"targets": [hyperlink.metrics_address()], "labels": {"app": "hyperlink"}}])
+    json!([{"targets": [hyperlink.metrics_address()], "labels": {"app": "hyperlink", "namespace": "hyperlink"}}])
 }
 
 /// Scrapes both every second, and evaluates the rules as often.
