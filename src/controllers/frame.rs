@@ -36,20 +36,30 @@ pub enum PassError {
     /// The API server refused or did not answer.
     #[error("Kubernetes: {0}")]
     Kube(#[from] kube::Error),
+    /// What was to be changed had been read just before, and somebody has removed it since.
+    #[error("Kubernetes: somebody removed the object first")]
+    Gone,
     /// The API server did not answer in time.
     #[error("Kubernetes: no answer in time")]
     Timeout,
+    /// The first list of a kind has not come yet, and a part of it is not to decide on.
+    #[error("not all {0} are known yet; /readyz says why")]
+    Unlisted(&'static str),
 }
 
 impl PassError {
-    /// Whether someone else changed or removed the object first: nothing is wrong, the pass is run again.
+    /// Whether somebody else changed or removed the object first: nothing is wrong, the pass is run again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if [404, 409].contains(&status.code))
+        matches!(self, Self::Gone) || self.refused_with(409)
     }
 
     /// Whether the API server does not take the object as it is.
     pub fn invalid(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 422)
+        self.refused_with(422)
+    }
+
+    fn refused_with(&self, code: u16) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == code)
     }
 }
 
@@ -59,6 +69,17 @@ pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T,
         .await
         .map_err(|_| PassError::Timeout)?
         .map_err(PassError::Kube)
+}
+
+/// The same for a change, or the deletion, of an object that was read just before.
+pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, PassError> {
+    within(call).await.map_err(|error| {
+        if error.refused_with(404) {
+            PassError::Gone
+        } else {
+            error
+        }
+    })
 }
 
 /// What came of a decision.
@@ -263,7 +284,7 @@ async fn patch_object(
         field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
-    let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
+    let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
     cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
     Ok(patched)
 }
@@ -295,7 +316,7 @@ pub async fn write_status(
             field_manager: manager.clone(),
             ..PatchParams::default()
         };
-        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
+        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
     if due && let Some(patch) = conditions_patch(&cr, report, stamp) {
@@ -304,7 +325,7 @@ pub async fn write_status(
             force: true,
             ..PatchParams::default()
         };
-        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
+        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
         let created = cr.metadata.creation_timestamp.as_ref();

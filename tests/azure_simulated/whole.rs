@@ -12,6 +12,7 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
@@ -78,6 +79,7 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         resync,
         served: Served::everything(),
         stated: Stated::default(),
+        failures: Failures::default(),
     }
 }
 
