@@ -90,6 +90,11 @@ pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
         .try_init()
 }
 
+/// From now on a panic is a line of the log, which says where it was.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
+}
+
 /// The layer that writes to `out`, behind `filter` and the limit for libraries that carry tokens.
 fn lines<S, W>(format: Format, filter: EnvFilter, out: W) -> impl Layer<S>
 where

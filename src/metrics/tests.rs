@@ -1,7 +1,9 @@
 //! What is exported, and what the reference says of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
@@ -10,8 +12,9 @@ use crate::api::role::Role;
 use crate::azure::auth::TokenState;
 use crate::azure::error::Class;
 use crate::azure::id::ResourceId;
+use crate::azure::memory::UnderWay;
 use crate::azure::plan::Change;
-use crate::azure::ports::{CallSeen, Counters};
+use crate::azure::ports::{CallSeen, CallVerb, Counters};
 use crate::azure::resource::Kind;
 use crate::conditions::Since;
 
@@ -37,14 +40,14 @@ fn a_call_is_counted_by_kind_verb_class_and_status() {
     let took = Duration::from_millis(30);
     metrics.call(CallSeen {
         kind: Kind::Subnet,
-        verb: "PUT",
+        verb: CallVerb::Put,
         status: 429,
         class: Some(Class::Throttled),
         took,
     });
     metrics.call(CallSeen {
         kind: Kind::Zone,
-        verb: "GET",
+        verb: CallVerb::Get,
         status: 200,
         class: None,
         took,
@@ -64,19 +67,24 @@ fn a_call_is_counted_by_kind_verb_class_and_status() {
 }
 
 #[test]
-fn the_oldest_operation_ages_between_reports_and_goes_with_the_last() {
+fn operations_of_all_roles_are_added_up_and_gone_with_the_last() {
     let metrics = metrics();
-    metrics.operations(Kind::Endpoint, 2, Duration::from_secs(40));
-    let name = r#"hyperlink_arm_operation_oldest_age_seconds{kind="private_endpoint"}"#;
-    let first = value(&metrics, name).unwrap();
-    let second = value(&metrics, name).unwrap();
-    assert!(first >= 40.0 && second > first, "{first} {second}");
-    assert_sample(
-        &metrics,
-        r#"hyperlink_arm_operations_in_flight{kind="private_endpoint"} 2"#,
-    );
-    metrics.operations(Kind::Endpoint, 0, Duration::ZERO);
-    assert_eq!(value(&metrics, name), Some(0.0));
+    let age = r#"hyperlink_arm_operation_oldest_age_seconds{kind="private_endpoint"}"#;
+    assert_eq!(value(&metrics, age), None, "no role has begun");
+    let ends = Arc::new(AtomicBool::new(false));
+    for seconds in [40, 50] {
+        let ends = Arc::clone(&ends);
+        let oldest = Duration::from_secs(seconds);
+        let under_way = BTreeMap::from([(Kind::Endpoint, UnderWay { count: 2, oldest })]);
+        metrics.look_at_operations_with(move || match ends.load(Ordering::SeqCst) {
+            true => BTreeMap::new(),
+            false => under_way.clone(),
+        });
+    }
+    let count = r#"hyperlink_arm_operations_in_flight{kind="private_endpoint"}"#;
+    assert_eq!([count, age].map(|name| value(&metrics, name)), [Some(4.0), Some(50.0)]);
+    ends.store(true, Ordering::SeqCst);
+    assert_eq!([count, age].map(|name| value(&metrics, name)), [Some(0.0), Some(0.0)]);
 }
 
 #[test]
@@ -219,9 +227,9 @@ fn custom_resources_are_counted_by_state_and_condition() {
         r#"hyperlink_conditions_not_true{reason="other",type="AzurePLSCreated"} 1"#,
         r#"hyperlink_condition_not_true_oldest_age_seconds{reason="NotOurs",type="AzurePLSCreated"} 300"#,
         r#"hyperlink_condition_not_true_oldest_age_seconds{reason="other",type="AzurePLSCreated"} 5"#,
-        "hyperlink_deletion_oldest_age_seconds 70",
         r#"hyperlink_object_available{control_plane="clusters-one",name="well"} 1"#,
-        r#"hyperlink_object_available{control_plane="clusters-one",name="going"} 0"#,
+        r#"hyperlink_object_available{control_plane="clusters-one",name="ill"} 0"#,
+        r#"hyperlink_object_deletion_age_seconds{control_plane="clusters-one",name="going"} 70"#,
         r#"hyperlink_object_not_true_age_seconds{control_plane="clusters-one",name="ill",reason="NotOurs",type="AzurePLSCreated"} 100"#,
     ] {
         assert_sample(&metrics, sample);
@@ -242,11 +250,12 @@ fn page_grows_by_one_line_for_each_custom_resource_and_no_more() {
 }
 
 #[test]
-fn when_nothing_goes_and_nothing_fails_the_ages_are_at_rest() {
+fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
     let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);
-    assert_sample(&metrics, "hyperlink_deletion_oldest_age_seconds 0");
     let text = metrics.render().unwrap();
-    assert!(!text.contains("not_true"), "{text}");
+    for age in ["not_true", "deletion_age"] {
+        assert!(!text.contains(age), "{text}");
+    }
 }
 
 #[test]
@@ -322,6 +331,10 @@ async fn changes_of_one_resource_within_an_hour_are_told_from_those_of_many() {
         );
     };
     most(0);
+    assert_sample(
+        &metrics,
+        r#"hyperlink_changes_total{change="repaired",kind="record_set"} 0"#,
+    );
     for name in ["api", "apps", "other"] {
         metrics.changed(Kind::Record, &record(name), &Change::Created);
     }
@@ -363,19 +376,23 @@ fn time_to_available_is_told_by_what_it_is_counted_from() {
 
 /// Everything is used once, so that everything is exported.
 fn everything() -> Metrics {
-    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1)]);
+    let going = ObjectSeen {
+        leaving: Some(Duration::ZERO),
+        ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
+    };
+    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), going]);
     metrics.pass(Controller::Endpoint).end(PassResult::Settled);
     drop(metrics.queued(Controller::Endpoint));
     metrics.panicked(Controller::Endpoint);
     metrics.call(CallSeen {
         kind: Kind::Zone,
-        verb: "GET",
+        verb: CallVerb::Get,
         status: 200,
         class: None,
         took: Duration::ZERO,
     });
     metrics.budget("subscription-reads", 1);
-    metrics.operations(Kind::Zone, 1, Duration::ZERO);
+    metrics.look_at_operations_with(|| BTreeMap::from([(Kind::Zone, UnderWay::default())]));
     metrics.look_at_token_with(|| TokenState {
         age: Some(Duration::ZERO),
         left: Some(Duration::ZERO),
@@ -442,7 +459,11 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
                 assert_eq!(different.len(), values.len(), "{} {}", one.name, label.name);
             }
             let names = ["control_plane", "name"].contains(&label.name);
-            let may = ["hyperlink_object_available", "hyperlink_object_not_true_age_seconds"];
+            let may = [
+                "hyperlink_object_available",
+                "hyperlink_object_deletion_age_seconds",
+                "hyperlink_object_not_true_age_seconds",
+            ];
             assert!(!names || may.contains(&one.name.as_str()), "{} has names", one.name);
         }
     }
