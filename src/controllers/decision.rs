@@ -136,8 +136,8 @@ impl Decision {
     }
 
     /// The first step for a kind.
-    pub fn step(&self, kind: Kind) -> Option<(usize, &Step)> {
-        self.steps.iter().enumerate().find(|(_, step)| step.kind == kind)
+    pub fn step(&self, kind: Kind) -> Option<&Step> {
+        self.steps.iter().find(|step| step.kind == kind)
     }
 }
 
