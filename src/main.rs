@@ -95,7 +95,7 @@ fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
 fn logged<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let filter = telemetry::filter(&log.filter)?;
     telemetry::init(log.format, filter)?;
-    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
+    telemetry::tell_panics();
     let runtime = runtime().context("cannot start the runtime")?;
     let ended = runtime.block_on(work);
     // A name look-up that hangs must not hold up the end.

@@ -22,8 +22,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("controller", "the controller, as in the metrics"),
     ("namespace", "namespace of the Kubernetes object"),
     ("name", "name of the Kubernetes object"),
-    ("uid", "uid of the Kubernetes object"),
-    ("step", "number of the step in its plan"),
     (
         "verb",
         "what is done: `put`, `delete`, … for steps, the HTTP verb for calls",
@@ -90,6 +88,11 @@ pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
     tracing_subscriber::registry()
         .with(lines(format, filter, std::io::stderr()))
         .try_init()
+}
+
+/// From now on a panic is a line of the log, which says where it was.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
 }
 
 /// The layer that writes to `out`, behind `filter` and the limit for libraries that carry tokens.
@@ -290,14 +293,14 @@ mod tests {
     #[test]
     fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
         let out = logged(Format::Json, "info", || {
-            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", step = 1);
+            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", status = 202);
             let took_ms = std::time::Duration::from_millis(15).as_millis();
-            pass.in_scope(|| tracing::info!(step = 2, took_ms, "put the endpoint"));
+            pass.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(line["role"], "ho");
         assert_eq!(line["name"], "private-router");
-        assert_eq!(line["step"], 2);
+        assert_eq!(line["status"], 201);
         assert_eq!(line["took_ms"], 15);
         assert_eq!(line["message"], "put the endpoint");
         assert_eq!(line["level"], "INFO");

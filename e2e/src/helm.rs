@@ -35,6 +35,11 @@ impl Helm {
         })
     }
 
+    /// The program, for others to run.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs it with these arguments: what it printed, or what it said was wrong.
     ///
     /// # Errors

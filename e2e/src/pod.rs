@@ -1,13 +1,15 @@
 //! The pod of a rendered Deployment, run as a kubelet would: its arguments, variables, mounted files and ServiceAccount, taken from the
 //! API server. There is no kubelet in the test control plane, so a mounted directory is one on this machine, and its path is put
-//! into arguments and variables; addresses are those of loopback with a free port; the API server is reached by a kubeconfig.
+//! into arguments and variables; addresses are those of loopback with a free port; the API server is reached by a kubeconfig. The
+//! webhook of Azure workload identity is played too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, PodSpec, Secret, Volume};
+use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, PodSpec, Secret, ServiceAccount, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::Api;
 
 use crate::ControlPlane;
@@ -16,6 +18,14 @@ use crate::process::Program;
 
 /// The container that runs the program.
 const CONTAINER: &str = "hyperlink";
+
+/// What the webhook of Azure workload identity goes by, and where it puts the token.
+const WEBHOOK_LABEL: &str = "azure.workload.identity/use";
+const WEBHOOK_CLIENT: &str = "azure.workload.identity/client-id";
+const WEBHOOK_TENANT: &str = "azure.workload.identity/tenant-id";
+const WEBHOOK_DIRECTORY: &str = "/var/run/secrets/azure/tokens";
+/// Whom its tokens are for.
+pub const WEBHOOK_AUDIENCE: &str = "api://AzureADTokenExchange";
 
 /// A pod that can be run.
 #[derive(Debug)]
@@ -26,7 +36,8 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// The pod `name` of a Deployment; its files are below `dir`.
+    /// The pod `name` of a Deployment; its files are below `dir`. `tenant` is what the webhook of Azure workload identity takes where the
+    /// ServiceAccount names none.
     ///
     /// # Errors
     ///
@@ -37,23 +48,38 @@ impl Pod {
         deployment: &str,
         name: &str,
         dir: &Path,
+        tenant: &str,
     ) -> Result<Self> {
         let client = control_plane.client()?;
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         let found = deployments.get(deployment).await?;
-        let spec = found.spec.and_then(|spec| spec.template.spec).context("no pod")?;
+        let template = found.spec.map(|spec| spec.template).context("no template")?;
+        let spec = template.spec.context("no pod")?;
         let container = spec.containers.iter().find(|one| one.name == CONTAINER);
         let container = container.context("no container of ours")?;
-        let mounts = mounts(&client, namespace, &spec, container, &dir.join(name)).await?;
+        let dir = dir.join(name);
+        let mut mounts = mounts(&client, namespace, &spec, container, &dir).await?;
         let account = spec.service_account_name.as_deref().unwrap_or("default");
         let access = control_plane.service_account(namespace, account).await?;
+
+        let mut variables = container.env.clone().unwrap_or_default();
+        let metadata = template.metadata.unwrap_or_default();
+        if value_of(metadata.labels.as_ref(), WEBHOOK_LABEL) == Some("true") {
+            let token = control_plane.token(namespace, account, Some(WEBHOOK_AUDIENCE)).await?;
+            let directory = dir.join("azure-identity-token");
+            std::fs::create_dir_all(&directory)?;
+            std::fs::write(directory.join("azure-identity-token"), token)?;
+            mounts.insert(WEBHOOK_DIRECTORY.into(), directory);
+            let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
+            variables.extend(by_the_webhook(&accounts.get(account).await?.metadata, tenant));
+        }
 
         let mut program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
         for argument in arguments(container) {
             program = program.arg(on_this_machine(&argument, &mounts));
         }
         program = program.env("KUBECONFIG", access.path());
-        for variable in container.env.iter().flatten() {
+        for variable in &variables {
             let value = value(variable, namespace, name)?;
             program = program.env(&variable.name, on_this_machine(&value, &mounts));
         }
@@ -93,6 +119,35 @@ fn arguments(container: &Container) -> Vec<String> {
         arguments.push(free(flag));
     }
     arguments
+}
+
+/// The variables that the webhook adds. Its authority is always the public cloud's.
+fn by_the_webhook(account: &ObjectMeta, tenant: &str) -> [EnvVar; 4] {
+    let annotated = |name: &str| value_of(account.annotations.as_ref(), name);
+    [
+        (
+            "AZURE_CLIENT_ID",
+            annotated(WEBHOOK_CLIENT).unwrap_or_default().to_owned(),
+        ),
+        (
+            "AZURE_TENANT_ID",
+            annotated(WEBHOOK_TENANT).unwrap_or(tenant).to_owned(),
+        ),
+        (
+            "AZURE_FEDERATED_TOKEN_FILE",
+            format!("{WEBHOOK_DIRECTORY}/azure-identity-token"),
+        ),
+        ("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com/".to_owned()),
+    ]
+    .map(|(name, value)| EnvVar {
+        name: name.to_owned(),
+        value: Some(value),
+        value_from: None,
+    })
+}
+
+fn value_of<'a>(map: Option<&'a BTreeMap<String, String>>, name: &str) -> Option<&'a str> {
+    map?.get(name).map(String::as_str)
 }
 
 fn on_this_machine(text: &str, mounts: &BTreeMap<String, PathBuf>) -> String {

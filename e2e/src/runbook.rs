@@ -1,5 +1,6 @@
 //! RUNBOOK.md as tests read it: an entry for each condition reason and each alert, with conditions as they were seen.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, ensure};
@@ -79,6 +80,104 @@ pub fn quotes_line(name: &str, line: &str) -> Result<()> {
     Ok(())
 }
 
+/// Stands in quotes for what is another each time: a number, a duration.
+const GAP: char = '…';
+
+/// A line that an entry quotes: `NAME{LABEL="VALUE",…} TEXT`, as an alert with its summary or a sample with its value. In both may be gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The alert or the metric.
+    pub name: String,
+    /// All labels.
+    pub labels: BTreeMap<String, String>,
+    /// The summary or the value.
+    pub text: String,
+}
+
+impl Quote {
+    /// A line of this form; none if it has another.
+    pub fn read(line: &str) -> Option<Self> {
+        let (series, text) = match line.split_once("} ") {
+            Some((series, text)) => (series, text),
+            None => line.split_once(' ')?,
+        };
+        let (name, labels) = series.split_once('{').unwrap_or((series, ""));
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let pairs = labels.split(',').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (label, value) = pair.split_once("=\"")?;
+            Some((label.to_owned(), value.strip_suffix('"')?.to_owned()))
+        });
+        let labels = pairs.collect::<Option<_>>()?;
+        is_name.then(|| Self {
+            name: name.to_owned(),
+            labels,
+            text: text.to_owned(),
+        })
+    }
+
+    /// Whether this is what was seen, gaps left out.
+    pub fn fits(&self, seen: &Self) -> bool {
+        let parts: Vec<_> = self.text.split(GAP).map(str::to_owned).collect();
+        self.name == seen.name && self.labels == seen.labels && fits(&seen.text, &parts)
+    }
+}
+
+/// The alerts that the entry of this name quotes: lines that begin with its name.
+///
+/// # Errors
+///
+/// There is none, or RUNBOOK.md cannot be read.
+pub fn quoted_alerts(name: &str) -> Result<Vec<Quote>> {
+    let mut found = quoted(name)?;
+    found.retain(|quote| quote.name == name);
+    ensure!(!found.is_empty(), "RUNBOOK.md, {name} quotes no alert");
+    Ok(found)
+}
+
+/// Fails unless each sample that the entry of this name quotes is on one of these pages of metrics.
+///
+/// # Errors
+///
+/// One is not, there is none, or RUNBOOK.md cannot be read.
+pub fn quotes_samples_of(name: &str, pages: &[String]) -> Result<()> {
+    let mut samples = quoted(name)?;
+    samples.retain(|quote| quote.name.starts_with("hyperlink_"));
+    ensure!(!samples.is_empty(), "RUNBOOK.md, {name} quotes no sample");
+    let lines = pages.iter().flat_map(|page| page.lines());
+    let seen: Vec<_> = lines.filter_map(Quote::read).collect();
+    for sample in samples {
+        let shown = seen.iter().any(|seen| sample.fits(seen));
+        ensure!(shown, "RUNBOOK.md, {name}: no page has {sample:?}");
+    }
+    Ok(())
+}
+
+/// All quotes in the entry of this name.
+fn quoted(name: &str) -> Result<Vec<Quote>> {
+    let all = entries()?;
+    let entry = all.iter().find(|entry| entry.name == name);
+    let text = &entry.with_context(|| format!("RUNBOOK.md has no {name}"))?.text;
+    Ok(text.lines().filter_map(Quote::read).collect())
+}
+
+/// Whether `text` is these parts, with anything between them.
+pub fn fits(text: &str, parts: &[String]) -> bool {
+    let [first, between @ .., last] = parts else {
+        return parts.first().is_some_and(|only| only == text);
+    };
+    let Some(mut rest) = text.strip_prefix(first.as_str()) else {
+        return false;
+    };
+    for part in between {
+        match rest.split_once(part.as_str()) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +191,23 @@ mod tests {
             text: text.into(),
         };
         assert_eq!(entries, [entry("A", "\none\n\n"), entry("B", "two\n\n")]);
+    }
+
+    #[test]
+    fn quote_fits_what_has_the_same_labels_and_any_number_in_the_gap() {
+        let read = |line| Quote::read(line).unwrap();
+        let quote = read("A{job=\"ho\",severity=\"warning\"} It ends in … and stays.");
+        assert!(quote.fits(&read("A{severity=\"warning\",job=\"ho\"} It ends in 3m 2s and stays.")));
+        for other in [
+            "B{job=\"ho\",severity=\"warning\"} It ends in 1s and stays.",
+            "A{job=\"cpo\",severity=\"warning\"} It ends in 1s and stays.",
+            "A{job=\"ho\"} It ends in 1s and stays.",
+            "A{job=\"ho\",severity=\"warning\"} It ends in 1s and goes.",
+        ] {
+            assert!(!quote.fits(&read(other)), "{other}");
+        }
+        assert!(read("x_total{a=\"b\"} …").fits(&read("x_total{a=\"b\"} 12")));
+        assert_eq!(read("x 1").labels.len(), 0);
+        assert_eq!(Quote::read("| `x` | y |"), None);
     }
 }

@@ -13,12 +13,16 @@ const types = '@grafana/schema/dist/esm/raw/composable';
 const panels = {
 	timeseries: ['Timeseries.Options', 'Timeseries.FieldConfig'],
 	stat: ['Stat.Options', '{}'],
+	table: ['Table.Options', 'Table.FieldConfig'],
+	text: ['Text.Options', '{}'],
 };
 
 // In JSON an enum is its value.
 let source = `import type { Dashboard } from '@grafana/schema';
 import type * as Timeseries from '${types}/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen';
 import type * as Stat from '${types}/stat/panelcfg/x/StatPanelCfg_types.gen';
+import type * as Table from '${types}/table/panelcfg/x/TablePanelCfg_types.gen';
+import type * as Text from '${types}/text/panelcfg/x/TextPanelCfg_types.gen';
 import type { PrometheusDataQuery } from '${types}/prometheus/dataquery/x/PrometheusDataQuery_types.gen';
 type Plain<T> = T extends string ? \`\${T}\` : T extends object ? { [K in keyof T]: Plain<T[K]> } : T;
 const dashboard: Plain<Dashboard> = ${JSON.stringify(dashboard)};

@@ -3,7 +3,7 @@
 use super::markers;
 
 /// Which half of the private path a process drives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// HyperShift operator's part: load balancer look-up, NAT subnet, Private Link Service.
     Ho,

@@ -14,7 +14,7 @@ use url::Url;
 /// How the client is set up.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// What the process does, for the user agent: `ho`, `cpo`, `plan`.
+    /// What the process does, for the user agent: `ho`, `cpo` or `ho,cpo`.
     pub role: String,
     /// PEM certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,

@@ -151,20 +151,6 @@ impl Step {
     }
 }
 
-/// The steps of one pass.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
-    /// In the order in which they are sent; independent of each other.
-    pub steps: Vec<Step>,
-}
-
-impl Plan {
-    /// The steps that send a write.
-    pub fn writes(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().filter(|step| step.writes())
-    }
-}
-
 /// Brings `want` about.
 pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {

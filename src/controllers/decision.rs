@@ -124,9 +124,20 @@ impl Decision {
         self.problem.is_none() && self.steps.iter().all(|step| step.gone() || step.left())
     }
 
+    /// Whether an error of Azure's is in the way, as it was seen last. That Azure has no time is none.
+    pub fn fails(&self) -> bool {
+        let of_steps = self.steps.iter().filter_map(|step| match &step.why {
+            Why::Unread(error) | Why::Error(error) => Some(error.class),
+            _ => None,
+        });
+        let of_all = self.problem.as_ref().and_then(|problem| problem.class);
+        let mut classes = of_steps.chain(of_all);
+        classes.any(|class| !matches!(class, Class::Throttled | Class::Busy))
+    }
+
     /// The first step for a kind.
-    pub fn step(&self, kind: Kind) -> Option<(usize, &Step)> {
-        self.steps.iter().enumerate().find(|(_, step)| step.kind == kind)
+    pub fn step(&self, kind: Kind) -> Option<&Step> {
+        self.steps.iter().find(|step| step.kind == kind)
     }
 }
 
@@ -260,6 +271,27 @@ mod tests {
         assert_eq!(said.map(|p| p.reason), Some(Reason::Deleting));
         let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::PLSCreationFailed);
         assert_eq!(said.map(|p| p.reason), Some(Reason::Provisioning));
+    }
+
+    #[rstest]
+    #[case::unreadable(Why::Unread(ArmError::own(Class::Down, "X")), true)]
+    #[case::refused_and_waited_out(Why::Error(denied()), true)]
+    #[case::no_time_for_a_read(Why::Unread(ArmError::own(Class::Throttled, "X")), false)]
+    #[case::neighbour_changes(Why::Error(ArmError::own(Class::Busy, "X")), false)]
+    #[case::under_way(Why::Moving, false)]
+    fn pass_that_an_error_keeps_from_its_end_has_failed(#[case] why: Why, #[case] fails: bool) {
+        let decision = Decision {
+            steps: vec![step(Why::AsWanted), step(why)],
+            ..Decision::default()
+        };
+        assert_eq!(decision.fails(), fails);
+    }
+
+    #[test]
+    fn pass_without_any_step_has_failed_only_by_an_error_of_azures() {
+        let unread = Problem::unread(Reason::NATSubnetCreationFailed, "subnet s", &denied());
+        assert!(Decision::stuck(unread).fails());
+        assert!(!Decision::stuck(Problem::new(Reason::HostedClusterNotFound, "x")).fails());
     }
 
     proptest! {

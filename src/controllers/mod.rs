@@ -1,4 +1,4 @@
-//! The controllers: each observes, plans, executes and reports, in files of these names.
+//! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `frame` does the rest of a pass.
 
 pub mod abandon;
 pub mod claims;
@@ -8,6 +8,7 @@ pub mod decision;
 pub mod endpoint;
 pub mod event;
 pub mod facts;
+pub mod failures;
 pub mod frame;
 pub mod hosted_cluster;
 pub mod identity;
@@ -25,6 +26,7 @@ pub mod scopes;
 pub mod served;
 pub mod turns;
 pub mod watch;
+pub mod watch_health;
 
 #[cfg(test)]
 mod samples;

@@ -21,6 +21,8 @@ const LATELY: Duration = Duration::from_secs(3_600);
 /// Changes of one resource that are kept; nobody needs to know of more.
 const MOST: usize = 100;
 
+const CHANGES: [&str; 3] = ["created", "repaired", "replaced"];
+
 type Recent = HashMap<ResourceId, (Kind, VecDeque<Instant>)>;
 
 pub(super) struct Changes {
@@ -33,23 +35,29 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
         let kind = || Label::one_of("kind", Kind::ALL.map(Kind::label));
-        let change = Label::one_of("change", ["created", "repaired", "replaced"]);
+        let change = Label::one_of("change", CHANGES);
+        let total = declare.counter(
+            "changes_total",
+            "Resources in Azure that are as wanted after a change of ours.",
+            vec![kind(), change],
+        )?;
         let since = Label::one_of("since", Since::ALL.map(Since::label));
         let to_available = declare.patience(
             "time_to_available_seconds",
             "How long it took until AzurePrivateLinkServiceAvailable was True: since the creation of the custom resource, or since it was True no more.",
             vec![since],
         )?;
+        // From zero on, or Prometheus would not see the first as an increase.
         for since in Since::ALL {
-            // From zero on, or Prometheus would not see the first as an increase.
             to_available.with_label_values(&[since.label()]);
         }
+        for kind in Kind::ALL {
+            for change in CHANGES {
+                total.with_label_values(&[kind.label(), change]);
+            }
+        }
         Ok(Self {
-            total: declare.counter(
-                "changes_total",
-                "Resources in Azure that are as wanted after a change of ours.",
-                vec![kind(), change],
-            )?,
+            total,
             of_one: declare.at_scrape(
                 "changes_of_one_resource",
                 "How often, within the last hour, the resource was changed that was changed most; 0 when there was none.",
@@ -82,10 +90,11 @@ fn forget_old(recent: &mut Recent, now: Instant) {
 impl Metrics {
     /// A resource is as wanted after a change of ours.
     pub fn changed(&self, kind: Kind, id: &ResourceId, change: &Change) {
+        let [created, repaired, replaced] = CHANGES;
         let word = match change {
-            Change::Created => "created",
-            Change::Repaired(_) => "repaired",
-            Change::Replaced(_) => "replaced",
+            Change::Created => created,
+            Change::Repaired(_) => repaired,
+            Change::Replaced(_) => replaced,
         };
         self.changes.total.with_label_values(&[kind.label(), word]).inc();
         let now = Instant::now();

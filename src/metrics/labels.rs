@@ -74,7 +74,7 @@ impl PassResult {
     }
 }
 
-/// What is written in Kubernetes.
+/// What is written in Kubernetes, leases aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KubeResource {
     /// `azureprivatelinkservices`: spec, finalizers, annotations.
@@ -89,20 +89,17 @@ pub enum KubeResource {
     Service,
     /// `events`
     Event,
-    /// `leases`
-    Lease,
 }
 
 impl KubeResource {
     /// Every resource.
-    pub const ALL: [KubeResource; 7] = [
+    pub const ALL: [KubeResource; 6] = [
         KubeResource::LinkService,
         KubeResource::LinkServiceStatus,
         KubeResource::HostedClusterStatus,
         KubeResource::HostedControlPlane,
         KubeResource::Service,
         KubeResource::Event,
-        KubeResource::Lease,
     ];
 
     /// The metric label: the resource as in a role's rules.
@@ -114,7 +111,39 @@ impl KubeResource {
             KubeResource::HostedControlPlane => "hostedcontrolplanes",
             KubeResource::Service => "services",
             KubeResource::Event => "events",
-            KubeResource::Lease => "leases",
+        }
+    }
+}
+
+/// What is watched in Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watched {
+    /// The custom resources.
+    LinkService,
+    /// The clusters.
+    HostedCluster,
+    /// Their control planes.
+    HostedControlPlane,
+    /// What publishes them.
+    Service,
+}
+
+impl Watched {
+    /// Everything that is watched.
+    pub const ALL: [Watched; 4] = [
+        Watched::LinkService,
+        Watched::HostedCluster,
+        Watched::HostedControlPlane,
+        Watched::Service,
+    ];
+
+    /// The metric label, and the word in logs: the resource as in a role's rules.
+    pub fn label(self) -> &'static str {
+        match self {
+            Watched::LinkService => "azureprivatelinkservices",
+            Watched::HostedCluster => "hostedclusters",
+            Watched::HostedControlPlane => "hostedcontrolplanes",
+            Watched::Service => "services",
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The custom resources as they are when Prometheus asks: how many in which state, how long, and which ones.
 //!
-//! Series with the name of a custom resource are gauges only: one for each, and more for a limited number of those that are not
-//! available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
+//! Series with the name of a custom resource are gauges only: one for each, by which what several processes tell of it counts once, and
+//! more for a limited number of those that are not available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -82,6 +82,10 @@ impl ObjectSeen {
         self.conditions.iter().filter(|seen| !seen.is_true())
     }
 
+    fn labels(&self) -> [&str; 2] {
+        [&self.namespace, &self.name]
+    }
+
     fn state(&self) -> &'static str {
         match (self.leaving, self.is_available()) {
             (Some(_), _) => "leaving",
@@ -98,8 +102,8 @@ pub(super) struct Objects {
     conditions: AtScrape,
     not_true: AtScrape,
     not_true_age: AtScrape,
-    deletion_age: AtScrape,
     available: AtScrape,
+    deletion_age: AtScrape,
     object_age: AtScrape,
     quota_used: AtScrape,
     quota_limit: AtScrape,
@@ -135,14 +139,14 @@ impl Objects {
                 "How long a condition has not been True, for whatever reasons, by the reason that it has now; on the AzurePrivateLinkService that stays and where it has been so longest.",
                 vec![reason(), kind()],
             ),
-            deletion_age: declare.at_scrape(
-                "deletion_oldest_age_seconds",
-                "How long the AzurePrivateLinkService has been going that has been going longest; 0 when none goes.",
-                Vec::new(),
-            ),
             available: declare.at_scrape(
                 "object_available",
-                "1 for each AzurePrivateLinkService that is available, 0 for each other.",
+                "1 for each AzurePrivateLinkService that stays and is available, 0 for each other that stays.",
+                vec![control_plane(), name()],
+            ),
+            deletion_age: declare.at_scrape(
+                "object_deletion_age_seconds",
+                "How long each AzurePrivateLinkService that goes has been going.",
                 vec![control_plane(), name()],
             ),
             object_age: declare.at_scrape(
@@ -173,24 +177,19 @@ impl Objects {
         let not_true = || staying.iter().flat_map(|object| object.not_true());
         let by_reason = |seen: &ConditionSeen| [seen.reason(), seen.kind.as_str()];
         let ages = not_true().map(|seen| (by_reason(seen), seen.age.as_secs_f64()));
-        let deletion = seen
+        let available = staying
             .iter()
-            .filter_map(|object| object.leaving)
-            .max()
-            .unwrap_or_default();
-        let available = seen.iter().map(|object| {
-            (
-                [object.namespace.as_str(), &object.name],
-                f64::from(object.is_available()),
-            )
-        });
+            .map(|object| (object.labels(), f64::from(object.is_available())));
+        let leaving = seen
+            .iter()
+            .filter_map(|object| Some((object.labels(), object.leaving?.as_secs_f64())));
         vec![
             self.states.with(states(&seen)),
             self.conditions.with(conditions(&seen)),
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
-            self.deletion_age.with([([], deletion.as_secs_f64())]),
             self.available.with(available),
+            self.deletion_age.with(leaving),
             self.object_age.with(oldest(&staying)),
             self.quota_used.with(quotas(&seen)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),

@@ -3,7 +3,10 @@
 mod objects;
 mod reference;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::*;
@@ -11,8 +14,9 @@ use crate::api::role::Role;
 use crate::azure::auth::TokenState;
 use crate::azure::error::Class;
 use crate::azure::id::ResourceId;
+use crate::azure::memory::UnderWay;
 use crate::azure::plan::Change;
-use crate::azure::ports::{CallSeen, Counters};
+use crate::azure::ports::{CallSeen, CallVerb, Counters};
 use crate::azure::resource::Kind;
 use crate::conditions::Since;
 
@@ -38,14 +42,14 @@ fn a_call_is_counted_by_kind_verb_class_and_status() {
     let took = Duration::from_millis(30);
     metrics.call(CallSeen {
         kind: Kind::Subnet,
-        verb: "PUT",
+        verb: CallVerb::Put,
         status: 429,
         class: Some(Class::Throttled),
         took,
     });
     metrics.call(CallSeen {
         kind: Kind::Zone,
-        verb: "GET",
+        verb: CallVerb::Get,
         status: 200,
         class: None,
         took,
@@ -65,19 +69,24 @@ fn a_call_is_counted_by_kind_verb_class_and_status() {
 }
 
 #[test]
-fn the_oldest_operation_ages_between_reports_and_goes_with_the_last() {
+fn operations_of_all_roles_are_added_up_and_gone_with_the_last() {
     let metrics = metrics();
-    metrics.operations(Kind::Endpoint, 2, Duration::from_secs(40));
-    let name = r#"hyperlink_arm_operation_oldest_age_seconds{kind="private_endpoint"}"#;
-    let first = value(&metrics, name).unwrap();
-    let second = value(&metrics, name).unwrap();
-    assert!(first >= 40.0 && second > first, "{first} {second}");
-    assert_sample(
-        &metrics,
-        r#"hyperlink_arm_operations_in_flight{kind="private_endpoint"} 2"#,
-    );
-    metrics.operations(Kind::Endpoint, 0, Duration::ZERO);
-    assert_eq!(value(&metrics, name), Some(0.0));
+    let age = r#"hyperlink_arm_operation_oldest_age_seconds{kind="private_endpoint"}"#;
+    assert_eq!(value(&metrics, age), None, "no role has begun");
+    let ends = Arc::new(AtomicBool::new(false));
+    for seconds in [40, 50] {
+        let ends = Arc::clone(&ends);
+        let oldest = Duration::from_secs(seconds);
+        let under_way = BTreeMap::from([(Kind::Endpoint, UnderWay { count: 2, oldest })]);
+        metrics.look_at_operations_with(move || match ends.load(Ordering::SeqCst) {
+            true => BTreeMap::new(),
+            false => under_way.clone(),
+        });
+    }
+    let count = r#"hyperlink_arm_operations_in_flight{kind="private_endpoint"}"#;
+    assert_eq!([count, age].map(|name| value(&metrics, name)), [Some(4.0), Some(50.0)]);
+    ends.store(true, Ordering::SeqCst);
+    assert_eq!([count, age].map(|name| value(&metrics, name)), [Some(0.0), Some(0.0)]);
 }
 
 #[test]
@@ -171,6 +180,10 @@ async fn changes_of_one_resource_within_an_hour_are_told_from_those_of_many() {
         );
     };
     most(0);
+    assert_sample(
+        &metrics,
+        r#"hyperlink_changes_total{change="repaired",kind="record_set"} 0"#,
+    );
     for name in ["api", "apps", "other"] {
         metrics.changed(Kind::Record, &record(name), &Change::Created);
     }

@@ -1,5 +1,5 @@
 //! Who may use what under `src/`. Reads the sources and fails on a forbidden path, on `async` where decisions are made, on a file
-//! that belongs to no layer, and on a file that no `mod` names.
+//! that belongs to no layer, and on a file that no `mod` names. The layers are those of ARCHITECTURE.md.
 //!
 //! Only what is compiled into the product counts: tests inside the files may use what they like.
 
@@ -11,7 +11,7 @@ mod source;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rules::violations;
+use rules::{leftovers, violations};
 
 fn sources() -> BTreeMap<String, String> {
     fn collect(folder: &Path, root: &Path, found: &mut BTreeMap<String, String>) {
@@ -36,5 +36,11 @@ fn the_sources_keep_their_layers() {
     let sources = sources();
     assert!(sources.len() > 20, "read only {} files", sources.len());
     let found = violations(&sources);
+    assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
+}
+
+#[test]
+fn what_is_listed_is_there() {
+    let found = leftovers(&sources());
     assert!(found.is_empty(), "\n\n{}\n", found.join("\n"));
 }

@@ -1,6 +1,7 @@
 //! The layers, and what each may use. A layer may use its own and those below it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use hyperlink::telemetry::FIELDS;
 
@@ -23,66 +24,30 @@ enum Layer {
 
 use Layer::{Data, Decide, Effect, Run, Wire};
 
-/// Which module is in which layer: the file or folder of that name, `*` for any one. The first that fits counts.
-const LAYERS: &[(&str, Layer)] = &[
-    ("api", Data),
-    ("names", Data),
-    ("conditions", Data),
-    ("azure/id", Data),
-    ("azure/mark", Data),
-    // The classes of errors are part of what is seen of a resource.
-    ("azure/error", Data),
-    ("azure/resource", Data),
-    ("azure/scope", Data),
-    ("azure/subnet", Decide),
-    ("azure/link_service", Decide),
-    ("azure/endpoint", Decide),
-    ("azure/zone", Decide),
-    ("azure/zone_link", Decide),
-    ("azure/record", Decide),
-    ("azure/load_balancer", Decide),
-    ("azure/plan", Decide),
-    ("observer/decide", Decide),
-    ("observer/spec", Decide),
-    ("observer/external_services", Decide),
-    ("controllers/*/plan", Decide),
-    ("controllers/abandon", Decide),
-    ("controllers/claims", Decide),
-    ("controllers/facts", Decide),
-    ("controllers/contention", Decide),
-    ("controllers/decision", Decide),
-    ("controllers/event", Decide),
-    ("controllers/identity", Decide),
-    ("controllers/intent", Decide),
-    ("controllers/report", Decide),
-    ("controllers/scopes", Decide),
-    ("controllers/preview", Decide),
-    ("controllers/*/frontend", Decide),
-    ("controllers/*/teardown", Decide),
-    ("controllers/*/dns", Decide),
-    ("controllers/*/shadow", Decide),
-    ("controllers/*/siblings", Decide),
-    ("controllers/*/nat_subnet", Decide),
-    ("controllers/*/status", Decide),
-    ("controllers/*/aggregate", Decide),
-    ("controllers/*/subnet", Decide),
-    ("azure/execute", Effect),
-    // All else of azure: transport, client, auth, throttle, inventory, ports.
-    ("azure", Wire),
-    ("metrics", Wire),
-    ("observer", Effect),
-    ("controllers", Effect),
-    ("main", Run),
-    ("lib", Run),
-    ("cli", Run),
-    ("config", Run),
-    ("manager", Run),
-    ("scopes_file", Run),
-    ("preview", Run),
-    ("leader", Run),
-    ("http", Run),
-    ("telemetry", Run),
-];
+/// Which module is in which layer, as ARCHITECTURE.md has it: the file or folder of that name, `*` for any one. The longest that fits
+/// counts.
+static LAYERS: LazyLock<Vec<(String, Layer)>> = LazyLock::new(|| table(include_str!("../../ARCHITECTURE.md")));
+
+/// The rows of the table of layers, `folder/{a,b}` taken apart.
+fn table(text: &str) -> Vec<(String, Layer)> {
+    let mut modules = Vec::new();
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let ["", name, places, _, ""] = cells.as_slice() else {
+            continue;
+        };
+        let named = |layer: &Layer| format!("{layer:?}").to_lowercase() == *name;
+        let Some(layer) = [Data, Decide, Wire, Effect, Run].into_iter().find(named) else {
+            continue;
+        };
+        for place in places.split('`').skip(1).step_by(2) {
+            let (folder, names) = place.split_once('{').unwrap_or(("", place));
+            let names = names.trim_end_matches('}').split(',');
+            modules.extend(names.map(|name| (format!("{folder}{name}"), layer)));
+        }
+    }
+    modules
+}
 
 /// Paths that some files must not use.
 struct Ban {
@@ -176,7 +141,7 @@ const BANS: &[Ban] = &[
         modules: &[],
         layers: &[Data, Decide, Wire, Effect],
         paths: &["clap"],
-        but_modules: &["api/role"],
+        but_modules: &[],
         but_paths: &[],
         why: "only the top layer knows flags",
     },
@@ -220,12 +185,30 @@ pub(crate) fn violations(sources: &BTreeMap<String, String>) -> Vec<String> {
             // A file for tests only may use what it likes.
             Some(true) => {}
             Some(false) => match layer(file) {
-                None => found.push(format!("src/{file}: belongs to no layer; add it to LAYERS")),
+                None => found.push(format!(
+                    "src/{file}: belongs to no layer; add it to the table in ARCHITECTURE.md"
+                )),
                 Some(own) => check(file, own, source, &read, &mut found),
             },
         }
     }
     found
+}
+
+/// What is listed and not there: modules of the table of layers, and log fields.
+pub(crate) fn leftovers(sources: &BTreeMap<String, String>) -> Vec<String> {
+    let logged: BTreeSet<String> = sources
+        .values()
+        .flat_map(|text| source::read(text).log_fields)
+        .map(|(_, field)| field)
+        .collect();
+    let modules = LAYERS.iter().map(|(wanted, _)| wanted);
+    let modules = modules.filter(|wanted| !sources.keys().any(|file| fits(wanted, file)));
+    let fields = FIELDS.iter().filter(|(name, _)| !logged.contains(*name));
+    modules
+        .map(|wanted| format!("ARCHITECTURE.md: there is no src/{wanted}"))
+        .chain(fields.map(|(name, _)| format!("telemetry::FIELDS: nobody logs {name}")))
+        .collect()
 }
 
 fn check(file: &str, own: Layer, source: &Source, read: &BTreeMap<&str, Source>, found: &mut Vec<String>) {
@@ -292,8 +275,9 @@ fn fits(wanted: &str, file: &str) -> bool {
 }
 
 fn layer(file: &str) -> Option<Layer> {
-    let fitting = LAYERS.iter().find(|(pattern, _)| fits(pattern, file));
-    fitting.map(|(_, layer)| *layer)
+    let fitting = LAYERS.iter().filter(|(wanted, _)| fits(wanted, file));
+    let closest = fitting.max_by_key(|(wanted, _)| wanted.split('/').count());
+    closest.map(|(_, layer)| *layer)
 }
 
 /// The module that a file is: `azure/auth/mod.rs` is `azure`, `auth`.

@@ -304,13 +304,13 @@ impl Demo {
     pub async fn stay(&mut self) -> Result<()> {
         self.come_up().await?;
         self.view.progress("");
-        let (kubeconfig, control) = (self.ground.admin().path().display(), self.ground.control_url());
-        self.view.heading("All of it stays until Ctrl-C");
-        self.view.note(&format!("export KUBECONFIG={kubeconfig}"));
-        self.view.note(&format!(
-            "simulated Azure: ARM {}, control {control}",
-            self.ground.azure().arm
-        ));
+        let control = self.ground.control_url();
+        self.view.heading("All of it stays until Ctrl-C. For another terminal:");
+        self.view
+            .note(&format!("export KUBECONFIG={}", self.ground.admin().path().display()));
+        self.view.note(&format!("export CONTROL={control}"));
+        self.view.note(&format!("export HO={}", self.ho.metrics_address()));
+        self.view.note(&format!("export CPO={}", self.cpo.metrics_address()));
         self.view.note("To try:");
         self.view.note("  kubectl get azpls -A -o yaml");
         self.view.note(&format!(

@@ -1,23 +1,25 @@
-//! The program, run as the rendered Deployments say, does its job: both roles from their releases bring a cluster about, hand over, repair
-//! it and take it away, with the rights and files that the chart gives them and nothing else.
+//! The program, run as the rendered Deployments of the examples say, does its job: both roles from their releases bring a cluster about, hand
+//! over, repair it and take it away, with the rights, identities and files that the chart gives them and nothing else.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use e2e::azure_sim::{CPO_CLIENT, Preset};
+use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
 use e2e::ground::Credential;
 use e2e::helm::{Helm, chart};
-use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
+use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::pod::Pod;
-use e2e::site::{SOON, nothing_is_left_of};
-use e2e::{Ground, eventually, scenario};
+use e2e::pod::{Pod, WEBHOOK_AUDIENCE};
+use e2e::site::{SOON, control, nothing_is_left_of};
+use e2e::{ControlPlane, Ground, eventually, scenario};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
 use serde_json::{Value, json};
 
 /// Where the releases are.
 pub(crate) const HOME: &str = "hyperlink-system";
+/// The Secret that an example names.
+pub(crate) const SECRET: &str = "hyperlink-azure";
 const TOKENS: &str = "/var/run/secrets/openshift/serviceaccount";
 
 /// A ground with what the releases refer to.
@@ -29,6 +31,7 @@ pub(crate) struct Installed {
 impl Installed {
     pub(crate) async fn start() -> Result<Self> {
         let ground = Ground::local(Preset::Fast).await?;
+        trust_the_releases(&ground).await?;
         let Credential::SecretFile { path } = &ground.azure().ho else {
             anyhow::bail!("the management side has no file");
         };
@@ -37,7 +40,7 @@ impl Installed {
         let authorities = std::fs::read_to_string(authorities)?;
         let objects = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "azure"},
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": SECRET},
                 "stringData": {"credentials": credentials}}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": HOME, "name": "authorities"},
                 "data": {"ca.pem": authorities}}),
@@ -48,42 +51,70 @@ impl Installed {
         Ok(Self { ground, helm })
     }
 
-    /// Settings of every release on this ground.
-    fn settings(&self) -> Value {
+    /// The values of an example, with this ground's addresses, and looking often.
+    fn example(&self, name: &str) -> Result<Value> {
+        let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
+        let mut values: Value = serde_yaml_ng::from_str(&text)?;
         let azure = self.ground.azure();
-        json!({
-            "armEndpoint": azure.arm, "authority": azure.authority, "audience": azure.audience,
-            "caFile": "/etc/authorities/ca.pem", "resync": "2s", "recordResync": "2s",
-        })
+        values["image"] = json!({"repository": "registry.example.com/hyperlink"});
+        for (setting, value) in [
+            ("armEndpoint", azure.arm.as_str()),
+            ("authority", &azure.authority),
+            ("audience", &azure.audience),
+            ("caFile", "/etc/authorities/ca.pem"),
+            ("resync", "2s"),
+            ("recordResync", "2s"),
+        ] {
+            values["settings"][setting] = value.into();
+        }
+        for (list, item) in [
+            (
+                "extraVolumes",
+                json!({"name": "authorities", "configMap": {"name": "authorities"}}),
+            ),
+            (
+                "extraVolumeMounts",
+                json!({"name": "authorities", "mountPath": "/etc/authorities"}),
+            ),
+        ] {
+            let mut items = values[list].as_array().cloned().unwrap_or_default();
+            items.push(item);
+            values[list] = items.into();
+        }
+        Ok(values)
     }
 
-    pub(crate) fn ho(&self) -> Value {
-        let mut settings = self.settings();
-        settings["resourceGroup"] = self.ground.azure().management_group.clone().into();
-        json!({
-            "role": "ho", "image": {"repository": "registry.example.com/hyperlink"}, "settings": settings,
-            "azure": {"credential": "secret-file", "secret": {"name": "azure"}},
-            "extraVolumes": [{"name": "authorities", "configMap": {"name": "authorities"}}],
-            "extraVolumeMounts": [{"name": "authorities", "mountPath": "/etc/authorities"}],
-        })
+    fn example_of_ho(&self, name: &str) -> Result<Value> {
+        let mut values = self.example(name)?;
+        values["settings"]["resourceGroup"] = self.ground.azure().management_group.clone().into();
+        Ok(values)
+    }
+
+    pub(crate) fn ho(&self) -> Result<Value> {
+        self.example_of_ho("ho-credentials-secret")
+    }
+
+    /// With the identity of its ServiceAccount.
+    fn ho_with_managed_identity(&self) -> Result<Value> {
+        let mut values = self.example_of_ho("ho-managed-identity")?;
+        values["azure"]["clientId"] = HO_CLIENT.into();
+        Ok(values)
+    }
+
+    /// The same for the guest side, which may do what the example says.
+    fn cpo_of_many(&self) -> Result<Value> {
+        let mut values = self.example("cpo-many")?;
+        values["azure"]["clientId"] = CPO_CLIENT.into();
+        Ok(values)
     }
 
     /// With the token that a sidecar writes, as HyperShift's does.
-    fn cpo(&self) -> Value {
-        let azure = self.ground.azure();
-        json!({
-            "role": "cpo", "image": {"repository": "registry.example.com/hyperlink"}, "settings": self.settings(),
-            "azure": {"clientId": CPO_CLIENT, "tenantId": azure.tenant, "tokenFile": format!("{TOKENS}/token")},
-            "allowScopes": {"hostedClusters": [{
-                "namespace": NAMESPACE, "scopes": [format!("/subscriptions/{}", azure.guest_subscription)],
-                "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}]},
-            "extraVolumes": [
-                {"name": "authorities", "configMap": {"name": "authorities"}},
-                {"name": "cloud-token", "emptyDir": {"medium": "Memory"}}],
-            "extraVolumeMounts": [
-                {"name": "authorities", "mountPath": "/etc/authorities"},
-                {"name": "cloud-token", "mountPath": TOKENS}],
-        })
+    fn cpo_of_one(&self, namespace: &str) -> Result<Value> {
+        let mut values = self.example("cpo-one-control-plane")?;
+        values["namespace"] = namespace.into();
+        values["azure"]["clientId"] = CPO_CLIENT.into();
+        values["azure"]["tenantId"] = self.ground.azure().tenant.clone().into();
+        Ok(values)
     }
 
     pub(crate) fn install(&self, release: &str, values: &Value) -> Result<()> {
@@ -99,15 +130,16 @@ impl Installed {
     pub(crate) async fn pod(&self, release: &str, name: &str) -> Result<Pod> {
         let deployment = format!("{release}-hyperlink");
         let control_plane = self.ground.control_plane();
-        Pod::of(control_plane, HOME, &deployment, name, self.ground.dir()).await
+        let tenant = &self.ground.azure().tenant;
+        Pod::of(control_plane, HOME, &deployment, name, self.ground.dir(), tenant).await
     }
 
     pub(crate) async fn run(&self, release: &str, name: &str, role: Role) -> Result<Hyperlink> {
         self.pod(release, name).await?.start(role, self.ground.dir()).await
     }
 
-    /// The guest side, whose token somebody writes after its start.
-    async fn run_cpo(&self) -> Result<Hyperlink> {
+    /// The guest side whose token somebody writes after its start.
+    async fn run_cpo_of_one(&self) -> Result<Hyperlink> {
         let Credential::WorkloadIdentity { token_file, .. } = &self.ground.azure().cpo else {
             anyhow::bail!("the guest side has no token");
         };
@@ -116,6 +148,27 @@ impl Installed {
         std::fs::copy(token_file, pod.mounted(TOKENS)?.join("token"))?;
         Ok(cpo)
     }
+}
+
+/// The identities trust the ServiceAccounts of the releases `ho` and `cpo`, as a federated credential has it.
+async fn trust_the_releases(ground: &Ground) -> Result<()> {
+    let keys = ground.control_plane().token_keys().await?;
+    let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
+    let principals = world.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
+    for principal in principals.context("no principals")? {
+        let release = match principal["client_id"].as_str() {
+            Some(HO_CLIENT) => "ho",
+            Some(CPO_CLIENT) => "cpo",
+            _ => continue,
+        };
+        let mut trusted = principal["federated"].as_array().cloned().unwrap_or_default();
+        trusted.push(
+            json!({"issuer": ControlPlane::TOKEN_ISSUER, "audience": WEBHOOK_AUDIENCE, "jwks": keys,
+            "subject": format!("system:serviceaccount:{HOME}:{release}-hyperlink")}),
+        );
+        principal["federated"] = trusted.into();
+    }
+    control(ground, reqwest::Method::PUT, "/seed", world).await
 }
 
 /// Waits until a process says that it stands by for another.
@@ -150,24 +203,28 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
         let ground = &installed.ground;
         let cluster = HostedCluster::new(ground, "alone");
         cluster.create_namespaces(ground).await?;
-        let mut values = installed.cpo();
-        values["namespace"] = cluster.control_plane_namespace().into();
-        values["allowScopes"] = json!({});
+        let namespace = cluster.control_plane_namespace();
+        let mut values = installed.cpo_of_one(&namespace)?;
         values["metrics"] = json!({"enabled": true, "readers": [{"namespace": HOME, "name": "prometheus"}]});
         installed.install("cpo", &values)?;
-        installed.install("ho", &installed.ho())?;
+        let mut values = installed.ho_with_managed_identity()?;
+        values["namespace"] = namespace.into();
+        installed.install("ho", &values)?;
         let cluster_roles: Api<ClusterRole> = Api::all(ground.client()?);
         ensure!(
             cluster_roles.get_opt(&format!("cpo-hyperlink.{HOME}")).await?.is_none(),
             "it has rights everywhere"
         );
 
-        let cpo = installed.run_cpo().await?;
+        let cpo = installed.run_cpo_of_one().await?;
         let ho = installed.run("ho", "ho-0", Role::Ho).await?;
         cluster.create(ground).await?;
         cluster.becomes_available(ground, SOON).await?;
         cluster.becomes_reachable(ground, SOON).await?;
-        cpo.ready(SOON).await?;
+        // Nothing that they ask for is missing among their rights.
+        for process in [&ho, &cpo] {
+            process.ready(SOON).await?;
+        }
 
         let (status, text) = scraped(&installed, "prometheus", &cpo).await?;
         ensure!(status == 200 && text.contains("hyperlink_leader"), "{status}: {text}");
@@ -186,14 +243,14 @@ fn cluster_lives_on_the_rendered_deployments() {
     scenario(async {
         let installed = Installed::start().await?;
         let ground = &installed.ground;
-        installed.install("ho", &installed.ho())?;
-        installed.install("cpo", &installed.cpo())?;
+        installed.install("ho", &installed.ho()?)?;
+        installed.install("cpo", &installed.cpo_of_many()?)?;
         let first = installed.run("ho", "ho-0", Role::Ho).await?;
         first.leading(SOON).await?;
         let replica = installed.run("ho", "ho-1", Role::Ho).await?;
-        let cpo = installed.run_cpo().await?;
+        let cpo = installed.run("cpo", "cpo-0", Role::Cpo).await?;
         // Another installation of the role in the namespace: nothing of it is refused, and it waits as the replica does.
-        installed.install("again", &installed.ho())?;
+        installed.install("again", &installed.ho()?)?;
         let again = installed.run("again", "again-0", Role::Ho).await?;
         stands_by(&replica, "ho-0").await?;
         stands_by(&again, "ho-0").await?;

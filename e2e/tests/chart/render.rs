@@ -1,13 +1,13 @@
 //! What the chart renders of each set of values: compared with a golden file, and taken by the real API server, which knows every
-//! field. `INSTA_UPDATE=always` writes the golden files anew.
+//! field and admits the pods where they have to be restricted. `INSTA_UPDATE=always` writes the golden files anew.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use e2e::helm::{Helm, chart};
 use e2e::{ControlPlane, repository, scenario};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, ValidationDirective};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::discovery::{Scope, pinned_kind};
 use rstest::rstest;
 use serde::Deserialize;
@@ -77,21 +77,108 @@ fn render_is_the_golden_one_and_the_api_server_takes_it(
         let client = with_monitoring_kinds().await?.client()?;
         let objects = documents(&rendered)?;
         ensure!(!objects.is_empty(), "nothing is rendered");
+        fits_together(&objects)?;
         for object in objects {
+            if object["kind"] == "Deployment" {
+                is_admitted(&client, case, &object["spec"]["template"]).await?;
+            }
             dry_run(&client, object).await?;
         }
         Ok(())
     });
 }
 
+/// The program listens where probes and scrapes come, and what selects pods selects its own.
+fn fits_together(objects: &[Value]) -> Result<()> {
+    let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
+    let pod = &deployments.next().context("no Deployment")?["spec"]["template"];
+    let containers = pod["spec"]["containers"].as_array().context("no containers")?;
+    let ours = containers.iter().find(|one| one["name"] == "hyperlink");
+    let ours = ours.context("no container of ours")?;
+    let listed = |list: &str| ours[list].as_array().cloned().unwrap_or_default();
+    let opened = |name: &Value| {
+        let found = listed("ports").into_iter().find(|port| port["name"] == *name);
+        found.map(|port| port["containerPort"].to_string())
+    };
+    let bound = |flag: &str| {
+        listed("args").into_iter().find_map(|argument| {
+            let port = argument.as_str()?.strip_prefix(&format!("--{flag}=0.0.0.0:"))?;
+            Some(port.to_owned())
+        })
+    };
+    ensure!(opened(&json!("https-metrics")) == bound("metrics-bind"), "{ours}");
+    for (probe, path) in [("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
+        let asked = &ours[probe]["httpGet"];
+        ensure!(asked["path"] == path, "{probe}: {asked}");
+        ensure!(opened(&asked["port"]) == bound("probe-bind"), "{probe}: {ours}");
+        ensure!(bound("probe-bind").is_some(), "{ours}");
+    }
+    for object in objects {
+        for selector in ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels"] {
+            for (label, value) in object
+                .pointer(selector)
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
+                ensure!(pod["metadata"]["labels"][label] == *value, "{object}");
+            }
+        }
+        let named = object["kind"] == "Service";
+        for (label, value) in object["spec"]["selector"]
+            .as_object()
+            .filter(|_| named)
+            .into_iter()
+            .flatten()
+        {
+            ensure!(pod["metadata"]["labels"][label] == *value, "{object}");
+        }
+    }
+    Ok(())
+}
+
+/// Has the API server admit a pod to a namespace in which pods have to be restricted.
+async fn is_admitted(client: &kube::Client, case: &str, template: &Value) -> Result<()> {
+    let namespace = format!("restricted-{case}");
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let objects = [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}),
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}),
+    ];
+    let control_plane = ControlPlane::shared().await?;
+    let objects = objects.map(|object| object.to_string()).join("\n---\n");
+    control_plane.apply_yaml(&objects).await?;
+    let mut pod: Pod = serde_json::from_value(template.clone())?;
+    pod.metadata.name = Some("pod".to_owned());
+    // Those of the release are not in this namespace.
+    let spec = pod.spec.as_mut().context("no spec")?;
+    spec.service_account_name = None;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    pods.create(&dry_run, &pod).await.map(drop).context("a pod")
+}
+
 /// Not in a golden file: they have tests of their own, and change for other reasons.
 #[test]
 fn alerts_and_dashboard_are_the_files() {
     scenario(async {
-        let file = |name: &str| std::fs::read_to_string(chart().join("files").join(name));
+        let file = |name: &str| {
+            let text = std::fs::read_to_string(chart().join("files").join(name))?;
+            let [placeholder, given] = ["hyperlink.example/RUNBOOK.md", "wiki.example.com/hyperlink.md"];
+            ensure!(text.contains(placeholder), "{name} links to nothing");
+            let text = text.replace(placeholder, given);
+            ensure!(
+                !text.contains("hyperlink.example"),
+                "{name}: a link that nobody can follow"
+            );
+            Ok(text)
+        };
         let more = [
             "--set=metrics.prometheusRule.enabled=true,metrics.prometheusRule.labels.release=prometheus",
-            "--set=metrics.prometheusRule.runbookUrl=https://wiki.example.com/hyperlink.md",
+            "--set=metrics.runbookUrl=https://wiki.example.com/hyperlink.md",
             "--set=metrics.dashboard.enabled=true",
         ];
         let rendered = render("ho-managed-identity", "ho", "hyperlink", &more)?;
@@ -103,12 +190,7 @@ fn alerts_and_dashboard_are_the_files() {
             found.next().cloned().with_context(|| format!("no {kind} {name}"))
         };
         let rule = of_kind("PrometheusRule", "ho-hyperlink")?;
-        let alerts = file("alerts.yaml")?.replace(
-            "https://hyperlink.example/RUNBOOK.md",
-            "https://wiki.example.com/hyperlink.md",
-        );
-        ensure!(!alerts.contains("hyperlink.example"), "a link that nobody can follow");
-        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&alerts)?);
+        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&file("alerts.yaml")?)?);
         ensure!(rule["metadata"]["labels"]["release"] == "prometheus");
         let client = with_monitoring_kinds().await?.client()?;
         dry_run(&client, rule).await?;

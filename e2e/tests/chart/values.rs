@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use e2e::helm::{Helm, chart};
+use e2e::repository;
+use e2e::run_dir::RunDir;
 use hyperlink::config::{Fallback, SETTINGS};
 use rstest::rstest;
 use serde_json::Value;
@@ -153,7 +155,11 @@ fn examples_pass_lint() {
 )]
 #[case::alerts_that_lead_nowhere(
     "metrics.prometheusRule.enabled=true",
-    "at '/metrics/prometheusRule/runbookUrl': minLength: got 0, want 1"
+    "at '/metrics/runbookUrl': minLength: got 0, want 1"
+)]
+#[case::dashboard_that_leads_nowhere(
+    "metrics.dashboard.enabled=true",
+    "at '/metrics/runbookUrl': minLength: got 0, want 1"
 )]
 #[case::port_of_the_probes(
     r#"metrics={"enabled":true,"port":8081,"readers":[]}"#,
@@ -233,6 +239,62 @@ fn every_value_is_in_the_schema_and_the_readme_and_no_other() {
         Ok(())
     };
     run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+/// What no case has: the alerts and the dashboard are files of their own.
+const MONITORED: &str = r#"{"role": "ho", "azure": {"clientId": "66666666-6666-4666-8666-666666666666"},
+    "settings": {"subscription": "33333333-3333-4333-8333-333333333333", "resourceGroup": "management"},
+    "metrics": {
+        "prometheusRule": {"enabled": true, "runbookUrl": "https://wiki.example.com", "labels": {"release": "prometheus"}},
+        "dashboard": {"enabled": true, "labels": {"grafana": "ours"}, "annotations": {"folder": "network"}}}}"#;
+
+#[test]
+fn every_value_of_some_case_makes_a_difference() {
+    let run = || {
+        let schema: Value = serde_json::from_str(&std::fs::read_to_string(chart().join("values.schema.json"))?)?;
+        let mut idle = BTreeSet::new();
+        compare(&defaults()?, &schema, String::new(), &mut idle)?;
+        let mut cases = vec![MONITORED.to_owned()];
+        for directory in [chart().join("examples"), repository().join("e2e/tests/chart/cases")] {
+            for entry in std::fs::read_dir(directory)? {
+                cases.push(std::fs::read_to_string(entry?.path())?);
+            }
+        }
+        let dir = RunDir::new("values")?;
+        for case in cases {
+            let mut values: Value = serde_yaml_ng::from_str(&case)?;
+            if values.pointer("/image/repository").is_none() {
+                values["image"]["repository"] = "registry.example.com/hyperlink".into();
+            }
+            let whole = rendered(&dir, &values)?;
+            idle.retain(|path| match without(&values, path) {
+                Some(fewer) => rendered(&dir, &fewer).is_ok_and(|text| text == whole),
+                None => true,
+            });
+        }
+        ensure!(idle.is_empty(), "in no case, or without effect there: {idle:?}");
+        Ok(())
+    };
+    run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+/// These values but one, if it is among them.
+fn without(values: &Value, path: &str) -> Option<Value> {
+    let mut fewer = values.clone();
+    let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut object = &mut fewer;
+    for part in above.split('.').filter(|part| !part.is_empty()) {
+        object = object.get_mut(part)?;
+    }
+    object.as_object_mut()?.remove(name)?;
+    Some(fewer)
+}
+
+fn rendered(dir: &RunDir, values: &Value) -> Result<String> {
+    let (chart, file) = (chart(), dir.path().join("values.json"));
+    std::fs::write(&file, values.to_string())?;
+    let (chart, file) = (chart.to_string_lossy(), file.to_string_lossy());
+    Helm::new(None)?.run(&["template", "release", &chart, "--values", &file])
 }
 
 /// Collects the paths where the schema goes no deeper.

@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::life::{HOME, Installed};
+use crate::life::{HOME, Installed, SECRET};
 
 const DEFINITION: &str = "azureprivatelinkservices.hypershift.openshift.io";
 
@@ -64,20 +64,20 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
     scenario(async {
         let installed = Installed::start().await?;
         let client = installed.ground.client()?;
-        installed.install("lacks", &installed.ho())?;
+        installed.install("lacks", &installed.ho()?)?;
         let roles: Api<ClusterRole> = Api::all(client.clone());
         let role = format!("lacks-hyperlink.{HOME}");
         let rules = without_services(&roles, &role).await?;
 
         let secrets: Api<Secret> = Api::namespaced(client, HOME);
-        let data = secrets.get("azure").await?.data.context("no data")?;
+        let data = secrets.get(SECRET).await?.data.context("no data")?;
         let right = String::from_utf8(data["credentials"].0.clone())?;
         let wrong = right.replace(&installed.ground.azure().tenant, "99999999-9999-4999-8999-999999999999");
         ensure!(wrong != right, "no tenant in the file");
         let file = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "elsewhere"},
             "stringData": {"credentials": wrong}});
         installed.ground.control_plane().apply_yaml(&file.to_string()).await?;
-        let mut values = installed.ho();
+        let mut values = installed.ho()?;
         values["azure"]["secret"]["name"] = "elsewhere".into();
         installed.install("elsewhere", &values)?;
 
@@ -106,13 +106,13 @@ fn missing_definition_is_told_until_it_is_there() {
             Ok(())
         })
         .await?;
-        installed.install("ho", &installed.ho())?;
+        installed.install("ho", &installed.ho()?)?;
         let ho = installed.run("ho", "ho-0", Role::Ho).await?;
         let what = format!("custom resource definition (ho): {DEFINITION} is not installed");
         says(&installed, &ho, "ho-0", &what).await?;
 
         // The chart can bring it.
-        let mut values = installed.ho();
+        let mut values = installed.ho()?;
         values["crds"] = json!({"install": true});
         installed.install("definition", &values)?;
         ho.ready(SOON).await

@@ -108,6 +108,23 @@ fn every_link_leads_somewhere() -> Result<()> {
 }
 
 #[test]
+fn every_link_of_alerts_and_dashboard_leads_to_a_heading_of_the_runbook() -> Result<()> {
+    let root = e2e::repository();
+    let runbook = read(&std::fs::read_to_string(root.join("RUNBOOK.md"))?);
+    for file in ["alerts.yaml", "dashboard.json"] {
+        let text = std::fs::read_to_string(root.join("charts/hyperlink/files").join(file))?;
+        let named = text.split("/RUNBOOK.md#").skip(1);
+        let ends = |c: char| !c.is_ascii_alphanumeric() && c != '-';
+        let named: Vec<_> = named.filter_map(|rest| rest.split(ends).next()).collect();
+        ensure!(named.len() > 10, "read only {} links in {file}", named.len());
+        for anchor in named {
+            ensure!(runbook.anchors.contains(anchor), "{file}: no heading #{anchor}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn link_to_a_missing_file_or_heading_is_found() -> Result<()> {
     let here = e2e::repository().canonicalize()?.join("README.md");
     let text = "# One `two`, three\n\n## a\n\n## a\n\n[x](#a-1)";

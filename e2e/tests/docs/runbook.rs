@@ -1,10 +1,13 @@
 //! RUNBOOK.md has an entry for each reason and each alert, none for anything else, and quotes what the code can say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use e2e::runbook::{Entry, entries};
+use e2e::runbook::{Entry, Quote, entries, fits, quoted_alerts};
 use hyperlink::api::{ConditionType, Reason};
+use hyperlink::telemetry::FIELDS;
+use regex::Regex;
+use serde_json::Value;
 
 use crate::source::Texts;
 
@@ -69,8 +72,8 @@ fn every_entry_says_what_it_means_and_what_to_do() -> Result<()> {
 }
 
 #[test]
-fn every_reason_is_seen_by_a_test_that_exists() -> Result<()> {
-    for entry in chapter("Reasons")? {
+fn every_reason_and_alert_is_seen_by_a_test_that_exists() -> Result<()> {
+    for entry in chapter("Reasons")?.into_iter().chain(chapter("Alerts")?) {
         let seen = entry
             .text
             .split_once("Seen by `")
@@ -126,22 +129,157 @@ fn settings_for_a_plan_in_the_pod_are_those_that_plan_takes() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn every_alert_has_an_entry_and_leads_to_it() -> Result<()> {
+/// The rules of alerts, by their names.
+fn rules() -> Result<BTreeMap<String, Value>> {
     let path = e2e::repository().join("charts/hyperlink/files/alerts.yaml");
-    let alerts: serde_json::Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path)?)?;
+    let alerts: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path)?)?;
     let groups = alerts["groups"].as_array().context("no groups")?;
     let rules = groups.iter().flat_map(|group| group["rules"].as_array()).flatten();
-    let mut names = BTreeSet::new();
-    for rule in rules {
-        let Some(name) = rule["alert"].as_str() else { continue };
+    let named = rules.filter_map(|rule| Some((rule["alert"].as_str()?.to_owned(), rule.clone())));
+    let named: BTreeMap<_, _> = named.collect();
+    ensure!(!named.is_empty(), "no alerts");
+    Ok(named)
+}
+
+#[test]
+fn every_alert_has_an_entry_and_leads_to_it() -> Result<()> {
+    let rules = rules()?;
+    for (name, rule) in &rules {
         let url = rule["annotations"]["runbook_url"].as_str().unwrap_or_default();
         let anchor = format!("/RUNBOOK.md#{}", name.to_lowercase());
         ensure!(url.ends_with(&anchor), "{name} leads to {url:?}");
-        names.insert(name.to_owned());
     }
-    ensure!(!names.is_empty(), "no alerts");
     let entries: BTreeSet<String> = chapter("Alerts")?.into_iter().map(|entry| entry.name).collect();
-    assert_eq!(entries, names);
+    assert_eq!(entries, rules.into_keys().collect());
+    Ok(())
+}
+
+/// Whether Prometheus can tell this of a rule: labels and summary.
+fn can_tell(rule: &Value, quote: &Quote) -> Result<bool> {
+    let expression = rule["expr"].as_str().context("no expression")?;
+    let by = Regex::new(r"by \(([^)]+)\)")?;
+    let kept = by.captures(expression).context("a rule that keeps all labels")?;
+    let own = rule["labels"].as_object().context("no labels")?;
+    let mut names: BTreeSet<&str> = kept[1].split(',').map(str::trim).collect();
+    names.extend(own.keys().map(String::as_str));
+    let has = |(label, value): (&String, &Value)| quote.labels.get(label).map(String::as_str) == value.as_str();
+    let labels = quote.labels.keys().map(String::as_str).eq(names) && own.iter().all(has);
+
+    let mut template = rule["annotations"]["summary"]
+        .as_str()
+        .context("no summary")?
+        .to_owned();
+    for (label, value) in &quote.labels {
+        template = template.replace(&format!("{{{{ $labels.{label} }}}}"), value);
+    }
+    let parts: Vec<_> = Regex::new(r"\{\{ \$value[^}]*\}\}")?
+        .split(&template)
+        .map(str::to_owned)
+        .collect();
+    Ok(labels && !template.contains("$labels") && fits(&quote.text, &parts))
+}
+
+#[test]
+fn every_alert_is_quoted_as_its_rule_tells_it() -> Result<()> {
+    for (name, rule) in rules()? {
+        for quote in quoted_alerts(&name)? {
+            ensure!(can_tell(&rule, &quote)?, "{name} cannot tell {quote:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn quote_with_another_label_or_summary_is_found() -> Result<()> {
+    let rule = serde_json::json!({"expr": "sum by (job, kind) (x) > 5", "labels": {"severity": "warning"},
+        "annotations": {"summary": "{{ $value }} of {{ $labels.kind }} are gone."}});
+    for (line, right) in [
+        (r#"A{job="j",kind="k",severity="warning"} 7 of k are gone."#, true),
+        (r#"A{job="j",kind="k",severity="warning"} … of k are gone."#, true),
+        (r#"A{job="j",kind="k",severity="warning"} 7 of l are gone."#, false),
+        (r#"A{job="j",kind="k",severity="critical"} 7 of k are gone."#, false),
+        (
+            r#"A{job="j",kind="k",pod="p",severity="warning"} 7 of k are gone."#,
+            false,
+        ),
+        (r#"A{kind="k",severity="warning"} 7 of k are gone."#, false),
+    ] {
+        ensure!(can_tell(&rule, &Quote::read(line).context(line)?)? == right, "{line}");
+    }
+    Ok(())
+}
+
+/// The labels of each metric with their values, none where words say what these are; from the reference.
+fn metrics() -> Result<BTreeMap<String, BTreeMap<String, Vec<String>>>> {
+    let text = std::fs::read_to_string(e2e::repository().join("docs/metrics.md"))?;
+    let mut metrics: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
+    let (all, labels) = text.split_once("## Labels").context("no labels")?;
+    for row in all.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let (name, _) = row.split_once('`').context("no name")?;
+        metrics.entry(name.to_owned()).or_default();
+    }
+    for row in labels.lines().filter(|line| line.starts_with("| `")) {
+        let mut words = row.split('`').skip(1).step_by(2).map(str::to_owned);
+        let (name, label) = words.next().zip(words.next()).context("no label")?;
+        metrics
+            .entry(name)
+            .or_default()
+            .insert(label, words.collect::<Vec<_>>());
+    }
+    ensure!(metrics.len() > 20, "read only {} metrics", metrics.len());
+    Ok(metrics)
+}
+
+#[test]
+fn every_metric_that_is_named_exists_with_the_labels_that_are_shown() -> Result<()> {
+    let (metrics, named) = (metrics()?, Regex::new(r"\bhyperlink_[a-z_]+")?);
+    let mut samples = 0;
+    for entry in chapter("Alerts")? {
+        for name in named.find_iter(&entry.text) {
+            ensure!(metrics.contains_key(name.as_str()), "{}: {}", entry.name, name.as_str());
+        }
+        let quotes = entry.text.lines().filter_map(Quote::read);
+        for quote in quotes.filter(|quote| quote.name.starts_with("hyperlink_")) {
+            let labels = &metrics[&quote.name];
+            let mut shown = quote.labels.iter();
+            let can = |(label, value): (&String, &String)| {
+                let known = labels.get(label);
+                known.is_some_and(|values| values.is_empty() || values.contains(value))
+            };
+            ensure!(
+                shown.len() == labels.len() && shown.all(can),
+                "{}: {quote:?}",
+                entry.name
+            );
+            samples += 1;
+        }
+    }
+    ensure!(samples > 10, "read only {samples} samples");
+    Ok(())
+}
+
+/// What an entry says stands in the log: what is in backticks after `the log's`, up to the end of that part of the sentence.
+fn of_the_log(text: &str) -> Vec<&str> {
+    let parts = text.split("the log's ").skip(1);
+    let parts = parts.filter_map(|part| part.split([';', '.']).next());
+    parts.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+#[test]
+fn every_word_of_the_log_is_a_message_or_a_field() -> Result<()> {
+    let texts = Texts::of_the_product()?;
+    let mut words = 0;
+    for entry in chapter("Alerts")? {
+        for word in of_the_log(&entry.text) {
+            let is_field = FIELDS.iter().any(|(field, _)| *field == word);
+            ensure!(is_field || texts.has(word), "{}: nothing logs {word:?}", entry.name);
+            words += 1;
+        }
+    }
+    ensure!(words > 10, "read only {words} words");
+    assert_eq!(
+        of_the_log("Look: the log's `a b`, which says `c`; `d`. the log's `e`."),
+        ["a b", "c", "e"]
+    );
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use e2e::runbook::fits;
 
 /// Shorter texts fit anything.
 const LEAST: usize = 12;
@@ -30,26 +31,43 @@ impl Texts {
         Ok(Self(texts))
     }
 
+    /// Whether one of them is this, whole and without a gap.
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.0
+            .iter()
+            .any(|parts| matches!(parts.as_slice(), [only] if only == text))
+    }
+
     /// Whether one of them fits, or ends it after a colon: errors are told of something.
     pub(crate) fn can_say(&self, message: &str) -> bool {
+        let length = |parts: &[String]| parts.iter().map(String::len).sum::<usize>();
         let tail = |parts: &[String]| match parts {
             [only] => message
                 .strip_suffix(only.as_str())
                 .is_some_and(|rest| rest.ends_with(": ")),
             _ => false,
         };
-        self.0.iter().any(|parts| fits(message, parts) || tail(parts))
+        let mut long = self.0.iter().filter(|parts| length(parts) >= LEAST);
+        long.any(|parts| fits(message, parts) || tail(parts))
     }
 }
 
 fn read(path: &Path) -> Result<Vec<Vec<String>>> {
     let text = std::fs::read_to_string(path)?;
-    let product = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let code = product.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let literals = code.flat_map(|line| line.split('"').skip(1).step_by(2).map(gaps).collect::<Vec<_>>());
-    Ok(literals
-        .filter(|parts| parts.iter().map(String::len).sum::<usize>() >= LEAST)
+    let code = product(&text).filter(|line| !line.trim_start().starts_with("//"));
+    Ok(code
+        .flat_map(|line| line.split('"').skip(1).step_by(2).map(gaps).collect::<Vec<_>>())
         .collect())
+}
+
+/// The lines before the tests that are in the file itself.
+fn product(text: &str) -> impl Iterator<Item = &str> {
+    let mut before = "";
+    text.lines().take_while(move |line| {
+        let tests = before == "#[cfg(test)]" && line.ends_with('{');
+        before = line;
+        !tests
+    })
 }
 
 /// The parts of a text around what is filled in.
@@ -60,23 +78,6 @@ fn gaps(literal: &str) -> Vec<String> {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// Whether `message` is these parts, with anything between them.
-fn fits(message: &str, parts: &[String]) -> bool {
-    let [first, between @ .., last] = parts else {
-        return parts.first().is_some_and(|only| only == message);
-    };
-    let Some(mut rest) = message.strip_prefix(first.as_str()) else {
-        return false;
-    };
-    for part in between {
-        match rest.split_once(part.as_str()) {
-            Some((_, after)) => rest = after,
-            None => return false,
-        }
-    }
-    rest.ends_with(last.as_str())
-}
-
 #[test]
 fn text_with_gaps_fits_what_is_filled_in_and_nothing_else() {
     let parts = gaps("the cluster is in {named}, this process serves {cloud}");
@@ -84,6 +85,12 @@ fn text_with_gaps_fits_what_is_filled_in_and_nothing_else() {
     assert!(!fits("the cluster is in A, this process is B", &parts));
     assert!(!fits("now the cluster is in A, this process serves B", &parts));
     assert!(fits("deleted", &gaps("deleted")) && !fits("deleted too", &gaps("deleted")));
+}
+
+#[test]
+fn tests_are_no_part_of_the_product() {
+    let text = "a\n#[cfg(test)]\nmod model;\nb\n#[cfg(test)]\nmod tests {\nc";
+    assert!(product(text).eq(["a", "#[cfg(test)]", "mod model;", "b", "#[cfg(test)]"]));
 }
 
 #[test]

@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 /// An image, unpacked.
 #[derive(Debug)]
 pub(crate) struct Image {
+    /// What a runtime that imports the archive calls it.
+    pub(crate) name: String,
     /// Digest of the manifest.
     pub(crate) digest: String,
     /// The image's configuration: architecture, user, entry point, labels.
@@ -27,14 +29,15 @@ impl Image {
         let dir = RunDir::new("image")?;
         let blobs = dir.path().join("archive");
         extract(archive, &blobs)?;
-        let (digest, manifest) = only_entry(&blobs)?;
+        let (entry, manifest) = only_entry(&blobs)?;
         let config = json(&blobs, &manifest["config"])?;
         let root = dir.path().join("root");
         for layer in manifest["layers"].as_array().context("no layers")? {
             extract(&blob(&blobs, layer)?, &root)?;
         }
         Ok(Self {
-            digest,
+            name: text(&entry["annotations"]["org.opencontainers.image.ref.name"])?,
+            digest: text(&entry["digest"])?,
             config,
             root,
             _dir: dir,
@@ -53,7 +56,7 @@ impl Image {
 pub(crate) fn index(archive: &Path) -> Result<(String, BTreeMap<String, String>)> {
     let dir = RunDir::new("index")?;
     extract(archive, dir.path())?;
-    let (digest, index) = only_entry(dir.path())?;
+    let (entry, index) = only_entry(dir.path())?;
     let mut images = BTreeMap::new();
     for descriptor in index["manifests"].as_array().context("no manifests")? {
         let manifest = json(dir.path(), descriptor)?;
@@ -66,20 +69,22 @@ pub(crate) fn index(archive: &Path) -> Result<(String, BTreeMap<String, String>)
         for layer in manifest["layers"].as_array().context("no layers")? {
             blob(dir.path(), layer)?;
         }
-        let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
         images.insert(text(&architecture)?, text(&descriptor["digest"])?);
     }
-    Ok((digest, images))
+    Ok((text(&entry["digest"])?, images))
 }
 
-/// What an archive is about, with its digest.
-fn only_entry(blobs: &Path) -> Result<(String, Value)> {
+fn text(value: &Value) -> Result<String> {
+    value.as_str().map(str::to_owned).context("no text")
+}
+
+/// What an archive is about: its entry, and what that points to.
+fn only_entry(blobs: &Path) -> Result<(Value, Value)> {
     let index: Value = serde_json::from_slice(&std::fs::read(blobs.join("index.json"))?)?;
     let [entry] = index["manifests"].as_array().context("no manifests")?.as_slice() else {
         anyhow::bail!("not one entry: {index}")
     };
-    let digest = entry["digest"].as_str().context("no digest")?.to_owned();
-    Ok((digest, json(blobs, entry)?))
+    Ok((entry.clone(), json(blobs, entry)?))
 }
 
 fn json(blobs: &Path, descriptor: &Value) -> Result<Value> {

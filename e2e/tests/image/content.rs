@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use rstest::rstest;
@@ -60,6 +61,8 @@ fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
         };
         let image = Image::unpack(&built.archive)?;
         ensure!(image.digest == built.digest, "{} and {}", image.digest, built.digest);
+        let called = format!("localhost/{program}:{}", env!("CARGO_PKG_VERSION"));
+        ensure!(image.name == called, "{} is called {}", name, image.name);
         let architecture = name.rsplit_once('-').context("a name with an architecture")?.1;
         ensure!(image.config["os"] == "linux" && image.config["architecture"] == architecture);
         let config = &image.config["config"];
@@ -87,6 +90,23 @@ fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
         let elf = std::fs::read(image.root.join(program))?;
         ensure!(machine(&elf) == Some(architecture), "built for another machine");
         ensure!(!asks_for_an_interpreter(&elf)?, "not static");
+        Ok(())
+    });
+}
+
+#[rstest]
+#[case::word("version")]
+#[case::flag("--version")]
+fn version_names_the_commit(#[case] asked: &str) {
+    e2e::scenario(async {
+        let Some(built) = images::built(HYPERLINK)? else {
+            return Ok(());
+        };
+        let image = Image::unpack(&built.archive)?;
+        let output = Command::new(image.root.join("hyperlink")).arg(asked).output()?;
+        let said = String::from_utf8(output.stdout)?;
+        let (version, commit) = (image.label("version")?, image.label("revision")?);
+        ensure!(said == format!("hyperlink {version} ({commit})\n"), "{said}");
         Ok(())
     });
 }

@@ -1,57 +1,83 @@
-//! Two builds of the same sources have the same digest: the second from a copy of the sources, in other directories, in another time
-//! zone, and with everything compiled anew. What both share is the toolchain, and the sources of the dependencies.
+//! Two builds of the same sources have the same digests, for each machine: the second from a copy of the sources, in other directories,
+//! in another time zone, and with everything compiled anew. What both share is the toolchain, and the sources of the dependencies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::scenario;
+use rstest::rstest;
 
 use crate::archive::Image;
-use crate::images::{self, HYPERLINK};
+use crate::images::{self, Built, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX};
 
 #[test]
 fn second_build_elsewhere_has_the_same_digest() {
     scenario(async {
-        let Some(first) = images::built(HYPERLINK)? else {
+        // Both machines, and so their index.
+        let names = [HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX];
+        let Some(first) = names
+            .iter()
+            .map(|name| images::built(name))
+            .collect::<Result<Option<Vec<_>>>>()?
+        else {
             return Ok(());
         };
-        let image = Image::unpack(&first.archive)?;
-        let created: jiff::Timestamp = image.config["created"].as_str().context("no time")?.parse()?;
-        let elsewhere = images::target_dir().join("image-elsewhere");
-        let (source, target) = (elsewhere.join("source"), elsewhere.join("target"));
-        copy_sources(&source)?;
-        let path = |path: &Path| path.to_string_lossy().into_owned();
-        let second = images::build(
-            &source,
-            &[HYPERLINK],
-            &[
-                ("CARGO_TARGET_DIR", &path(&target)),
-                ("HYPERLINK_COMMIT", image.label("revision")?),
-                ("SOURCE_DATE_EPOCH", &created.as_second().to_string()),
-                ("TZ", "Asia/Tokyo"),
-            ],
-        )?;
-        let second = second.get(HYPERLINK).context("not built")?;
-        let again = Image::unpack(&second.archive)?;
-        let program = |image: &Image| std::fs::read(image.root.join("hyperlink"));
-        let (one, other) = (program(&image)?, program(&again)?);
-        ensure!(one == other, "the programs differ: {:?}", differing_names(&one, &other));
-        ensure!(image.config == again.config, "{} and {}", image.config, again.config);
-        ensure!(first.digest == second.digest, "{} and {}", first.digest, second.digest);
-        ensure!(
-            std::fs::read(first.bill())? == std::fs::read(second.bill())?,
-            "the bills differ"
-        );
+        let second = build_elsewhere(&names[..2], &Image::unpack(&first[0].archive)?)?;
+        for (name, first) in names.iter().zip(first) {
+            let second = second.get(*name).with_context(|| format!("{name} was not built"))?;
+            if *name != HYPERLINK_INDEX {
+                is_the_same(&first, second).with_context(|| (*name).to_owned())?;
+            }
+            ensure!(first.archive != second.archive, "{name} was not built elsewhere");
+            ensure!(
+                first.digest == second.digest,
+                "{name}: {} and {}",
+                first.digest,
+                second.digest
+            );
+        }
         Ok(())
     });
 }
 
-#[test]
-fn program_names_no_directory_of_this_machine() {
+/// Builds images as `like` says it was built, from a copy of the sources, in other directories and another time zone.
+fn build_elsewhere(names: &[&str], like: &Image) -> Result<HashMap<String, Built>> {
+    let created: jiff::Timestamp = like.config["created"].as_str().context("no time")?.parse()?;
+    let elsewhere = images::target_dir().join("image-elsewhere");
+    let (source, target) = (elsewhere.join("source"), elsewhere.join("target"));
+    copy_sources(&source)?;
+    images::build(
+        &source,
+        names,
+        &[
+            ("CARGO_TARGET_DIR", &target.to_string_lossy()),
+            ("HYPERLINK_COMMIT", like.label("revision")?),
+            ("SOURCE_DATE_EPOCH", &created.as_second().to_string()),
+            ("TZ", "Asia/Tokyo"),
+        ],
+    )
+}
+
+/// Fails with what differs between two builds of an image, or of the SBOM beside it.
+fn is_the_same(first: &Built, second: &Built) -> Result<()> {
+    let (image, again) = (Image::unpack(&first.archive)?, Image::unpack(&second.archive)?);
+    let program = |image: &Image| std::fs::read(image.root.join("hyperlink"));
+    let (one, other) = (program(&image)?, program(&again)?);
+    ensure!(one == other, "the programs differ: {:?}", differing_names(&one, &other));
+    ensure!(image.config == again.config, "{} and {}", image.config, again.config);
+    let bill = |built: &Built| std::fs::read(built.bill());
+    ensure!(bill(first)? == bill(second)?, "the bills differ");
+    Ok(())
+}
+
+#[rstest]
+#[case::amd64(HYPERLINK)]
+#[case::arm64(HYPERLINK_ARM64)]
+fn program_names_no_directory_of_this_machine(#[case] name: &str) {
     scenario(async {
-        let Some(built) = images::built(HYPERLINK)? else {
+        let Some(built) = images::built(name)? else {
             return Ok(());
         };
         let text = std::fs::read(Image::unpack(&built.archive)?.root.join("hyperlink"))?;

@@ -1,11 +1,25 @@
 //! Metrics, alerts and dashboard, by Prometheus' own programs and Grafana's own types.
 
+#[path = "calls.rs"]
+mod calls;
+#[path = "dashboard.rs"]
+mod dashboard;
+#[path = "demo.rs"]
+mod demo;
 #[path = "faults.rs"]
 mod faults;
 #[path = "life.rs"]
 mod life;
+#[path = "pods.rs"]
+mod pods;
+#[path = "processes.rs"]
+mod processes;
 #[path = "prometheus.rs"]
 mod prometheus;
+#[path = "rules.rs"]
+mod rules;
+#[path = "watched.rs"]
+mod watched;
 
 use std::process::Command;
 

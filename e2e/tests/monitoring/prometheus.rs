@@ -49,12 +49,10 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts one with this configuration; its files are in `dir`.
-    pub(crate) async fn start(dir: &Path, configuration: &Value) -> Result<Self> {
-        let file = dir.join("prometheus.yml");
-        std::fs::write(&file, configuration.to_string())?;
+    /// Starts one with this file of its configuration; what it writes is in `dir`.
+    pub(crate) async fn start(dir: &Path, configuration: &Path) -> Result<Self> {
         let process = Program::new(program("prometheus")?)
-            .flag("config.file", &file)
+            .flag("config.file", configuration)
             .flag("storage.tsdb.path", dir.join("prometheus"))
             .flag("web.listen-address", "127.0.0.1:0")
             .flag("log.format", "json")

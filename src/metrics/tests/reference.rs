@@ -7,19 +7,23 @@ use super::*;
 
 /// Everything is used once, so that everything is exported.
 fn everything() -> Metrics {
-    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1)]);
+    let going = ObjectSeen {
+        leaving: Some(Duration::ZERO),
+        ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
+    };
+    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), going]);
     metrics.pass(Controller::Endpoint).end(PassResult::Settled);
     drop(metrics.queued(Controller::Endpoint));
     metrics.panicked(Controller::Endpoint);
     metrics.call(CallSeen {
         kind: Kind::Zone,
-        verb: "GET",
+        verb: CallVerb::Get,
         status: 200,
         class: None,
         took: Duration::ZERO,
     });
     metrics.budget("subscription-reads", 1);
-    metrics.operations(Kind::Zone, 1, Duration::ZERO);
+    metrics.look_at_operations_with(|| BTreeMap::from([(Kind::Zone, UnderWay::default())]));
     metrics.look_at_token_with(|| TokenState {
         age: Some(Duration::ZERO),
         left: Some(Duration::ZERO),
@@ -28,7 +32,7 @@ fn everything() -> Metrics {
     metrics.leader(Role::Ho, true);
     metrics.namespaces_left_alone(Role::Ho, 1);
     metrics.allowed_scopes_stale(false);
-    metrics.kube_write(KubeResource::Lease, KubeVerb::Patch);
+    metrics.kube_write(KubeResource::Event, KubeVerb::Create);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
     metrics.changed(Kind::Zone, &ResourceId::parse(id).unwrap(), &Change::Created);
     metrics.available_after(Since::Creation, Duration::ZERO);
@@ -86,7 +90,11 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
                 assert_eq!(different.len(), values.len(), "{} {}", one.name, label.name);
             }
             let names = ["control_plane", "name"].contains(&label.name);
-            let may = ["hyperlink_object_available", "hyperlink_object_not_true_age_seconds"];
+            let may = [
+                "hyperlink_object_available",
+                "hyperlink_object_deletion_age_seconds",
+                "hyperlink_object_not_true_age_seconds",
+            ];
             assert!(!names || may.contains(&one.name.as_str()), "{} has names", one.name);
         }
     }

@@ -140,6 +140,32 @@ fn a_file_without_a_layer_is_found() {
     sources.insert("helpers.rs".to_owned(), String::new());
     assert_eq!(
         violations(&sources),
-        ["src/helpers.rs: belongs to no layer; add it to LAYERS"]
+        ["src/helpers.rs: belongs to no layer; add it to the table in ARCHITECTURE.md"]
     );
+}
+
+#[test]
+fn a_module_that_is_not_there_and_a_field_that_nobody_logs_are_found() {
+    let sources = BTreeMap::from([
+        (
+            "main.rs".to_owned(),
+            "fn f() { tracing::info!(role, \"x\") }".to_owned(),
+        ),
+        ("azure/plan.rs".to_owned(), String::new()),
+    ]);
+    let found = leftovers(&sources);
+    let has = |line: &str| found.iter().any(|found| found == line);
+    assert!(has("ARCHITECTURE.md: there is no src/azure/id") && !has("ARCHITECTURE.md: there is no src/azure/plan"));
+    assert!(has("telemetry::FIELDS: nobody logs kind") && !has("telemetry::FIELDS: nobody logs role"));
+}
+
+#[rstest::rstest]
+#[case::one_of_several_in_a_folder("azure/id.rs", Data)]
+#[case::part_of_a_module("azure/error/tests.rs", Data)]
+#[case::all_else_of_a_folder("azure/auth/life.rs", Wire)]
+#[case::the_folder_itself("controllers/mod.rs", Effect)]
+#[case::same_name_in_each_folder("controllers/endpoint/plan.rs", Decide)]
+#[case::top("main.rs", Run)]
+fn layer_of_a_file_is_that_of_the_longest_row(#[case] file: &str, #[case] expected: Layer) {
+    assert_eq!(layer(file), Some(expected));
 }

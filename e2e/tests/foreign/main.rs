@@ -1,6 +1,8 @@
 //! `make e2e` against the test control plane and the simulator, given to it as if they were somebody else's: a kubeconfig,
 //! AZURE_ variables and a CA.
 
+mod kind;
+
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -8,12 +10,10 @@ use e2e::azure_sim::{ADMINISTRATOR, ADMINISTRATOR_SECRET, Preset};
 use e2e::ground::Call;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::process::{Process, Program};
-use e2e::site::control;
 use e2e::{Ground, scenario};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
-use serde_json::Value;
 
 /// What a run is given for anything that it waits for, in seconds.
 const PATIENCE: &str = "120";
@@ -228,36 +228,5 @@ fn cluster_with_hosted_clusters_of_its_own_is_refused() {
         ensure!(!refused.well && refused.log.contains("no context"), "{}", refused.log);
         ensure!(ground.oracle().last_call().await? == 0, "Azure is not asked");
         nothing_bears(&ground, prefix).await
-    });
-}
-
-#[test]
-fn manifests_and_world_of_kind_are_accepted() {
-    scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        let read = |file: &str| std::fs::read_to_string(e2e::repository().join("hack/kind").join(file));
-        let manifest = read("armsim.yaml")?;
-        let objects = ground.apply_yaml(&manifest).await?;
-        ensure!(objects.len() == 7, "{}", objects.len());
-        let world: Value = serde_json::from_str(&read("world.json")?)?;
-        control(&ground, reqwest::Method::PUT, "/seed", world).await?;
-        // What the manifest names is in the world.
-        let named = manifest.lines().filter_map(|line| line.split_once("=/subscriptions/"));
-        let named: Vec<_> = named
-            .map(|(_, id)| format!("/subscriptions/{id}").to_lowercase())
-            .collect();
-        ensure!(named.len() == 2, "{named:?}");
-        let mut ids = Vec::new();
-        for resource in ground.oracle().resources("/subscriptions").await? {
-            let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
-            let found = std::iter::once(&resource)
-                .chain(subnets)
-                .filter_map(|one| one["id"].as_str());
-            ids.extend(found.map(str::to_lowercase));
-        }
-        for id in named {
-            ensure!(ids.contains(&id), "{id} is not in {ids:?}");
-        }
-        Ok(())
     });
 }

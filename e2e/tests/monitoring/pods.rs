@@ -1,0 +1,195 @@
+//! Two Pods of the guest side. What ends in them is started anew, as a kubelet would.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::ground::Credential;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::SOON;
+use e2e::{Ground, binaries, eventually};
+
+use crate::processes::says;
+use crate::watched::Watched;
+
+/// Their names.
+const NAMES: [&str; 2] = ["cpo-0", "cpo-1"];
+
+/// One look at a process.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The Pods, in the order of their names.
+pub(crate) struct Pods<'a> {
+    ground: &'a Ground,
+    watched: &'a Watched,
+    flags: &'a [(&'a str, &'a str)],
+    running: [Hyperlink; 2],
+}
+
+impl<'a> Pods<'a> {
+    /// Starts both; the first leads. Their federated tokens are in the files that [`token_file`] names.
+    pub(crate) async fn start(
+        ground: &'a Ground,
+        watched: &'a Watched,
+        flags: &'a [(&'a str, &'a str)],
+    ) -> Result<Self> {
+        let first = start(ground, 0, flags).await?;
+        first.leading(SOON).await?;
+        let running = [first, start(ground, 1, flags).await?];
+        let pods = Self {
+            ground,
+            watched,
+            flags,
+            running,
+        };
+        pods.tell()?;
+        Ok(pods)
+    }
+
+    /// The processes that run now.
+    pub(crate) fn running(&self) -> &[Hyperlink; 2] {
+        &self.running
+    }
+
+    /// Does this, and meanwhile starts anew what ends.
+    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                () = tokio::time::sleep(LOOK / 10) => self.revive().await?,
+            }
+        }
+    }
+
+    /// Has the leader stand still until the other one leads, again and again, until this is done.
+    pub(crate) async fn flap<T>(&mut self, until: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::pin!(until);
+        let done = loop {
+            tokio::select! {
+                done = &mut until => break done?,
+                changed = self.change_hands() => changed?,
+            }
+        };
+        self.running.iter().try_for_each(go_on)?;
+        Ok(done)
+    }
+
+    /// Starts both anew with other flags.
+    pub(crate) async fn take(&mut self, flags: &'a [(&'a str, &'a str)]) -> Result<()> {
+        self.flags = flags;
+        for n in 0..NAMES.len() {
+            self.running[n] = start(self.ground, n, flags).await?;
+        }
+        self.tell()
+    }
+
+    /// Has the leader stand still for so long; fails if another one leads then.
+    pub(crate) async fn outlasts(&self, pause: Duration) -> Result<()> {
+        let before = self.leader().await?;
+        let process = self.running[before].process();
+        process.signal("STOP")?;
+        tokio::time::sleep(pause).await;
+        process.signal("CONT")?;
+        let after = self.leader().await?;
+        ensure!(before == after, "the lease has gone to {}", NAMES[after]);
+        process.check()
+    }
+
+    /// Asks both to stop.
+    pub(crate) async fn stop(self) -> Result<()> {
+        for one in self.running {
+            one.stop().await?;
+        }
+        Ok(())
+    }
+
+    async fn change_hands(&mut self) -> Result<()> {
+        self.revive().await?;
+        let leader = self.leader().await?;
+        self.running[leader].process().signal("STOP")?;
+        let other = &self.running[1 - leader];
+        eventually("the other one leads, or ends", SOON, || async {
+            ensure!(other.process().exit().is_some() || leads(other).await, "it does not");
+            Ok(())
+        })
+        .await?;
+        go_on(&self.running[leader])?;
+        let ended = self.running[leader].process().wait(SOON).await?;
+        ensure!(!ended.success(), "ends as one that has lost: {ended}");
+        says(&self.running[leader], &["leadership lost"])?;
+        self.revive().await
+    }
+
+    /// Which one leads.
+    async fn leader(&self) -> Result<usize> {
+        eventually("one of them leads", SOON, || async {
+            for (n, one) in self.running.iter().enumerate() {
+                if leads(one).await {
+                    return Ok(n);
+                }
+            }
+            bail!("none leads")
+        })
+        .await
+    }
+
+    async fn revive(&mut self) -> Result<()> {
+        for n in 0..NAMES.len() {
+            if self.running[n].process().exit().is_some() {
+                self.running[n] = start(self.ground, n, self.flags).await?;
+                self.tell()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self) -> Result<()> {
+        let [first, second] = &self.running;
+        self.watched.scrapes("cpo", &[(NAMES[0], first), (NAMES[1], second)])
+    }
+}
+
+/// Where the federated token of a Pod is; what is there when it starts is another's to say.
+pub(crate) fn token_file(ground: &Ground, pod: usize) -> PathBuf {
+    ground.dir().join(format!("token-of-{}", NAMES[pod]))
+}
+
+async fn start(ground: &Ground, pod: usize, flags: &[(&str, &str)]) -> Result<Hyperlink> {
+    let Credential::WorkloadIdentity { tenant, client, .. } = &ground.azure().cpo else {
+        bail!("the guest side has no federated token")
+    };
+    let credential = Credential::WorkloadIdentity {
+        tenant: tenant.clone(),
+        client: client.clone(),
+        token_file: token_file(ground, pod),
+    };
+    let access = ground.service_account(Role::Cpo.as_str()).await?;
+    let program = binaries::executable("hyperlink")?;
+    Hyperlink::start_as(
+        &program,
+        ground,
+        Role::Cpo,
+        NAMES[pod],
+        access.path(),
+        &credential,
+        flags,
+    )
+    .await
+    .with_context(|| NAMES[pod])
+}
+
+/// Whether it says so; one that stands still says nothing.
+async fn leads(one: &Hyperlink) -> bool {
+    match tokio::time::timeout(LOOK, one.page("/metrics")).await {
+        Ok(Ok((_, page))) => page.lines().any(|line| line == "hyperlink_leader{role=\"cpo\"} 1"),
+        _ => false,
+    }
+}
+
+fn go_on(one: &Hyperlink) -> Result<()> {
+    match one.process().exit() {
+        Some(_) => Ok(()),
+        None => one.process().signal("CONT"),
+    }
+}

@@ -1,0 +1,162 @@
+//! Alerts on the processes themselves: they fire while something is wrong with these, and no longer.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use e2e::azure_sim::{HO_SECRET, Preset};
+use e2e::ground::Credential;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::runbook::quotes_samples_of;
+use e2e::site::{SOON, leases, run};
+use e2e::{Ground, binaries, eventually, roles};
+use futures::future::try_join_all;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::Api;
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::pods::{Pods, token_file};
+use crate::rules::{all_rest, fire, rest};
+use crate::watched::Watched;
+
+/// What a minute of the rules is here; and tokens live for an hour of these.
+const MINUTE: Duration = Duration::from_secs(1);
+
+/// A lease that does not outlast what its holder does not survive here.
+const SHORT_LEASE: [(&str, &str); 3] = [
+    ("lease-duration", "4s"),
+    ("lease-renew-deadline", "3s"),
+    ("lease-retry", "500ms"),
+];
+
+/// Longer than the short lease, and shorter than the usual one.
+const PAUSE: Duration = Duration::from_secs(5);
+
+#[test]
+fn alerts_on_processes_fire_while_these_cannot_work_and_no_longer() {
+    run(async {
+        let hour = json!({"token_life_s": 60 * MINUTE.as_secs()});
+        let ground = Ground::local_with(Preset::Fast, &json!({}), &hour).await?;
+        leases(&ground).await?;
+        let watched = Watched::start(ground.dir(), MINUTE).await?;
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        watched.scrapes("ho", &[("ho-0", &ho)])?;
+        let unusual = one_panics(&ground, &watched).await?;
+
+        let token = std::fs::read(the_token_file(&ground)?)?;
+        std::fs::write(token_file(&ground, 0), &token)?;
+        std::fs::write(token_file(&ground, 1), "")?;
+        let mut pods = Pods::start(&ground, &watched, &SHORT_LEASE).await?;
+        watched.sees(3).await?;
+        unusual.becomes_available(&ground, SOON).await?;
+        secret(&ground, "expired")?;
+
+        nobody_leads(&ground, &watched, &mut pods).await?;
+        leader_stands_still(&watched, &mut pods).await?;
+
+        pods.during(tokens_end(&watched, &ho)).await?;
+        secret(&ground, HO_SECRET)?;
+        std::fs::write(token_file(&ground, 1), &token)?;
+        all_rest(&watched.prometheus).await?;
+        pods.stop().await?;
+        ho.stop().await
+    });
+}
+
+fn the_token_file(ground: &Ground) -> Result<&Path> {
+    match &ground.azure().cpo {
+        Credential::WorkloadIdentity { token_file, .. } => Ok(token_file),
+        Credential::SecretFile { .. } => bail!("the guest side has no federated token"),
+    }
+}
+
+/// What the management side shows Entra from now on.
+fn secret(ground: &Ground, secret: &str) -> Result<()> {
+    let Credential::SecretFile { path } = &ground.azure().ho else {
+        bail!("the management side has no secret")
+    };
+    let mut file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    file["clientSecret"] = secret.into();
+    let new = path.with_extension("new");
+    std::fs::write(&new, file.to_string())?;
+    Ok(std::fs::rename(new, path)?)
+}
+
+/// A build of the guest side does not survive one of two clusters. Gives that one.
+async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster> {
+    let alert = "HyperlinkPanicked";
+    let program = binaries::executable("defective")?;
+    let cpo = Hyperlink::start_program(&program, ground, Role::Cpo, "cpo-defective", &[]).await?;
+    watched.scrapes("cpo", &[("cpo-0", &cpo)])?;
+    watched.sees(2).await?;
+    let named = |name| HostedCluster::new(ground, name);
+    let (usual, unusual) = (named("usual"), named("unusual"));
+    try_join_all([&usual, &unusual].map(|cluster| cluster.create(ground))).await?;
+    fire(&watched.prometheus, &[alert]).await?;
+    quotes_samples_of(alert, &[cpo.page("/metrics").await?.1])?;
+    says(&cpo, &["panicked", "a pass panicked"])?;
+    // Others go on.
+    usual.becomes_available(ground, SOON).await?;
+    Ok(unusual)
+}
+
+/// The right to the lease is taken away, and given back.
+async fn nobody_leads(ground: &Ground, watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
+    let alert = "HyperlinkNoLeader";
+    let bindings: Api<RoleBinding> = Api::namespaced(ground.client()?, roles::NAMESPACE);
+    let name = "hyperlink-lease-cpo";
+    let mut binding = bindings.get(name).await?;
+    bindings.delete(name, &Default::default()).await?;
+    pods.during(fire(&watched.prometheus, &[alert])).await?;
+    for one in pods.running() {
+        shows(one, "[-] lease (cpo): the API server does not answer about the lease").await?;
+        says(one, &["cannot campaign for the lease"])?;
+        quotes_samples_of(alert, &[one.page("/metrics").await?.1])?;
+    }
+    binding.metadata = kube::core::ObjectMeta {
+        name: binding.metadata.name,
+        ..Default::default()
+    };
+    bindings.create(&PostParams::default(), &binding).await?;
+    pods.during(rest(&watched.prometheus, &[alert])).await
+}
+
+/// A process that gets no time loses its lease; a longer one outlasts that.
+async fn leader_stands_still(watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
+    let alert = "HyperlinkLeaderFlapping";
+    pods.flap(fire(&watched.prometheus, &[alert])).await?;
+    pods.take(&[]).await?;
+    pods.outlasts(PAUSE).await?;
+    pods.during(rest(&watched.prometheus, &[alert])).await
+}
+
+/// A secret is no good any more, and a file never had a token in it.
+async fn tokens_end(watched: &Watched, ho: &Hyperlink) -> Result<()> {
+    let alert = "HyperlinkTokenExpiring";
+    fire(&watched.prometheus, &[alert]).await?;
+    says(ho, &["no new token"])?;
+    quotes_samples_of(alert, &[ho.page("/metrics").await?.1])
+}
+
+/// Waits until `/readyz` has this line.
+async fn shows(hyperlink: &Hyperlink, line: &str) -> Result<()> {
+    eventually(line, SOON, || async {
+        let (_, page) = hyperlink.page("/readyz").await?;
+        ensure!(page.lines().any(|shown| shown == line), "{page}");
+        Ok(())
+    })
+    .await
+}
+
+/// Fails unless the process has logged each of these.
+pub(crate) fn says(hyperlink: &Hyperlink, messages: &[&str]) -> Result<()> {
+    let path = hyperlink.process().log();
+    let log = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    for message in messages {
+        let line = format!("\"message\":\"{message}\"");
+        ensure!(log.contains(&line), "{} has no {line}", path.display());
+    }
+    Ok(())
+}
