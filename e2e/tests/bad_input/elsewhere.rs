@@ -1,6 +1,6 @@
 //! Azure's answers that lead to another host: refused, and the token stays here.
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! What others came to use while the cluster lived stays for them when it goes, without what is ours.
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use serde_json::json;
 
 use e2e::site::{SOON, situation};
