@@ -22,6 +22,7 @@ use hyperlink::config::Config;
 use hyperlink::controllers;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::link_service::{LinkServiceController, frontend};
@@ -30,16 +31,18 @@ use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::Scope;
+use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{Face, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::scopes_file::ScopesFile;
 use tokio::sync::watch::{self, Receiver};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
-use store::observe_store;
+use store::{follow_watches, show_store};
 use territory::Claim;
 use waits::{keep_token, wait_for_arm, wait_for_crd};
 
@@ -311,13 +314,19 @@ pub(crate) fn context(
         .as_ref()
         .map_or("hyperlink", |lease| lease.candidate.as_str());
     let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
+    let memory = Arc::new(Memory::new(config.resync, config.record_resync));
+    metrics.look_at_operations_with({
+        let memory = Arc::clone(&memory);
+        move || memory.under_way(Instant::now())
+    });
     Context {
         role,
         kube,
         events,
         stated: Stated::default(),
+        failures: Failures::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
-        memory: Memory::new(config.resync, config.record_resync),
+        memory,
         inventory: Inventory::default(),
         metrics,
         served: Served::everything(),
@@ -326,17 +335,19 @@ pub(crate) fn context(
 }
 
 /// Runs the role's controllers until `stop`.
-async fn work(shared: &Shared, cx: Context, synced: ReadinessItem, stop: CancellationToken) -> anyhow::Result<()> {
+async fn work(shared: &Shared, cx: Context, watches: ReadinessItem, stop: CancellationToken) -> anyhow::Result<()> {
     let (config, cx) = (&shared.config, Arc::new(cx));
+    let health = Arc::new(WatchHealth::new(Arc::clone(&shared.metrics)));
+    // Ends with the last watch.
+    tokio::spawn(follow_watches(health.follow(), watches));
     let scope = Scope {
         namespace: config.namespace.clone(),
         concurrency: config.concurrency.get(),
         stop,
         again: shared.again.subscribe(),
+        health,
     };
-    synced.waiting("the first list");
-    let metrics = Arc::clone(&shared.metrics);
-    let on_store = move |store, filled| observe_store(store, filled, metrics, synced);
+    let on_store = |store| show_store(store, &shared.metrics);
     match cx.role {
         Role::Ho => {
             let neighbours = Arc::new(Neighbours::default());

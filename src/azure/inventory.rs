@@ -56,9 +56,10 @@ impl Inventory {
             .map(|group| format!("/resourceGroups/{group}"))
             .unwrap_or_default();
         let path = format!("/subscriptions/{subscription}{group_part}/providers/Microsoft.Network/loadBalancers");
+        // A list that was begun after this question is new enough, however long it took.
+        let since = Instant::now().checked_sub(max_age);
         let shared = self.frontends.at(&path);
         let mut last = shared.lock().await;
-        let since = Instant::now().checked_sub(max_age);
         let list = match last.known(since, ArmError::delay) {
             Some((_, known)) => known,
             None => {

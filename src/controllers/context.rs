@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::contention::Statements;
+use super::failures::Failures;
 use super::recorder::Recorder;
 use super::served::Served;
 use crate::api::Role;
@@ -25,8 +26,10 @@ pub struct Context {
     pub events: Recorder,
     /// What was stated in conditions.
     pub stated: Stated,
+    /// How often passes have failed in a row.
+    pub failures: Failures,
     /// What was seen in Azure.
-    pub memory: Memory,
+    pub memory: Arc<Memory>,
     /// Lists that clusters share.
     pub inventory: Inventory,
     /// Where everything is counted.
@@ -101,8 +104,9 @@ pub(crate) mod sample {
             events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
             kube,
             stated: Stated::default(),
+            failures: Failures::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Memory::new(minute, minute),
+            memory: Arc::new(Memory::new(minute, minute)),
             inventory: Inventory::default(),
             metrics,
             served: Served::everything(),

@@ -20,7 +20,7 @@ use crate::azure::client::Pass;
 use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::memory::Memory;
-use crate::azure::plan::{Done, Plan, Step, Why};
+use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::{Kind, Seen};
 use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
@@ -36,20 +36,30 @@ pub enum PassError {
     /// The API server refused or did not answer.
     #[error("Kubernetes: {0}")]
     Kube(#[from] kube::Error),
+    /// What was to be changed had been read just before, and somebody has removed it since.
+    #[error("Kubernetes: somebody removed the object first")]
+    Gone,
     /// The API server did not answer in time.
     #[error("Kubernetes: no answer in time")]
     Timeout,
+    /// The first list of a kind has not come yet, and a part of it is not to decide on.
+    #[error("not all {0} are known yet; /readyz says why")]
+    Unlisted(&'static str),
 }
 
 impl PassError {
-    /// Whether someone else changed or removed the object first: nothing is wrong, the pass is run again.
+    /// Whether somebody else changed or removed the object first: nothing is wrong, the pass is run again.
     pub fn conflict(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if [404, 409].contains(&status.code))
+        matches!(self, Self::Gone) || self.refused_with(409)
     }
 
     /// Whether the API server does not take the object as it is.
     pub fn invalid(&self) -> bool {
-        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == 422)
+        self.refused_with(422)
+    }
+
+    fn refused_with(&self, code: u16) -> bool {
+        matches!(self, Self::Kube(kube::Error::Api(status)) if status.code == code)
     }
 }
 
@@ -59,6 +69,17 @@ pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T,
         .await
         .map_err(|_| PassError::Timeout)?
         .map_err(PassError::Kube)
+}
+
+/// The same for a change, or the deletion, of an object that was read just before.
+pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, PassError> {
+    within(call).await.map_err(|error| {
+        if error.refused_with(404) {
+            PassError::Gone
+        } else {
+            error
+        }
+    })
 }
 
 /// What came of a decision.
@@ -118,31 +139,29 @@ pub async fn carry_out<X>(
     let mut rounds = 0;
     loop {
         let (decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
-        let plan = Plan {
-            steps: decision.steps.clone(),
-        };
-        let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
         if let Some(intent) = decision
             .intent
             .as_deref()
-            .filter(|_| intent::due(&cr, cx.role, &plan.steps))
+            .filter(|_| intent::due(&cr, cx.role, &decision.steps))
         {
             let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
-            let adopted = event::adopted(&plan.steps).filter(|_| !known);
+            let adopted = event::adopted(&decision.steps).filter(|_| !known);
             cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
-        let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
-        cx.events.say(&told(&cr, also), &changes(cx, &plan, &done)).await;
+        let done = execute::run(&decision.steps, &cx.arm, &cx.memory, pass).await;
+        cx.events
+            .say(&told(&cr, also), &changes(cx, &decision.steps, &done))
+            .await;
         rounds += 1;
-        let came_to_rest = plan
+        let came_to_rest = decision
             .steps
             .iter()
             .zip(&done)
             // A service shows the end of its connections later.
             .any(|(step, done)| step.writes() && *done == Done::Settled && step.kind != Kind::Connection);
         // Somebody else wrote since the look; who does so again has to be waited out.
-        let outdated = rounds == 1 && outdated(cx, &plan, &done);
+        let outdated = rounds == 1 && outdated(cx, &decision.steps, &done);
         if !(came_to_rest || outdated) || rounds == ROUNDS {
             return Ok(Outcome {
                 decision,
@@ -151,15 +170,17 @@ pub async fn carry_out<X>(
                 cr,
             });
         }
-        written.iter().for_each(|id| drop(facts.looks.remove(id)));
+        for step in decision.steps.iter().filter(|step| step.writes()) {
+            facts.looks.remove(&step.id);
+        }
         facts.inside.clear();
     }
 }
 
 /// Doubts what was changed by others between the look and the write; whether there is such a thing.
-fn outdated(cx: &Context, plan: &Plan, done: &[Done]) -> bool {
+fn outdated(cx: &Context, steps: &[Step], done: &[Done]) -> bool {
     let mut any = false;
-    for (step, done) in plan.steps.iter().zip(done) {
+    for (step, done) in steps.iter().zip(done) {
         if matches!(done, Done::Failed(error) if error.status == 412) {
             cx.memory.doubt(&step.id, Instant::now());
             any = true;
@@ -178,9 +199,8 @@ fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<Obj
 }
 
 /// What has come to be as wanted, counted and told.
-fn changes(cx: &Context, plan: &Plan, done: &[Done]) -> Vec<Event> {
-    let steps = plan.steps.iter().zip(done);
-    let changed = steps.filter_map(|(step, done)| match done {
+fn changes(cx: &Context, steps: &[Step], done: &[Done]) -> Vec<Event> {
+    let changed = steps.iter().zip(done).filter_map(|(step, done)| match done {
         Done::Reached(change) => {
             cx.metrics.changed(step.kind, &step.id, change);
             Some(event::changed(step.kind, &step.id, change))
@@ -264,7 +284,7 @@ async fn patch_object(
         field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
-    let patched = within(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
+    let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
     cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
     Ok(patched)
 }
@@ -296,7 +316,7 @@ pub async fn write_status(
             field_manager: manager.clone(),
             ..PatchParams::default()
         };
-        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
+        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
     }
     if due && let Some(patch) = conditions_patch(&cr, report, stamp) {
@@ -305,7 +325,7 @@ pub async fn write_status(
             force: true,
             ..PatchParams::default()
         };
-        cr = within(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
+        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(&cr, report);
         let created = cr.metadata.creation_timestamp.as_ref();

@@ -8,6 +8,7 @@ pub mod decision;
 pub mod endpoint;
 pub mod event;
 pub mod facts;
+pub mod failures;
 pub mod frame;
 pub mod hosted_cluster;
 pub mod identity;
@@ -25,6 +26,7 @@ pub mod scopes;
 pub mod served;
 pub mod turns;
 pub mod watch;
+pub mod watch_health;
 
 #[cfg(test)]
 mod samples;

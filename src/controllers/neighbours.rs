@@ -28,9 +28,9 @@ impl Known {
     }
 
     /// Waits until all have been listed once: nobody decides on a part of them.
-    async fn known(&self) -> Result<(), PassError> {
+    async fn known(&self, kind: &'static str) -> Result<(), PassError> {
         let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
-        waited.map_err(|_| PassError::Timeout)
+        waited.map_err(|_| PassError::Unlisted(kind))
     }
 
     fn heard<K: ResourceExt>(&self, event: &Event<K>, claims_of: impl Fn(&K) -> Vec<Claim>) {
@@ -84,7 +84,8 @@ impl Neighbours {
 
     /// Waits until all have been listed once: nobody decides on a part of them.
     pub async fn known(&self) -> Result<(), PassError> {
-        tokio::try_join!(self.clusters.known(), self.resources.known()).map(drop)
+        let clusters = self.clusters.known("HostedClusters");
+        tokio::try_join!(clusters, self.resources.known("AzurePrivateLinkServices")).map(drop)
     }
 
     /// What the HostedClusters claim. Not to be held while waiting.
@@ -121,7 +122,7 @@ impl ControlPlanes {
 
     /// Waits until all have been listed once: nobody decides on a part of them.
     pub async fn known(&self) -> Result<(), PassError> {
-        self.0.known().await
+        self.0.known("HostedControlPlanes").await
     }
 
     /// What they claim. Not to be held while waiting.

@@ -12,7 +12,6 @@ struct Pace {
     /// The hash of the fingerprint, which is long.
     fingerprint: u64,
     not_before: Instant,
-    failures: u32,
 }
 
 /// The pace of every object of one controller, by UID.
@@ -24,9 +23,6 @@ fn hash(fingerprint: &str) -> u64 {
     fingerprint.hash(&mut hasher);
     hasher.finish()
 }
-
-/// The longest wait after failures in a row.
-const MOST: Duration = Duration::from_secs(60);
 
 impl Pacer {
     fn paces(&self) -> MutexGuard<'_, HashMap<String, Pace>> {
@@ -42,32 +38,15 @@ impl Pacer {
             .filter(|rest| !rest.is_zero())
     }
 
-    /// A pass has ended; the next is due after `wait`, or when the fingerprint changes.
+    /// A pass has ended, well or not; the next is due after `wait`, or when the fingerprint changes.
     pub fn ended(&self, uid: &str, fingerprint: &str, wait: Duration, now: Instant) {
         self.paces().insert(
             uid.to_owned(),
             Pace {
                 fingerprint: hash(fingerprint),
                 not_before: now + wait,
-                failures: 0,
             },
         );
-    }
-
-    /// A pass has failed; gives how long to wait, longer each time.
-    pub fn failed(&self, uid: &str, fingerprint: &str, now: Instant) -> Duration {
-        let mut paces = self.paces();
-        let failures = paces.get(uid).map_or(0, |pace| pace.failures).saturating_add(1);
-        let wait = Duration::from_secs(1_u64 << (failures - 1).min(6)).min(MOST);
-        paces.insert(
-            uid.to_owned(),
-            Pace {
-                fingerprint: hash(fingerprint),
-                not_before: now + wait,
-                failures,
-            },
-        );
-        wait
     }
 
     /// The object is gone.
@@ -87,14 +66,5 @@ mod tests {
         assert_eq!(pacer.early("u", "a", now), Some(Duration::from_secs(10)));
         assert_eq!(pacer.early("u", "b", now), None);
         assert_eq!(pacer.early("u", "a", now + Duration::from_secs(10)), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failures_in_a_row_wait_longer_up_to_a_minute() {
-        let (pacer, now) = (Pacer::default(), Instant::now());
-        let waits: Vec<u64> = (0..9).map(|_| pacer.failed("u", "a", now).as_secs()).collect();
-        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-        pacer.ended("u", "a", Duration::ZERO, now);
-        assert_eq!(pacer.failed("u", "a", now).as_secs(), 1);
     }
 }

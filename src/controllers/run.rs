@@ -21,7 +21,7 @@ use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::plan::Done;
-use crate::metrics::{Controller as Label, PassResult};
+use crate::metrics::{Controller as Label, Pass as Counted, PassResult};
 
 /// How a pass has ended.
 pub struct Ended {
@@ -122,6 +122,14 @@ pub trait Foresees: Reconciler {
     ) -> impl Future<Output = Foreseen> + Send;
 }
 
+/// How far a pass has come.
+struct Begun<'a> {
+    uid: String,
+    /// What the pacer is to compare.
+    seen: String,
+    counted: Option<Counted<'a>>,
+}
+
 /// A reconciler with what it works with.
 pub struct Runner<R> {
     /// The role's way.
@@ -148,6 +156,7 @@ impl<R: Reconciler> Runner<R> {
     /// The object with this UID is gone, or nothing more is to be done for it.
     pub fn forget(&self, uid: &str) {
         self.pacer.forget(uid);
+        self.cx.failures.over(uid);
         self.cx.events.forget(uid);
         self.cx.stated.forget(uid);
         self.reconciler.forget(uid);
@@ -159,69 +168,72 @@ impl<R: Reconciler> Runner<R> {
         let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %pass.correlation);
         let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, pass))
             .catch_unwind()
-            .instrument(span);
-        match guarded.await {
-            Ok(action) => Ok(action),
-            Err(_) => {
-                self.cx.metrics.panicked(self.label);
-                tracing::error!(namespace, name, "a pass panicked");
-                let wait = self.pacer.failed(&cached.uid().unwrap_or_default(), "", Instant::now());
-                Ok(Action::requeue(wait.max(Duration::from_secs(10))))
-            }
-        }
+            .instrument(span.clone());
+        let action = guarded.await.unwrap_or_else(|_| {
+            self.cx.metrics.panicked(self.label);
+            let uid = cached.uid().unwrap_or_default();
+            let wait = span.in_scope(|| self.cx.failures.panicked(&uid));
+            self.pacer.ended(&uid, "", wait, Instant::now());
+            Action::requeue(wait)
+        });
+        Ok(action)
     }
 
     /// One pass, unless it comes too early; an error becomes a delay.
     async fn guarded(&self, cached: &AzurePrivateLinkService, namespace: &str, name: &str, pass: Pass) -> Action {
-        let mut uid = cached.uid().unwrap_or_default();
-        let mut seen = String::new();
-        match self.paced(namespace, name, pass, &mut uid, &mut seen).await {
+        let mut begun = Begun {
+            uid: cached.uid().unwrap_or_default(),
+            seen: String::new(),
+            counted: None,
+        };
+        match self.paced(namespace, name, pass, &mut begun).await {
             Ok(action) => action,
-            Err(error) if error.conflict() => {
-                tracing::debug!("someone else changed the object first");
-                Action::requeue(Duration::from_millis(200))
-            }
             Err(error) => {
-                let wait = self.pacer.failed(&uid, &seen, Instant::now());
-                tracing::warn!(%error, again_in_s = wait.as_secs(), "pass failed");
+                let Begun { uid, seen, counted } = begun;
+                let (result, wait) = self.cx.failures.failed(&uid, &error);
+                // One that could not even be begun has failed too.
+                counted.unwrap_or_else(|| self.cx.metrics.pass(self.label)).end(result);
+                self.pacer.ended(&uid, &seen, wait, Instant::now());
                 Action::requeue(wait)
             }
         }
     }
 
-    async fn paced(
-        &self,
+    async fn paced<'a>(
+        &'a self,
         namespace: &str,
         name: &str,
         pass: Pass,
-        uid: &mut String,
-        seen: &mut String,
+        begun: &mut Begun<'a>,
     ) -> Result<Action, PassError> {
         // The cache may lag behind our own last write.
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
         let Some(cr) = within(api.get_opt(name)).await? else {
-            self.forget(uid);
+            self.forget(&begun.uid);
             return Ok(Action::await_change());
         };
-        *uid = cr.uid().unwrap_or_default();
+        begun.uid = cr.uid().unwrap_or_default();
+        let uid = &begun.uid;
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
         let whole = |cr: &AzurePrivateLinkService| {
             let (statements, now) = (self.cx.stated.of(uid), Instant::now().into_std());
             format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
         };
-        *seen = whole(&cr);
+        begun.seen = whole(&cr);
         let or_answer = |cr: AzurePrivateLinkService, wait: Duration| {
             let stored = cr.status.unwrap_or_default().conditions;
             let answer = self.cx.stated.of(uid).next_answer(&stored, Instant::now().into_std());
             Action::requeue(answer.map_or(wait, |answer| answer.min(wait)))
         };
-        if let Some(rest) = self.pacer.early(uid, seen, Instant::now()) {
+        if let Some(rest) = self.pacer.early(uid, &begun.seen, Instant::now()) {
             return Ok(or_answer(cr, rest));
         }
-        let counted = self.cx.metrics.pass(self.label);
-        let ended = self.reconciler.pass(&self.cx, pass, cr, around).await;
-        counted.end(ended.as_ref().map_or(PassResult::Failed, |ended| ended.result));
-        let ended = ended?;
+        begun.counted = Some(self.cx.metrics.pass(self.label));
+        let ended = self.reconciler.pass(&self.cx, pass, cr, around).await?;
+        if let Some(counted) = begun.counted.take() {
+            counted.end(ended.result);
+        }
+        self.cx.failures.over(uid);
         if ended.released {
             self.forget(uid);
             return Ok(Action::await_change());

@@ -1,6 +1,6 @@
 //! What each controller watches, and which object an event is for.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,40 @@ use super::hosted_cluster;
 use super::neighbours::{ControlPlanes, Neighbours};
 use super::run::{Reconciler, Runner};
 use super::turns::Turns;
+use super::watch_health::WatchHealth;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
-use crate::metrics::Controller as Label;
+use crate::metrics::{Controller as Label, Watched};
 use crate::names;
 use crate::observer::{self, Observer};
+
+mod heard;
+
+use heard::{changes, gone};
+
+/// An object that can be watched.
+trait Watchable:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+    /// Of which resource.
+    const WATCHED: Watched;
+}
+
+impl Watchable for AzurePrivateLinkService {
+    const WATCHED: Watched = Watched::LinkService;
+}
+
+impl Watchable for HostedCluster {
+    const WATCHED: Watched = Watched::HostedCluster;
+}
+
+impl Watchable for HostedControlPlane {
+    const WATCHED: Watched = Watched::HostedControlPlane;
+}
+
+impl Watchable for Service {
+    const WATCHED: Watched = Watched::Service;
+}
 
 /// How the controllers of a role run.
 #[derive(Clone)]
@@ -39,6 +68,8 @@ pub struct Scope {
     pub stop: CancellationToken,
     /// All objects are to be looked at again when this changes.
     pub again: Receiver<()>,
+    /// Where it is told how the watches stand.
+    pub health: Arc<WatchHealth>,
 }
 
 impl Scope {
@@ -56,15 +87,29 @@ impl Scope {
         self.changes().inspect(move |()| cx.memory.others_were_at_it())
     }
 
-    fn api<K>(&self, client: kube::Client) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope>,
-        K::DynamicType: Default,
-    {
-        match &self.namespace {
-            Some(namespace) => Api::namespaced(client, namespace),
-            None => Api::all(client),
-        }
+    /// What is told of the objects in scope.
+    fn events<K: Watchable>(
+        &self,
+        client: &kube::Client,
+        which: watcher::Config,
+    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K> {
+        let api = match &self.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        };
+        self.events_of(api, which)
+    }
+
+    /// The same of others, without what nobody reads.
+    fn events_of<K: Watchable>(
+        &self,
+        api: Api<K>,
+        which: watcher::Config,
+    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K> {
+        let events = watcher(api, which)
+            .default_backoff()
+            .modify(|object| object.meta_mut().managed_fields = None);
+        self.health.observe(K::WATCHED, events)
     }
 }
 
@@ -73,55 +118,17 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(50)
 }
 
-/// What is told of objects, without what nobody reads.
-fn events<K>(
-    api: Api<K>,
-    which: watcher::Config,
-) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    watcher(api, which)
-        .default_backoff()
-        .modify(|object| object.meta_mut().managed_fields = None)
-}
-
-/// A store of the objects in scope, and the events that fill it; `filled` is cancelled when it is.
+/// A store of the objects that these events tell of, and the same events once they are in it.
 ///
 /// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
-fn stored<K>(
+fn stored<K: Watchable>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
-    filled: CancellationToken,
-) -> (Store<K>, impl Stream<Item = Result<K, watcher::Error>> + Send + 'static)
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
+) -> (
+    Store<K>,
+    impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
+) {
     let (reader, writer) = store();
-    let applied = reflector(writer, events).inspect_ok(move |event| {
-        if matches!(event, watcher::Event::InitDone) {
-            filled.cancel();
-        }
-    });
-    (reader, applied.touched_objects())
-}
-
-/// Calls `forget` with the UID of each object that is gone: the watch tells of its end, or a new list no longer has it.
-fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
-    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
-    move |event| match event {
-        watcher::Event::Init => listed.clear(),
-        watcher::Event::InitApply(object) => listed.extend(object.uid()),
-        watcher::Event::InitDone => {
-            let before = std::mem::replace(&mut known, std::mem::take(&mut listed));
-            before.difference(&known).for_each(|uid| forget(uid));
-        }
-        watcher::Event::Apply(object) => known.extend(object.uid()),
-        watcher::Event::Delete(object) => {
-            let uid = object.uid().unwrap_or_default();
-            known.remove(&uid);
-            forget(&uid);
-        }
-    }
+    (reader, reflector(writer, events))
 }
 
 /// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
@@ -137,10 +144,9 @@ pub async fn link_services<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     neighbours: Arc<Neighbours>,
-    synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
+    shown: impl FnOnce(Store<AzurePrivateLinkService>),
 ) {
     let client = runner.cx.kube.clone();
-    let filled = CancellationToken::new();
     let heard = {
         let neighbours = Arc::clone(&neighbours);
         let mut forgets = forgets(&runner);
@@ -149,19 +155,19 @@ pub async fn link_services<R: Reconciler>(
             forgets(event);
         }
     };
-    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
-    let (reader, events) = stored(resources.inspect_ok(heard), filled.clone());
+    let resources = scope.events(&client, pages()).inspect_ok(heard);
+    let (reader, resources) = stored(resources);
     let known = reader.clone();
     // HostedClusters live in other namespaces than their control planes.
-    let clusters = self::events(Api::<HostedCluster>::all(client), pages())
-        .inspect_ok({
-            let neighbours = Arc::clone(&neighbours);
-            move |event| neighbours.cluster(event)
-        })
-        .touched_objects();
-    let controller = Controller::for_stream(events, reader.clone())
-        .watches_stream(clusters, move |cluster| concerned(&known, &neighbours, &cluster));
-    synced(reader, filled);
+    let clusters = scope.events_of(Api::<HostedCluster>::all(client), pages()).inspect_ok({
+        let neighbours = Arc::clone(&neighbours);
+        move |event| neighbours.cluster(event)
+    });
+    let controller = Controller::for_stream(resources.touched_objects(), reader.clone())
+        .watches_stream(changes(clusters), move |cluster| {
+            concerned(&known, &neighbours, &cluster)
+        });
+    shown(reader);
     let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
@@ -185,15 +191,19 @@ fn concerned(
     references(known, move |cr| {
         let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
         annotation.is_some_and(|name| names.contains(name))
-            || cr.namespace().is_some_and(|namespace| namespaces.contains(&namespace))
+            || cr
+                .metadata
+                .namespace
+                .as_ref()
+                .is_some_and(|namespace| namespaces.contains(namespace))
             || is_contested(cr)
     })
 }
 
 fn is_contested(cr: &AzurePrivateLinkService) -> bool {
-    let conditions = cr.status.iter().flat_map(|status| &status.conditions);
-    let mut reasons = conditions.filter_map(|condition| Reason::parse(&condition.reason));
-    reasons.any(|reason| matches!(reason, Reason::DuplicateIdentity | Reason::HostNameClaimed))
+    let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
+    let mut conditions = cr.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| contested.contains(&condition.reason.as_str()))
 }
 
 /// The custom resources and the control planes that own them, for the CPO role.
@@ -201,25 +211,24 @@ pub async fn endpoints<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
     control_planes: Arc<ControlPlanes>,
-    synced: impl FnOnce(Store<AzurePrivateLinkService>, CancellationToken),
+    shown: impl FnOnce(Store<AzurePrivateLinkService>),
 ) {
     let client = runner.cx.kube.clone();
-    let filled = CancellationToken::new();
-    let planes = self::events(scope.api::<HostedControlPlane>(client.clone()), pages())
-        .inspect_ok(move |event| control_planes.control_plane(event))
-        .touched_objects();
-    let resources = events(scope.api::<AzurePrivateLinkService>(client.clone()), pages());
-    let (reader, events) = stored(resources.inspect_ok(forgets(&runner)), filled.clone());
+    let planes = scope
+        .events(&client, pages())
+        .inspect_ok(move |event| control_planes.control_plane(event));
+    let resources = scope.events(&client, pages()).inspect_ok(forgets(&runner));
+    let (reader, resources) = stored(resources);
+    let again = scope.events::<AzurePrivateLinkService>(&client, pages());
     let (known, relatives) = (reader.clone(), reader.clone());
-    let controller = Controller::for_stream(events, reader.clone())
-        .watches_stream(planes, move |control_plane| {
-            let namespace = control_plane.namespace();
-            references(&known, move |cr| cr.namespace() == namespace)
+    let controller = Controller::for_stream(resources.touched_objects(), reader.clone())
+        .watches_stream(changes(planes), move |control_plane: HostedControlPlane| {
+            references(&known, move |cr| {
+                cr.metadata.namespace == control_plane.metadata.namespace
+            })
         })
-        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), move |cr| {
-            siblings(&relatives, &cr)
-        });
-    synced(reader, filled);
+        .watches_stream(again.touched_objects(), move |cr| siblings(&relatives, &cr));
+    shown(reader);
     let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
@@ -228,18 +237,19 @@ pub async fn endpoints<R: Reconciler>(
 /// cloud that this process serves.
 pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
     let client = cx.kube.clone();
-    let services = || scope.api::<Service>(client.clone());
+    let services = |which| scope.events::<Service>(&client, which);
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
-    let (external, external_events) = stored(events(services(), label), CancellationToken::new());
+    let (external, external_events) = stored(services(label));
     let observer = Arc::new(Observer::new(cx, cloud, external));
-    let planes = events(scope.api::<HostedControlPlane>(client.clone()), pages()).inspect_ok({
+    let planes = scope.events(&client, pages()).inspect_ok({
         let observer = Arc::clone(&observer);
         gone(move |uid| observer.forget(uid))
     });
-    let (reader, events) = stored(planes, CancellationToken::new());
+    let (reader, planes) = stored::<HostedControlPlane>(planes);
+    let custom = scope.events::<AzurePrivateLinkService>(&client, pages());
     let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&turns);
-    let named = |name| (services(), pages().fields(&format!("metadata.name={name}")));
+    let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let of_service = {
         let known = reader.clone();
@@ -249,15 +259,11 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         let known = reader.clone();
         move |cr| control_planes_of(&known, &cr)
     };
-    let passes = Controller::for_stream(events, reader)
-        .watches(router.0, router.1, of_service.clone())
-        .watches(oauth.0, oauth.1, of_service.clone())
-        .watches_stream(external_events, of_service)
-        .watches(
-            scope.api::<AzurePrivateLinkService>(client.clone()),
-            pages(),
-            of_custom_resource,
-        )
+    let passes = Controller::for_stream(changes(planes), reader)
+        .watches_stream(router, of_service.clone())
+        .watches_stream(oauth, of_service.clone())
+        .watches_stream(external_events.touched_objects(), of_service)
+        .watches_stream(custom.touched_objects(), of_custom_resource)
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -285,13 +291,19 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let turns = Arc::new(Turns::new(Label::HostedCluster, scope.concurrency));
     let over = Arc::clone(&turns);
     let only = scope.namespace.clone();
-    let clusters = events(Api::<HostedCluster>::all(client.clone()), pages()).inspect_ok({
-        let cx = Arc::clone(&cx);
-        gone(move |uid| cx.stated.forget(uid))
-    });
-    let (reader, events) = stored(clusters, CancellationToken::new());
-    let passes = Controller::for_stream(events, reader)
-        .watches(scope.api::<AzurePrivateLinkService>(client), pages(), |cr| {
+    let clusters = scope
+        .events_of(Api::<HostedCluster>::all(client.clone()), pages())
+        .inspect_ok({
+            let cx = Arc::clone(&cx);
+            gone(move |uid| {
+                cx.stated.forget(uid);
+                cx.failures.over(uid);
+            })
+        });
+    let (reader, clusters) = stored(clusters);
+    let custom = scope.events::<AzurePrivateLinkService>(&client, pages());
+    let passes = Controller::for_stream(clusters.touched_objects(), reader)
+        .watches_stream(custom.touched_objects(), |cr: AzurePrivateLinkService| {
             let cluster: Option<ClusterRef> = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok();
             cluster.map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
         })

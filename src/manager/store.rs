@@ -1,34 +1,40 @@
-//! What is told of the custom resources that a controller keeps in memory: how each stands, and whether all are there.
+//! What is told of the objects that the controllers keep in memory: how each custom resource stands, and whether news come.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::conditions;
+use hyperlink::controllers::watch_health::Health;
 use hyperlink::http::ReadinessItem;
 use hyperlink::metrics::{ConditionSeen, Metrics, ObjectSeen};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use kube::runtime::reflector::Store;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::watch::Receiver;
 
-/// Shows the store to metrics, and tells readiness when it is filled.
-pub(super) fn observe_store(
-    store: Store<AzurePrivateLinkService>,
-    filled: CancellationToken,
-    metrics: Arc<Metrics>,
-    synced: ReadinessItem,
-) {
+/// Shows the store to metrics.
+pub(super) fn show_store(store: Store<AzurePrivateLinkService>, metrics: &Metrics) {
     metrics.look_at_objects_with(move || {
         let now = Timestamp::now();
         store.state().iter().map(|cr| seen(cr, now)).collect()
     });
-    tokio::spawn(async move {
-        filled.cancelled().await;
-        synced.ready_as("running");
-    });
+}
+
+/// Tells readiness how the watches stand. Whoever has once had all lists goes on with what it knows: taking it out of service
+/// would help nobody.
+pub(super) async fn follow_watches(mut health: Receiver<Health>, item: ReadinessItem) {
+    loop {
+        match &*health.borrow_and_update() {
+            Health::Unlisted(why) => item.waiting(why),
+            Health::Good => item.ready_as("running"),
+            Health::Failing(why) => item.ready_as(&format!("running; {why}")),
+        }
+        if health.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 fn seen(cr: &AzurePrivateLinkService, now: Timestamp) -> ObjectSeen {

@@ -115,6 +115,39 @@ impl KubeResource {
     }
 }
 
+/// What is watched in Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watched {
+    /// The custom resources.
+    LinkService,
+    /// The clusters.
+    HostedCluster,
+    /// Their control planes.
+    HostedControlPlane,
+    /// What publishes them.
+    Service,
+}
+
+impl Watched {
+    /// Everything that is watched.
+    pub const ALL: [Watched; 4] = [
+        Watched::LinkService,
+        Watched::HostedCluster,
+        Watched::HostedControlPlane,
+        Watched::Service,
+    ];
+
+    /// The metric label, and the word in logs: the resource as in a role's rules.
+    pub fn label(self) -> &'static str {
+        match self {
+            Watched::LinkService => "azureprivatelinkservices",
+            Watched::HostedCluster => "hostedclusters",
+            Watched::HostedControlPlane => "hostedcontrolplanes",
+            Watched::Service => "services",
+        }
+    }
+}
+
 /// How it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KubeVerb {

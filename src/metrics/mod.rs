@@ -18,7 +18,7 @@ use arm::Arm;
 use changes::Changes;
 use declare::Declare;
 pub use declare::{Description, Label, Values};
-pub use labels::{Controller, KubeResource, KubeVerb, PassResult};
+pub use labels::{Controller, KubeResource, KubeVerb, PassResult, Watched};
 use objects::Objects;
 pub use objects::{ConditionSeen, ObjectSeen};
 use passes::Passes;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Result};
 
 use super::declare::{Declare, Label};
-use super::labels::{KubeResource, KubeVerb};
+use super::labels::{KubeResource, KubeVerb, Watched};
 use super::{Metrics, clamp};
 use crate::api::role::Role;
 
@@ -15,6 +15,7 @@ pub(super) struct Process {
     scopes_stale: IntGaugeVec,
     memory: GaugeVec,
     kube_writes: IntCounterVec,
+    watches_failing: IntGaugeVec,
 }
 
 impl Process {
@@ -56,6 +57,11 @@ impl Process {
                     Label::one_of("verb", KubeVerb::ALL.map(KubeVerb::label)),
                 ],
             )?,
+            watches_failing: declare.count(
+                "watches_failing",
+                "Watches of the leader that fail, so that what is known of these objects grows old.",
+                vec![Label::one_of("resource", Watched::ALL.map(Watched::label))],
+            )?,
         })
     }
 
@@ -84,6 +90,12 @@ impl Metrics {
     pub fn allowed_scopes_stale(&self, stale: bool) {
         let gauge = self.process.scopes_stale.with_label_values::<&str>(&[]);
         gauge.set(i64::from(stale));
+    }
+
+    /// So many more watches fail, or less.
+    pub fn watches_failing(&self, resource: Watched, more: i64) {
+        let gauge = self.process.watches_failing.with_label_values(&[resource.label()]);
+        gauge.add(more);
     }
 
     /// A write has been sent to the Kubernetes API server.

@@ -10,7 +10,7 @@ use super::decide::{Change, Wanted, change};
 use super::external_services::{self, External, Host, Step, Target};
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
-use crate::controllers::frame::{PassError, within};
+use crate::controllers::frame::{PassError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Of a custom resource that the control plane does not own.
@@ -57,7 +57,7 @@ impl Observer {
             Change::None => {}
             Change::Foreign => wrong.push(NOT_OURS.to_owned()),
             Change::Patch(patch) => {
-                within(api.patch(&name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(&name, &self.patch_params(), &Patch::Merge(&patch))).await?;
                 self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
                 tracing::info!(namespace, name, "custom resource changed");
             }
@@ -122,7 +122,7 @@ impl Observer {
                 KubeVerb::Create
             }
             Step::Patch(patch) => {
-                within(api.patch(name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(name, &self.patch_params(), &Patch::Merge(&patch))).await?;
                 KubeVerb::Patch
             }
             Step::Delete => {
@@ -134,7 +134,7 @@ impl Observer {
                     preconditions: as_read,
                     ..DeleteParams::default()
                 };
-                within(api.delete(name, &params)).await?;
+                changing(api.delete(name, &params)).await?;
                 KubeVerb::Delete
             }
         };

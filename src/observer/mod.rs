@@ -17,6 +17,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
+use tracing::Instrument;
 
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
@@ -27,9 +28,6 @@ use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
 use crate::metrics::{Controller, PassResult};
 use decide::Verdict;
-
-/// After a failure.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// The observer, for the control planes of one Azure cloud.
 pub struct Observer {
@@ -88,24 +86,29 @@ impl Ended {
 
 /// One pass over a control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
-    let metrics = &observer.cx.metrics;
-    let counted = metrics.pass(Controller::Observer);
+    let (cx, label) = (&observer.cx, Controller::Observer);
+    let (namespace, name) = (cached.namespace(), cached.name_any());
+    let span = tracing::info_span!("pass", controller = label.label(), namespace, name);
+    let counted = cx.metrics.pass(label);
+    let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
     let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
-    let (outcome, action) = match guarded.await {
+    let ended = guarded.instrument(span.clone()).await;
+    let (result, action) = span.in_scope(|| match ended {
         Err(_) => {
-            metrics.panicked(Controller::Observer);
-            (PassResult::Panicked, Action::requeue(RETRY))
+            cx.metrics.panicked(label);
+            (PassResult::Panicked, Action::requeue(cx.failures.panicked(&uid)))
         }
-        Ok(Ok(done)) => done,
-        Ok(Err(error)) if error.conflict() => (PassResult::Waiting, Action::requeue(Duration::from_millis(200))),
+        Ok(Ok(done)) => {
+            cx.failures.over(&uid);
+            done
+        }
         Ok(Err(error)) => {
-            let (namespace, name) = (cached.namespace(), cached.name_any());
-            tracing::warn!(namespace, name, %error, "what the control plane means could not be kept");
-            (PassResult::Failed, Action::requeue(RETRY))
+            let (result, wait) = cx.failures.failed(&uid, &error);
+            (result, Action::requeue(wait))
         }
-    };
-    counted.end(outcome);
+    });
+    counted.end(result);
     Ok(action)
 }
 
@@ -221,6 +224,7 @@ impl Observer {
 
     /// The control plane with this UID is gone.
     pub fn forget(&self, uid: &str) {
+        self.cx.failures.over(uid);
         self.replace(uid.to_owned(), Notes::new());
     }
 

@@ -196,8 +196,27 @@ async fn failure_over_one_service_keeps_no_other_from_being_served() {
         .refused
         .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::requeue(RETRY));
+    assert_eq!(ground.pass().await, Action::requeue(Duration::from_secs(1)));
     assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+}
+
+#[tokio::test]
+async fn definition_that_is_not_installed_is_waited_for_calmly() {
+    let mut cluster = cluster();
+    for name in SERVICES {
+        cluster
+            .refused
+            .insert(format!("POST {CUSTOM}/{name}"), StatusCode::NOT_FOUND);
+    }
+    let ground = Ground::new(cluster);
+    for wait in [1, 2, 4, 8] {
+        assert_eq!(ground.pass().await, Action::requeue(Duration::from_secs(wait)));
+    }
+    let failed = "hyperlink_passes_total{controller=\"observer\",result=\"failed\"} 4";
+    let text = ground.observer.context().metrics.render().unwrap();
+    assert!(text.lines().any(|line| line == failed), "{text}");
+    ground.cluster.lock().unwrap().refused.clear();
+    assert_eq!(ground.pass().await, Action::await_change());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use hyperlink::azure::client::Pass;
 use hyperlink::azure::plan::{away, toward};
+use hyperlink::azure::ports::CallVerb;
 use hyperlink::azure::resource::{Kind, Resource};
 use jiff::Timestamp;
 use rstest::rstest;
@@ -95,7 +96,10 @@ async fn nothing_is_left_and_nothing_is_counted_as_under_way_after_a_whole_life(
     let calls = sim.counted.calls.lock().unwrap();
     assert_eq!(calls.len(), sim.azure.sent().len());
     let gone = calls.iter().filter(|call| call.class.is_some());
-    assert!(gone.into_iter().all(|call| call.status == 404 && call.verb == "GET"));
+    assert!(
+        gone.into_iter()
+            .all(|call| call.status == 404 && call.verb == CallVerb::Get)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,8 +111,7 @@ async fn record_that_changed_since_the_look_is_not_overwritten() {
     let seen = sim.shown(&record("api").id).unwrap();
     let step = toward(&record("api"), &hyperlink::azure::resource::Seen::Found(seen));
     sim.drift(&record("api").id, "/properties/ttl", json!(2));
-    let plan = hyperlink::azure::plan::Plan { steps: vec![step] };
-    let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, Pass::begin()).await;
+    let done = hyperlink::azure::execute::run(&[step], &sim.client, &sim.memory, Pass::begin()).await;
     assert!(
         matches!(&done[0], hyperlink::azure::plan::Done::Failed(error) if error.status == 412),
         "{done:?}"

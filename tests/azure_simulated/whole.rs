@@ -12,6 +12,7 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
 use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
@@ -72,12 +73,13 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         arm: Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone()),
         events: Recorder::new(kube.clone(), role, "test", metrics.clone()),
         kube,
-        memory: Memory::new(resync, Duration::from_secs(2_700)),
+        memory: Arc::new(Memory::new(resync, Duration::from_secs(2_700))),
         inventory: Inventory::default(),
         metrics,
         resync,
         served: Served::everything(),
         stated: Stated::default(),
+        failures: Failures::default(),
     }
 }
 

@@ -20,11 +20,13 @@ use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::neighbours::ControlPlanes;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::{self, Scope};
+use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{Face, Pages, Readiness};
 use hyperlink::metrics::{Controller, Metrics};
 use hyperlink::scopes_file::ScopesFile;
@@ -85,10 +87,11 @@ async fn main() -> Result<()> {
         concurrency: config.concurrency.get(),
         stop: CancellationToken::new(),
         again: never,
+        health: Arc::new(WatchHealth::new(Arc::clone(&cx.metrics))),
     };
     tokio::join!(
         watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-        watch::endpoints(runner, scope, control_planes, |_, _| {})
+        watch::endpoints(runner, scope, control_planes, |_| {})
     );
     Ok(())
 }
@@ -118,8 +121,9 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
         events: Recorder::new(kube.clone(), Role::Cpo, "defective", Arc::clone(&metrics)),
         kube,
         stated: Stated::default(),
+        failures: Failures::default(),
         arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),
-        memory: Memory::new(config.resync, config.record_resync),
+        memory: Arc::new(Memory::new(config.resync, config.record_resync)),
         inventory: Inventory::default(),
         metrics,
         served: Served::everything(),

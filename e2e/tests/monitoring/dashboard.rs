@@ -186,6 +186,10 @@ fn path_counts_once_whoever_tells_of_it() {
         let queries = Dashboard::read()?.queries(&chosen)?;
         let fixture = std::fs::read_to_string(repository().join("e2e/fixtures/dashboard_test.yaml"))?;
         let mut tests: Value = serde_yaml_ng::from_str(&fixture)?;
+        for query in queries.iter().filter(|query| query.text.contains("hyperlink_object_")) {
+            let is_tested = fixture.contains(&format!("{} {}", query.panel, query.name));
+            ensure!(is_tested, "nothing tests {query:?}");
+        }
         for case in tests["tests"].as_array_mut().context("no tests")? {
             for check in case["promql_expr_test"].as_array_mut().context("nothing is checked")? {
                 let named = text(&check["expr"])?;

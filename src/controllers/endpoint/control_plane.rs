@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
 use crate::controllers::context::Context;
-use crate::controllers::frame::{PassError, within};
+use crate::controllers::frame::{PassError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb, PassResult};
 
 /// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
@@ -31,7 +31,7 @@ async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Ve
         field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
-    within(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;
+    changing(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;
     cx.metrics.kube_write(KubeResource::HostedControlPlane, KubeVerb::Patch);
     Ok(())
 }

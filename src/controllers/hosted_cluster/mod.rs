@@ -13,9 +13,10 @@ use kube::core::ApiResource;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::context::Context;
-use super::frame::{PassError, within};
+use super::frame::{PassError, changing, within};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
 use crate::names;
@@ -30,24 +31,30 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
     if only.is_some_and(|only| only != namespace) {
         return Ok(Action::await_change());
     }
-    let counted = cx.metrics.pass(Controller::HostedCluster);
+    let label = Controller::HostedCluster;
+    let span = tracing::info_span!(
+        "pass",
+        controller = label.label(),
+        namespace = cluster.namespace,
+        name = cluster.name
+    );
+    let counted = cx.metrics.pass(label);
     let served = cx.served.during(&namespace, pass(&cx, &cached, &cluster, &namespace));
+    let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
-    let (outcome, wait) = match AssertUnwindSafe(served).catch_unwind().await {
+    let ended = AssertUnwindSafe(served).catch_unwind().instrument(span.clone()).await;
+    let (result, wait) = span.in_scope(|| match ended {
         Err(_) => {
-            cx.metrics.panicked(Controller::HostedCluster);
-            (PassResult::Panicked, Duration::from_secs(10))
+            cx.metrics.panicked(label);
+            (PassResult::Panicked, cx.failures.panicked(&uid))
         }
-        Ok(None) => (PassResult::Settled, cx.resync),
-        Ok(Some(Ok(wait))) => (PassResult::Settled, wait),
-        Ok(Some(Err(error))) if error.conflict() => (PassResult::Waiting, Duration::from_millis(200)),
-        Ok(Some(Err(error))) => {
-            let (namespace, name) = (&cluster.namespace, &cluster.name);
-            tracing::warn!(namespace, name, %error, "the HostedCluster's conditions could not be written");
-            (PassResult::Failed, Duration::from_secs(10))
+        Ok(Some(Err(error))) => cx.failures.failed(&uid, &error),
+        Ok(done) => {
+            cx.failures.over(&uid);
+            (PassResult::Settled, done.and_then(Result::ok).unwrap_or(cx.resync))
         }
-    };
-    counted.end(outcome);
+    });
+    counted.end(result);
     Ok(Action::requeue(wait))
 }
 
@@ -81,7 +88,7 @@ async fn pass(
             ..PatchParams::default()
         };
         let patch = Patch::Merge(aggregate::patch(&hosted, &wanted));
-        within(api.patch_status(&cluster.name, &params, &patch)).await?;
+        changing(api.patch_status(&cluster.name, &params, &patch)).await?;
         cx.metrics
             .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
         statements.written(&shown, &wanted, now);

@@ -55,6 +55,41 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     assert_eq!(runner.pacer.early("u", "", now), None);
 }
 
+/// Somebody else is always quicker.
+struct Outrun;
+
+impl Reconciler for Outrun {
+    type Around = ();
+
+    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+        Ok(((), String::new()))
+    }
+
+    async fn pass(&self, _: &Context, _: Pass, _: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
+        Err(PassError::Gone)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflicts_in_a_row_come_ever_less_often_and_count_as_failed_at_last() {
+    let cx = Arc::new(context());
+    let runner = Arc::new(Runner::new(Outrun, Arc::clone(&cx), Label::Endpoint));
+    for wait in [200, 400, 800, 1600, 3200] {
+        let cached = Arc::new(samples::cr(json!({}), json!({})));
+        let action = Arc::clone(&runner).reconcile(cached).await.unwrap();
+        let wait = Duration::from_millis(wait);
+        assert_eq!(action, Action::requeue(wait));
+        tokio::time::sleep(wait).await;
+    }
+    let text = cx.metrics.render().unwrap();
+    for sample in [
+        "hyperlink_passes_total{controller=\"endpoint\",result=\"waiting\"} 4",
+        "hyperlink_passes_total{controller=\"endpoint\",result=\"failed\"} 1",
+    ] {
+        assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
+    }
+}
+
 /// Its API server knows one object.
 fn context() -> Context {
     let answers = tower::service_fn(|_: Request<Body>| async {

@@ -59,7 +59,7 @@ fn subnet() -> (String, Value) {
 /// The service as Azure shows it once it was put.
 fn service() -> (String, Value) {
     let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet()]);
-    match &decision.step(Kind::LinkService).unwrap().1.verb {
+    match &decision.step(Kind::LinkService).unwrap().verb {
         Verb::Put(body) => (management("privateLinkServices/pls-id"), body.clone()),
         other => panic!("{other:?}"),
     }
@@ -209,7 +209,7 @@ fn region_goes_to_azure_as_azure_spells_it() {
     let mut spelt = cr(Value::Null, json!({}));
     spelt.spec.location = "East US".into();
     let (decision, _) = run(&spelt, &around(), &[subnet()]);
-    match &decision.step(Kind::LinkService).unwrap().1.verb {
+    match &decision.step(Kind::LinkService).unwrap().verb {
         Verb::Put(body) => assert_eq!(body["location"], "eastus"),
         other => panic!("{other:?}"),
     }

@@ -1,0 +1,109 @@
+//! How long to wait when a pass could not go on, and whether that is anything to tell: one rule for all controllers.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::frame::PassError;
+use crate::metrics::PassResult;
+
+/// Somebody else wrote the object at the same time: the first of such in a row is tried again after this.
+const AFTER_CONFLICT: Duration = Duration::from_millis(200);
+/// The first of other failures in a row.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+/// A panic will most likely come again.
+const AFTER_PANIC: Duration = Duration::from_secs(10);
+/// The longest wait.
+const MOST: Duration = Duration::from_secs(60);
+/// So many conflicts in a row happen where several write an object; more are a failure.
+const HARMLESS: u32 = 4;
+
+/// How often in a row the passes over each object of one role have failed, by UID.
+#[derive(Debug, Default)]
+pub struct Failures(Mutex<HashMap<String, u32>>);
+
+impl Failures {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn in_a_row(&self, uid: &str) -> u32 {
+        let mut all = self.all();
+        let count = all.entry(uid.to_owned()).or_default();
+        *count = count.saturating_add(1);
+        *count
+    }
+
+    /// A pass could not go on: logs it, and gives how it counts and how long to wait.
+    pub fn failed(&self, uid: &str, error: &PassError) -> (PassResult, Duration) {
+        let row = self.in_a_row(uid);
+        let first = if error.conflict() { AFTER_CONFLICT } else { AFTER_ERROR };
+        let wait = longer(first, row);
+        if error.conflict() && row <= HARMLESS {
+            tracing::debug!(%error, "somebody else changed the object first");
+            return (PassResult::Waiting, wait);
+        }
+        tracing::warn!(%error, again_in_s = wait.as_secs(), "pass failed");
+        (PassResult::Failed, wait)
+    }
+
+    /// A pass panicked: logs it, and gives how long to wait.
+    pub fn panicked(&self, uid: &str) -> Duration {
+        let wait = longer(AFTER_PANIC, self.in_a_row(uid));
+        tracing::error!(again_in_s = wait.as_secs(), "a pass panicked");
+        wait
+    }
+
+    /// A pass over the object has gone on to its end, or the object is gone.
+    pub fn over(&self, uid: &str) {
+        self.all().remove(uid);
+    }
+}
+
+/// Twice as long each time.
+fn longer(first: Duration, row: u32) -> Duration {
+    first.saturating_mul(1 << (row - 1).min(16)).min(MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn refused(code: u16) -> PassError {
+        let status = Status::failure("x", "y").with_code(code);
+        PassError::Kube(kube::Error::Api(status.boxed()))
+    }
+
+    fn told(failures: &Failures, error: &PassError) -> (PassResult, u128) {
+        let (result, wait) = failures.failed("u", error);
+        (result, wait.as_millis())
+    }
+
+    #[test]
+    fn errors_in_a_row_wait_longer_up_to_a_minute() {
+        let failures = Failures::default();
+        let all: Vec<_> = (0..9).map(|_| told(&failures, &PassError::Timeout)).collect();
+        let waits = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(|s| (PassResult::Failed, s * 1000));
+        assert_eq!(all, waits);
+        failures.over("u");
+        assert_eq!(told(&failures, &PassError::Timeout).1, 1000);
+    }
+
+    #[test]
+    fn conflicts_in_a_row_wait_longer_and_the_fifth_is_a_failure() {
+        for conflict in [refused(409), PassError::Gone] {
+            let failures = Failures::default();
+            let all: Vec<_> = (0..6).map(|_| told(&failures, &conflict)).collect();
+            let harmless = [200, 400, 800, 1600].map(|ms| (PassResult::Waiting, ms));
+            let failed = [3200, 6400].map(|ms| (PassResult::Failed, ms));
+            assert_eq!(all, [harmless.as_slice(), &failed].concat());
+        }
+    }
+
+    #[test]
+    fn what_is_not_found_by_a_read_or_a_creation_is_no_conflict() {
+        assert_eq!(told(&Failures::default(), &refused(404)), (PassResult::Failed, 1000));
+    }
+}

@@ -1,0 +1,117 @@
+//! What is made of the events of a watch: which objects are gone, and which have changed in anything that a pass looks at.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use futures::{Stream, TryStreamExt, future};
+use kube::ResourceExt;
+use kube::runtime::{WatchStreamExt, watcher};
+
+/// Calls `forget` with the UID of each object that is gone: the watch tells of its end, or a new list no longer has it.
+pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
+    let (mut known, mut listed) = (HashSet::new(), HashSet::new());
+    move |event| match event {
+        watcher::Event::Init => listed.clear(),
+        watcher::Event::InitApply(object) => listed.extend(object.uid()),
+        watcher::Event::InitDone => {
+            let before = std::mem::replace(&mut known, std::mem::take(&mut listed));
+            before.difference(&known).for_each(|uid| forget(uid));
+        }
+        watcher::Event::Apply(object) => known.extend(object.uid()),
+        watcher::Event::Delete(object) => {
+            let uid = object.uid().unwrap_or_default();
+            known.remove(&uid);
+            forget(&uid);
+        }
+    }
+}
+
+/// The objects that have come, changed or gone, for who does not read their status: that is written far more often than all else.
+pub(super) fn changes<K: ResourceExt + Send>(
+    events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
+) -> impl Stream<Item = Result<K, watcher::Error>> + Send {
+    let mut known = HashMap::new();
+    events
+        .try_filter(move |event| future::ready(tells_more(&mut known, event)))
+        .touched_objects()
+}
+
+/// Whether an event tells more than what is `known`, by UID, from earlier ones; what is gone for good is not kept.
+fn tells_more<K: ResourceExt>(known: &mut HashMap<String, u64>, event: &watcher::Event<K>) -> bool {
+    let uid = |object: &K| object.uid().unwrap_or_default();
+    match event {
+        watcher::Event::Init | watcher::Event::InitDone => true,
+        watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            let now = without_status(object);
+            known.insert(uid(object), now) != Some(now)
+        }
+        watcher::Event::Delete(object) => {
+            known.remove(&uid(object));
+            true
+        }
+    }
+}
+
+/// Stands for an object without its status, and for its spec by its generation.
+fn without_status(object: &impl ResourceExt) -> u64 {
+    let meta = object.meta();
+    let mut hasher = DefaultHasher::new();
+    (meta.generation, meta.deletion_timestamp.is_some()).hash(&mut hasher);
+    (object.labels(), object.annotations(), object.finalizers()).hash(&mut hasher);
+    for owner in object.owner_references() {
+        (&owner.kind, &owner.name, &owner.uid, owner.controller).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt, stream};
+    use kube::runtime::watcher::Event;
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::HostedCluster;
+
+    fn cluster(changed: Value) -> HostedCluster {
+        let mut cluster = json!({"metadata": {"name": "a", "uid": "u", "generation": 1, "resourceVersion": "1"}});
+        for (name, value) in changed.as_object().unwrap() {
+            cluster["metadata"][name] = value.clone();
+        }
+        serde_json::from_value(cluster).unwrap()
+    }
+
+    async fn told(events: Vec<Event<HostedCluster>>) -> usize {
+        let changed = changes(stream::iter(events.into_iter().map(Ok)));
+        changed.map(Result::unwrap).count().await
+    }
+
+    fn listed(cluster: HostedCluster) -> Vec<Event<HostedCluster>> {
+        vec![Event::Init, Event::InitApply(cluster), Event::InitDone]
+    }
+
+    #[rstest]
+    #[case::status(json!({"resourceVersion": "2"}), 1)]
+    #[case::spec(json!({"generation": 2}), 2)]
+    #[case::annotation(json!({"annotations": {"a": "b"}}), 2)]
+    #[case::label(json!({"labels": {"a": "b"}}), 2)]
+    #[case::finalizer(json!({"finalizers": ["a"]}), 2)]
+    #[case::deletion(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), 2)]
+    #[case::owner(json!({"ownerReferences": [{"apiVersion": "v", "kind": "k", "name": "n", "uid": "o"}]}), 2)]
+    #[case::made_anew(json!({"uid": "v"}), 2)]
+    #[tokio::test]
+    async fn change_is_told_unless_it_is_of_the_status(#[case] changed: Value, #[case] times: usize) {
+        let first = || listed(cluster(json!({})));
+        let watched = [first(), vec![Event::Apply(cluster(changed.clone()))]].concat();
+        assert_eq!(told(watched).await, times);
+        let listed_anew = [first(), listed(cluster(changed))].concat();
+        assert_eq!(told(listed_anew).await, times);
+    }
+
+    #[tokio::test]
+    async fn end_of_an_object_is_always_told() {
+        let end = vec![Event::Delete(cluster(json!({})))];
+        assert_eq!(told([listed(cluster(json!({}))), end].concat()).await, 2);
+    }
+}
