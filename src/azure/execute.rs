@@ -196,12 +196,13 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
     }
 }
 
-/// Drops what is remembered of resources that these steps would write, or leave to others, on the strength of memory alone.
-/// Gives their ids: before such a decision the resource itself is read.
+/// Drops what is remembered of resources that these steps would write, leave to others, or not touch yet, on the strength of
+/// memory alone. Gives their ids: before such a decision the resource itself is read. When a write that failed may be tried
+/// again is nothing to wait for where it is to go.
 pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
     let weighty = steps
         .iter()
-        .filter(|step| step.writes() || step.left())
+        .filter(|step| step.writes() || step.left() || step.unproven())
         .map(Step::seen_at);
     doubt(weighty, memory, since)
 }
@@ -227,7 +228,10 @@ fn doubt(ids: impl Iterator<Item = ResourceId>, memory: &Memory, since: Instant)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::azure::plan::Why;
+    use crate::azure::error::Class;
+    use crate::azure::mark::Marks;
+    use crate::azure::plan::{Why, away};
+    use crate::azure::zone_link::ZoneLink;
 
     #[test]
     fn write_over_something_holds_only_for_what_was_seen() {
@@ -278,6 +282,30 @@ mod tests {
         assert_eq!(doubt_gone(&steps, &memory, goes), std::slice::from_ref(&before));
         assert_eq!(memory.recall(&before, goes), None);
         assert_eq!(memory.recall(&after, goes), Some(Seen::Absent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_written_is_looked_at_as_soon_as_it_is_to_go() {
+        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
+        let id = ResourceId::parse(&format!("{zone}/virtualNetworkLinks/l")).unwrap();
+        let link = ZoneLink {
+            id: id.clone(),
+            marks: Marks::default(),
+            virtual_network: ResourceId::parse(zone).unwrap(),
+            proven: false,
+        };
+        let denied = ArmError::own(Class::Denied, "AuthorizationFailed");
+        let failed = Instant::now();
+        let wait = memory.write_failed(Kind::ZoneLink, &id, &denied, failed);
+        assert_eq!(wait, Duration::from_secs(60));
+        let goes = failed + Duration::from_secs(1);
+        let steps = [away(&link, &memory.recall(&id, goes).unwrap())];
+        assert_eq!(doubt_remembered(&steps, &memory, goes), std::slice::from_ref(&id));
+        assert_eq!(memory.recall(&id, goes), None);
+        // Its operation, which this look asks about, has failed too: once in a pass is enough.
+        memory.write_failed(Kind::ZoneLink, &id, &denied, goes);
+        assert_eq!(doubt_remembered(&steps, &memory, goes), []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -343,9 +343,10 @@ impl Memory {
         }
     }
 
-    /// Drops everything about the resource.
+    /// Drops everything about the resource, its place among those that wait for a turn too.
     pub fn forget(&self, id: &ResourceId) {
         self.entries().remove(id);
+        self.turns.leave(id);
     }
 
     fn update(&self, kind: Kind, id: &ResourceId, now: Instant, change: impl FnOnce(&mut Entry)) {

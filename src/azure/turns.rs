@@ -72,6 +72,15 @@ impl Turns {
             }
         }
     }
+
+    /// Who needs no turn any more holds nobody up.
+    pub fn leave(&self, id: &ResourceId) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, queue| {
+            queue.retain(|turn| turn.id != *id);
+            !queue.is_empty()
+        });
+    }
 }
 
 #[cfg(test)]

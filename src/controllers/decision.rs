@@ -161,7 +161,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (Done::Nothing | Done::Reached(_), Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
-        (_, Why::Moving) if failure == Reason::DeletionFailed => {
+        (_, Why::Moving | Why::Unproven) if failure == Reason::DeletionFailed => {
             problem(Reason::Deleting, format!("{kind} {name} is being deleted"))
         }
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),

@@ -131,6 +131,27 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_is_let_go_while_it_waits_for_its_turn_holds_nobody_up() {
+    let (memory, now) = (memory(), Instant::now());
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    memory.began(Kind::Subnet, &subnet("first"), operation, false);
+    let wait = |name: &str| memory.wait_for_turn(Kind::Subnet, &subnet(name), usual(false), now);
+    assert_eq!(
+        ["goes", "next"].map(wait),
+        [3, 6].map(|seconds| Some(Duration::from_secs(seconds)))
+    );
+    memory.forget(&subnet("goes"));
+    memory.forget(&subnet("first"));
+    assert_eq!(wait("next"), None);
+}
+
 fn made(memory: &Memory, now: Instant) {
     let operation = Operation {
         url: None,
