@@ -110,6 +110,21 @@ pub struct PublishedService {
     pub service_publishing_strategy: PublishingStrategy,
 }
 
+impl PublishedService {
+    /// The host name that is given for it, and by which means it is published there.
+    pub fn host(&self) -> Option<(PublishingType, &str)> {
+        let strategy = &self.service_publishing_strategy;
+        let kind = strategy.kind?;
+        let host = match kind {
+            PublishingType::Route => &strategy.route,
+            PublishingType::LoadBalancer => &strategy.load_balancer,
+            PublishingType::Other => return None,
+        };
+        let name = host.hostname.as_deref().filter(|name| !name.is_empty())?;
+        Some((kind, name))
+    }
+}
+
 /// `spec.services[].servicePublishingStrategy`
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::api::hypershift::{ClusterSpec, PublishingType};
+use crate::api::hypershift::{ClusterSpec, PublishedService};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::azure::id::lower;
 use crate::names;
@@ -86,15 +86,8 @@ impl Claim {
 pub fn host_names(spec: &ClusterSpec) -> impl Iterator<Item = String> {
     let published = |word: Option<&str>| matches!(word, Some("APIServer" | "OAuthServer"));
     let services = spec.services.iter().filter(move |s| published(s.service.as_deref()));
-    services.filter_map(|service| {
-        let strategy = &service.service_publishing_strategy;
-        let host = match strategy.kind? {
-            PublishingType::Route => strategy.route.hostname.as_deref()?,
-            PublishingType::LoadBalancer => strategy.load_balancer.hostname.as_deref()?,
-            PublishingType::Other => return None,
-        };
-        Some(host.trim_end_matches('.').to_ascii_lowercase())
-    })
+    let hosts = services.filter_map(PublishedService::host);
+    hosts.map(|(_, host)| host.trim_end_matches('.').to_ascii_lowercase())
 }
 
 /// The NAT subnet that a cluster's owner gives, if any.

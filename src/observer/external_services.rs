@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::decide::owner;
 use super::spec::dns_name;
-use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishedService, PublishingType, Topology};
 use crate::api::markers::{EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE};
 use crate::api::{AzurePrivateLinkService, ConditionType, HostedControlPlane, Reason, Status};
 use crate::conditions;
@@ -64,17 +64,14 @@ pub fn host(external: External, spec: &ClusterSpec) -> Result<Host, String> {
         .services
         .iter()
         .filter(|s| s.service.as_deref() == Some(external.service));
-    let routes = published
-        .map(|s| &s.service_publishing_strategy)
-        .filter(|strategy| strategy.kind == Some(PublishingType::Route));
-    let mut hosts = routes.filter_map(|strategy| strategy.route.hostname.as_deref().filter(|host| !host.is_empty()));
-    match hosts.next() {
+    let mut hosts = published.filter_map(PublishedService::host);
+    match hosts.find(|(by, _)| *by == PublishingType::Route) {
         None => Ok(Host::None),
-        Some(host) if dns_name(host).is_none() => Err(format!(
+        Some((_, host)) if dns_name(host).is_none() => Err(format!(
             "the host name of {} is not a DNS name: it is not published",
             external.service
         )),
-        Some(host) => Ok(Host::Named(host.to_owned())),
+        Some((_, host)) => Ok(Host::Named(host.to_owned())),
     }
 }
 

@@ -3,7 +3,7 @@
 //! What has to be there and cannot be used keeps the custom resource from being made. What is optional and cannot be used
 //! is left as it is, with a complaint, so that one bad value never stops the others.
 
-use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishingType};
+use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishedService, PublishingType};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
 use crate::azure::id::{ResourceId, is_group_name, is_uuid, location};
 use crate::azure::resource::Kind;
@@ -143,17 +143,8 @@ fn hosts<'a>(spec: &'a ClusterSpec, service: &'a str) -> impl Iterator<Item = Re
             .services
             .iter()
             .filter(move |s| s.service.as_deref() == Some(service));
-        let strategies = published.map(|s| &s.service_publishing_strategy);
-        strategies
-            .filter(move |strategy| strategy.kind == Some(kind))
-            .filter_map(move |strategy| {
-                let host = if kind == PublishingType::Route {
-                    &strategy.route
-                } else {
-                    &strategy.load_balancer
-                };
-                host.hostname.as_deref().filter(|host| !host.is_empty())
-            })
+        let hosts = published.filter_map(PublishedService::host);
+        hosts.filter(move |(by, _)| *by == kind).map(|(_, host)| host)
     };
     let all = of(PublishingType::Route).chain(of(PublishingType::LoadBalancer));
     all.map(move |host| dns_name(host).ok_or_else(|| format!("the host name of {service} is not a DNS name")))

@@ -7,7 +7,7 @@
 //! where it is a child without a published name, or a domain of its own. A more specific private zone that an administrator
 //! linked (as `<name>.<dns.baseDomain>` of HyperShift's own infrastructure) saves the names in it; the others stay hidden.
 
-use crate::api::hypershift::{ClusterSpec, PublishingType};
+use crate::api::hypershift::{ClusterSpec, PublishedService};
 
 /// The public names that a cluster is known to have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -24,14 +24,8 @@ impl PublicNames {
             Some("") => format!("apps.{domain}"),
             prefix => format!("apps.{}.{domain}", prefix.unwrap_or(cluster)),
         });
-        let hosts = spec.services.iter().filter_map(|published| {
-            let strategy = &published.service_publishing_strategy;
-            match strategy.kind? {
-                PublishingType::Route => given(&strategy.route.hostname),
-                PublishingType::LoadBalancer => given(&strategy.load_balancer.hostname),
-                PublishingType::Other => None,
-            }
-        });
+        let hosts = spec.services.iter().filter_map(PublishedService::host);
+        let hosts = hosts.map(|(_, host)| host.to_owned());
         Self {
             names: ingress.into_iter().chain(hosts).collect(),
         }
