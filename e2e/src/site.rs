@@ -81,6 +81,29 @@ impl Site {
         cluster.becomes_reachable(&self.ground, SOON).await
     }
 
+    /// A new cluster with a base domain, whose whole path is there.
+    pub async fn lives(&self, name: &str) -> Result<HostedCluster> {
+        let cluster = HostedCluster::new(&self.ground, name).with_base_domain(&format!("{name}.example.com"));
+        cluster.create(&self.ground).await?;
+        self.heals(&cluster).await?;
+        Ok(cluster)
+    }
+
+    /// Waits until both roles have looked at what is at rest, and at it once more: by then the first look has had its effect.
+    pub async fn looks_again(&self, cluster: &HostedCluster) -> Result<()> {
+        let since = self.ground.oracle().last_call().await?;
+        let ids = [cluster.link_service(&self.ground), cluster.endpoint()];
+        eventually("both roles look again", SOON, || async {
+            let calls = self.ground.oracle().journal(since).await?;
+            for id in &ids {
+                let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
+                ensure!(looks >= 2, "{looks} looks at {id}");
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Heals, is deleted, and leaves nothing. A load balancer takes a few Private Link Services only.
     pub async fn heals_and_goes(&self, cluster: &HostedCluster) -> Result<()> {
         self.heals(cluster).await?;

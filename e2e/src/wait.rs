@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
-const INTERVAL: Duration = Duration::from_millis(50);
+/// Each probe is work for the servers that are asked, on which many wait at once.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Asks `probe` again and again until it answers `Ok`, for at most `timeout`.
 ///
@@ -43,14 +44,14 @@ mod tests {
     #[tokio::test]
     async fn failure_names_the_condition_and_the_last_state() {
         let mut count = 0;
-        let outcome: Result<()> = eventually("the count is 1000", Duration::from_millis(200), || {
+        let outcome: Result<()> = eventually("the count is 1000", Duration::from_millis(500), || {
             count += 1;
             let seen = count;
             async move { Err(anyhow!("the count is {}", if seen > 1 { "higher" } else { "1" })) }
         })
         .await;
         let text = format!("{:#}", outcome.unwrap_err());
-        assert_eq!(text, "not within 200ms: the count is 1000: the count is higher");
+        assert_eq!(text, "not within 500ms: the count is 1000: the count is higher");
     }
 
     #[tokio::test]

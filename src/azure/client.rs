@@ -1,4 +1,4 @@
-//! One ARM call at a time: address, headers, paging, and what the answer says about time and operations. No retries.
+//! One ARM call at a time: address, headers, paging, and what the answer says about time and operations.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId};
-use super::ports::{CallSeen, Counters, Gate};
+use super::ports::{CallSeen, CallVerb, Counters, Gate};
 use super::resource::Kind;
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
@@ -97,11 +97,6 @@ impl Client {
         }
     }
 
-    /// Where this client's calls are counted.
-    pub fn counters(&self) -> &dyn Counters {
-        self.counters.as_ref()
-    }
-
     /// Reads one resource: an object with an id. A private endpoint comes with its network interfaces.
     pub async fn get(&self, pass: Pass, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
         let mut url = self.url(kind, &id.to_string());
@@ -111,7 +106,7 @@ impl Client {
         let call = Call {
             pass,
             kind,
-            verb: "GET",
+            verb: CallVerb::Get,
             budget: Budget::Reads,
             subscription: id.subscription(),
         };
@@ -138,7 +133,7 @@ impl Client {
             let call = Call {
                 pass,
                 kind,
-                verb: "LIST",
+                verb: CallVerb::List,
                 budget: Budget::Reads,
                 subscription,
             };
@@ -179,7 +174,7 @@ impl Client {
         let call = Call {
             pass,
             kind,
-            verb: "PUT",
+            verb: CallVerb::Put,
             budget: Budget::Writes,
             subscription: id.subscription(),
         };
@@ -192,7 +187,7 @@ impl Client {
         let call = Call {
             pass,
             kind,
-            verb: "DELETE",
+            verb: CallVerb::Delete,
             budget: Budget::Deletes,
             subscription: id.subscription(),
         };
@@ -219,7 +214,7 @@ impl Client {
         let call = Call {
             pass,
             kind,
-            verb: "POLL",
+            verb: CallVerb::Poll,
             budget: Budget::Reads,
             subscription,
         };
@@ -354,7 +349,7 @@ pub const GATE_SHUT: &str = "NotLeading";
 struct Call<'a> {
     pass: Pass,
     kind: Kind,
-    verb: &'static str,
+    verb: CallVerb,
     budget: Budget,
     subscription: &'a SubscriptionId,
 }

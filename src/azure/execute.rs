@@ -10,68 +10,75 @@ use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
 use super::error::ArmError;
 use super::id::ResourceId;
 use super::memory::{Memory, Operation};
-use super::plan::{Change, Done, Plan, Step, Verb};
+use super::plan::{Change, Done, Step, Verb};
 use super::resource::{Kind, Progress, Seen, progress};
 use super::turns::usual;
 
-/// Sends what the plan writes and remembers what came of it. Gives one outcome a step.
-pub async fn run(plan: &Plan, client: &Client, memory: &Memory, pass: Pass) -> Vec<Done> {
-    let mut all = Vec::with_capacity(plan.steps.len());
-    for step in &plan.steps {
-        let began = Instant::now();
-        let done = match send(step, client, memory, pass).await {
-            Ok(done) => {
-                if step.writes() && done != Done::Nothing {
-                    memory.changing(&step.id, Change::of(&step.why));
-                }
-                done
+/// Carries the steps out, in this order; they are independent of each other. Remembers what came of each, and gives that.
+pub async fn run(steps: &[Step], client: &Client, memory: &Memory, pass: Pass) -> Vec<Done> {
+    let mut all = Vec::with_capacity(steps.len());
+    for step in steps {
+        let done = match &step.verb {
+            Verb::Wait => Done::Nothing,
+            Verb::Refuse => {
+                info!(verb = "refuse", kind = step.kind.label(), id = %step.id, reason = %step.why, "left alone");
+                Done::Nothing
             }
-            Err(error) if error.code == GATE_SHUT => Done::GateShut,
-            Err(error) => {
-                let failed = match step.verb {
-                    Verb::Delete => Memory::delete_failed,
-                    _ => Memory::write_failed,
-                };
-                failed(memory, step.kind, &step.id, &error, Instant::now());
-                Done::Failed(error)
+            Verb::Keep => {
+                let change = memory.kept(&step.id).filter(|_| step.found.is_some());
+                change.map_or(Done::Nothing, Done::Reached)
             }
+            Verb::Put(_) | Verb::Delete => match waits(step, memory) {
+                Some(done) => done,
+                None => sent(step, client, memory, pass).await,
+            },
         };
-        log(step, &done, pass, began.elapsed());
         all.push(done);
-    }
-    if plan.writes().next().is_some() {
-        memory.count_operations(client.counters(), Instant::now());
     }
     all
 }
 
-async fn send(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Result<Done, ArmError> {
-    if step.writes()
-        && memory
-            .wait_for_turn(step.kind, &step.id, usual(step.verb == Verb::Delete), Instant::now())
-            .is_some()
-    {
-        return Ok(Done::Nothing);
+/// What stands in for a write that is not sent yet.
+fn waits(step: &Step, memory: &Memory) -> Option<Done> {
+    let deletes = step.verb == Verb::Delete;
+    if let Some(again) = delete_waits(step, memory).filter(|_| deletes) {
+        return Some(again);
     }
-    match &step.verb {
-        Verb::Wait | Verb::Refuse => Ok(Done::Nothing),
-        Verb::Keep => {
-            let change = memory.kept(&step.id).filter(|_| step.found.is_some());
-            Ok(change.map_or(Done::Nothing, Done::Reached))
+    memory.wait_for_turn(step.kind, &step.id, usual(deletes), Instant::now())?;
+    Some(Done::Nothing)
+}
+
+/// Sends a write and remembers what came of it.
+async fn sent(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Done {
+    let began = Instant::now();
+    let answered = match &step.verb {
+        Verb::Put(body) => client
+            .put(pass, step.kind, &step.id, body, &condition(step))
+            .await
+            .map(|answer| put_done(step, memory, answer)),
+        _ => client
+            .delete(pass, step.kind, &step.id)
+            .await
+            .map(|answer| delete_done(step, memory, &answer)),
+    };
+    memory.turn_is_over(step.kind, &step.id);
+    let done = match answered {
+        Ok(done) => {
+            memory.changing(&step.id, Change::of(&step.why));
+            done
         }
-        Verb::Put(body) => {
-            let answer = client.put(pass, step.kind, &step.id, body, &condition(step)).await?;
-            Ok(put_done(step, memory, answer))
+        Err(error) if error.code == GATE_SHUT => Done::GateShut,
+        Err(error) => {
+            let failed = match step.verb {
+                Verb::Delete => Memory::delete_failed,
+                _ => Memory::write_failed,
+            };
+            failed(memory, step.kind, &step.id, &error, Instant::now());
+            Done::Failed(error)
         }
-        Verb::Delete => match delete_waits(step, memory) {
-            Some(waits) => Ok(waits),
-            None => Ok(delete_done(
-                step,
-                memory,
-                &client.delete(pass, step.kind, &step.id).await?,
-            )),
-        },
-    }
+    };
+    log(step, &done, pass, began.elapsed());
+    done
 }
 
 /// What stands in for a delete that is not to be repeated yet: it is under way, or, of a connection, was refused just now. A
@@ -169,12 +176,7 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
 }
 
 fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
-    let verb = match step.verb {
-        Verb::Put(_) => "put",
-        Verb::Delete => "delete",
-        Verb::Refuse => "refuse",
-        Verb::Keep | Verb::Wait => return,
-    };
+    let verb = if step.verb == Verb::Delete { "delete" } else { "put" };
     let (kind, id, took_ms) = (step.kind.label(), &step.id, took.as_millis());
     let correlation_id = pass.correlation;
     match done {
@@ -188,19 +190,19 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
             warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
         Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
-        Done::Nothing | Done::Reached(_) => info!(verb, kind, %id, reason = %step.why, "left alone"),
-        Done::Settled | Done::Accepted => {
+        _ => {
             info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
 
-/// Drops what is remembered of resources that these steps would write, or leave to others, on the strength of memory alone.
-/// Gives their ids: before such a decision the resource itself is read.
+/// Drops what is remembered of resources that these steps would write, leave to others, or not touch yet, on the strength of
+/// memory alone. Gives their ids: before such a decision the resource itself is read. When a write that failed may be tried
+/// again is nothing to wait for where it is to go.
 pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
     let weighty = steps
         .iter()
-        .filter(|step| step.writes() || step.left())
+        .filter(|step| step.writes() || step.left() || step.unproven())
         .map(Step::seen_at);
     doubt(weighty, memory, since)
 }
@@ -226,7 +228,10 @@ fn doubt(ids: impl Iterator<Item = ResourceId>, memory: &Memory, since: Instant)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::azure::plan::Why;
+    use crate::azure::error::Class;
+    use crate::azure::mark::Marks;
+    use crate::azure::plan::{Why, away};
+    use crate::azure::zone_link::ZoneLink;
 
     #[test]
     fn write_over_something_holds_only_for_what_was_seen() {
@@ -277,6 +282,30 @@ mod tests {
         assert_eq!(doubt_gone(&steps, &memory, goes), std::slice::from_ref(&before));
         assert_eq!(memory.recall(&before, goes), None);
         assert_eq!(memory.recall(&after, goes), Some(Seen::Absent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_could_not_be_written_is_looked_at_as_soon_as_it_is_to_go() {
+        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
+        let id = ResourceId::parse(&format!("{zone}/virtualNetworkLinks/l")).unwrap();
+        let link = ZoneLink {
+            id: id.clone(),
+            marks: Marks::default(),
+            virtual_network: ResourceId::parse(zone).unwrap(),
+            proven: false,
+        };
+        let denied = ArmError::own(Class::Denied, "AuthorizationFailed");
+        let failed = Instant::now();
+        let wait = memory.write_failed(Kind::ZoneLink, &id, &denied, failed);
+        assert_eq!(wait, Duration::from_secs(60));
+        let goes = failed + Duration::from_secs(1);
+        let steps = [away(&link, &memory.recall(&id, goes).unwrap())];
+        assert_eq!(doubt_remembered(&steps, &memory, goes), std::slice::from_ref(&id));
+        assert_eq!(memory.recall(&id, goes), None);
+        // Its operation, which this look asks about, has failed too: once in a pass is enough.
+        memory.write_failed(Kind::ZoneLink, &id, &denied, goes);
+        assert_eq!(doubt_remembered(&steps, &memory, goes), []);
     }
 
     #[tokio::test(start_paused = true)]

@@ -39,6 +39,16 @@ impl Looker<'_> {
         if !self.memory.knows(id) && id.parent().is_some_and(|parent| self.memory.made_here(&parent)) {
             return Seen::Absent;
         }
+        self.read(kind, id).await
+    }
+
+    /// What can be seen of a resource now, whatever is remembered of it.
+    pub async fn look_anew(&self, kind: Kind, id: &ResourceId) -> Seen {
+        self.memory.doubt(id, Instant::now());
+        self.read(kind, id).await
+    }
+
+    async fn read(&self, kind: Kind, id: &ResourceId) -> Seen {
         let listed = self.listed(kind, id).await;
         if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {
             return seen;
@@ -51,7 +61,7 @@ impl Looker<'_> {
         if let Some(listed) = listed {
             self.memory.listed(id, listed);
         }
-        self.memory.count_operations(self.client.counters(), Instant::now());
+        self.memory.forget_left(Instant::now());
         seen
     }
 

@@ -77,6 +77,8 @@ impl Entry {
 pub struct Memory {
     entries: Mutex<HashMap<ResourceId, Entry>>,
     turns: Turns,
+    /// When it was last searched for what is to be forgotten.
+    searched: Mutex<Option<Instant>>,
     resync: Duration,
     record_resync: Duration,
 }
@@ -87,6 +89,7 @@ impl Memory {
         Self {
             entries: Mutex::default(),
             turns: Turns::default(),
+            searched: Mutex::default(),
             resync,
             record_resync,
         }
@@ -94,6 +97,10 @@ impl Memory {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ResourceId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn searched(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.searched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was seen, as long as it is not time to look again.
@@ -241,7 +248,8 @@ impl Memory {
         }
     }
 
-    /// How long a write has to wait for those of this process into the same network; it is looked at again then.
+    /// How long a write has to wait for those of this process into the same network; it is looked at again then. None if its turn is
+    /// now: nobody else's comes before [`turn_is_over`](Self::turn_is_over).
     pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
         let network = id.parent().filter(|_| kind == Kind::Subnet)?;
         let entries = self.entries();
@@ -253,9 +261,16 @@ impl Memory {
         let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();
         let busy = left.map(|left| left.max(OVERDUE));
         drop(entries);
-        let wait = self.turns.wait(&network, id, lasts, busy, now)?;
+        let wait = self.turns.take(&network, id, lasts, busy, now)?;
         self.hasten(id, wait, now);
         Some(wait)
+    }
+
+    /// The write that did not have to wait is answered.
+    pub fn turn_is_over(&self, kind: Kind, id: &ResourceId) {
+        if let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) {
+            self.turns.over(&network, id);
+        }
     }
 
     /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
@@ -328,9 +343,10 @@ impl Memory {
         }
     }
 
-    /// Drops everything about the resource.
+    /// Drops everything about the resource, its place among those that wait for a turn too.
     pub fn forget(&self, id: &ResourceId) {
         self.entries().remove(id);
+        self.turns.leave(id);
     }
 
     fn update(&self, kind: Kind, id: &ResourceId, now: Instant, change: impl FnOnce(&mut Entry)) {
@@ -378,5 +394,7 @@ impl Memory {
 }
 
 mod left;
+pub use left::UnderWay;
+
 #[cfg(test)]
 mod tests;

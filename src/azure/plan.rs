@@ -36,6 +36,8 @@ pub enum Why {
     Replace(Vec<&'static str>),
     /// Its last operation failed.
     Failed,
+    /// Its last write failed, and nobody has looked at it since.
+    Unproven,
     /// An operation on it is under way.
     Moving,
     /// It is no longer wanted.
@@ -70,6 +72,7 @@ impl fmt::Display for Why {
             Why::Differs(fields) => write!(f, "differs: {}", fields.join(", ")),
             Why::Replace(fields) => write!(f, "cannot be changed in place: {}", fields.join(", ")),
             Why::Failed => f.write_str("its last operation failed"),
+            Why::Unproven => f.write_str("its last write failed, and it was not looked at since"),
             Why::Moving => f.write_str("an operation is under way"),
             Why::Unwanted => f.write_str("no longer wanted"),
             Why::NotOurs => f.write_str("not ours"),
@@ -128,6 +131,11 @@ impl Step {
         self.verb == Verb::Keep && self.found.is_none()
     }
 
+    /// Whether it waits for a look, and for nothing that Azure does.
+    pub fn unproven(&self) -> bool {
+        self.why == Why::Unproven
+    }
+
     /// Whether the resource is left to others.
     pub fn left(&self) -> bool {
         self.verb == Verb::Refuse
@@ -140,20 +148,6 @@ impl Step {
             why: Why::InUse(what),
             ..self
         }
-    }
-}
-
-/// The steps of one pass.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Plan {
-    /// In the order in which they are sent; independent of each other.
-    pub steps: Vec<Step>,
-}
-
-impl Plan {
-    /// The steps that send a write.
-    pub fn writes(&self) -> impl Iterator<Item = &Step> {
-        self.steps.iter().filter(|step| step.writes())
     }
 }
 
@@ -204,8 +198,9 @@ fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
 pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Keep, Why::AsWanted),
+        Seen::Pending => (Verb::Wait, Why::Moving),
         // Whose it is, if it is there at all, the next look tells.
-        Seen::Pending | Seen::WriteFailed(_) => (Verb::Wait, Why::Moving),
+        Seen::WriteFailed(_) => (Verb::Wait, Why::Unproven),
         Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
         Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
         Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),

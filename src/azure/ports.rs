@@ -11,16 +11,44 @@ pub trait Gate: Send + Sync {
     fn open(&self) -> bool;
 }
 
-/// The verbs of ARM calls, for labels.
-pub const VERBS: [&str; 4] = ["GET", "LIST", "PUT", "DELETE"];
+/// What a call to ARM is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallVerb {
+    /// Reads one resource.
+    Get,
+    /// Reads a page of a list.
+    List,
+    /// Makes or changes a resource.
+    Put,
+    /// Removes a resource.
+    Delete,
+    /// Reads how a long-running operation stands.
+    Poll,
+}
+
+impl CallVerb {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Get, Self::List, Self::Put, Self::Delete, Self::Poll];
+
+    /// For labels.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::List => "LIST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Poll => "POLL",
+        }
+    }
+}
 
 /// One finished ARM call, as the counters see it. Holds no id and no name: labels stay few.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSeen {
     /// The kind of the resource that was addressed.
     pub kind: Kind,
-    /// One of [`VERBS`]; `LIST` for a list call.
-    pub verb: &'static str,
+    /// What it was for.
+    pub verb: CallVerb,
     /// The HTTP status; 0 when no answer came.
     pub status: u16,
     /// The error class; none for success.
@@ -29,12 +57,10 @@ pub struct CallSeen {
     pub took: Duration,
 }
 
-/// Where calls, budgets and long-running operations are counted.
+/// Where calls and budgets are counted.
 pub trait Counters: Send + Sync {
     /// A call has ended.
     fn call(&self, seen: CallSeen);
     /// Azure told what is left of a budget; `budget` is the header's name without the `x-ms-ratelimit-remaining-` prefix.
     fn budget(&self, budget: &'static str, remaining: u64);
-    /// Long-running operations that this process has started and not yet seen end, and the age of the oldest.
-    fn operations(&self, kind: Kind, in_flight: usize, oldest: Duration);
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use http::StatusCode;
 use http::header::AUTHORIZATION;
+use http::{Method, StatusCode};
 use url::Url;
 
-use super::auth::{AuthError, Cloud, TokenSource};
+use super::auth::{AuthError, Cloud, Token, TokenSource};
 use super::error::{ArmError, NoAnswer};
 use super::https;
 
@@ -24,7 +24,8 @@ pub trait Transport: Send + Sync {
     /// Waits for what sending needs. What is decided after this is decided right before the sending.
     async fn ready(&self) -> Result<(), TransportError>;
 
-    /// Sends `request` once: no retry, no redirect.
+    /// Sends `request`: no redirect, and no retry but one: a read whose token is refused is sent again with a newer one, if there is
+    /// one.
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
 
@@ -108,6 +109,16 @@ impl HttpsTransport {
         }
         Ok(())
     }
+
+    /// Sends it with this token, which is given up if Azure refuses it.
+    async fn execute(&self, mut request: reqwest::Request, token: &Token) -> Result<reqwest::Response, TransportError> {
+        request.headers_mut().insert(AUTHORIZATION, token.authorization());
+        let answer = self.client.execute(request).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            self.tokens.invalidate(token);
+        }
+        Ok(answer)
+    }
 }
 
 #[async_trait]
@@ -119,14 +130,17 @@ impl Transport for HttpsTransport {
 
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError> {
         // Compared in the form that is sent, so that no second parser sees another host.
-        let mut request = reqwest::Request::try_from(request)
+        let request = reqwest::Request::try_from(request)
             .map_err(|_| TransportError::ForeignHost("an address that is no URL".into()))?;
         self.check(request.url())?;
+        let again = request.try_clone().filter(|request| request.method() == Method::GET);
         let token = self.tokens.token().await?;
-        request.headers_mut().insert(AUTHORIZATION, token.authorization());
-        let answer = self.client.execute(request).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED {
-            self.tokens.invalidate(&token);
+        let mut answer = self.execute(request, &token).await?;
+        if let Some(again) = again.filter(|_| answer.status() == StatusCode::UNAUTHORIZED)
+            && let Ok(newer) = self.tokens.token().await
+            && newer != token
+        {
+            answer = self.execute(again, &newer).await?;
         }
         read(answer).await
     }

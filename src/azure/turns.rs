@@ -25,13 +25,16 @@ pub struct Turns(Mutex<HashMap<ResourceId, Vec<Turn>>>);
 struct Turn {
     id: ResourceId,
     lapses: Instant,
+    /// Its write is sent and not answered yet.
+    taken: bool,
 }
 
 impl Turns {
-    /// How long a write of `id` has to wait still, if each takes as long as `lasts`; none if its turn is now.
+    /// How long a write of `id` has to wait still, if each takes as long as `lasts`; none if its turn is now, and that is [`over`](Self::over)
+    /// with the answer.
     ///
-    /// `busy`: a write of this process is under way in the network, for so long still.
-    pub fn wait(
+    /// `busy`: Azure works on a write of this process in the network, for so long still.
+    pub fn take(
         &self,
         network: &ResourceId,
         id: &ResourceId,
@@ -41,27 +44,42 @@ impl Turns {
     ) -> Option<Duration> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = all.entry(network.clone()).or_default();
-        queue.retain(|turn| turn.id == *id || turn.lapses > now);
-        let found = queue.iter().position(|turn| turn.id == *id);
+        queue.retain(|turn| turn.lapses > now || (turn.id == *id && !turn.taken));
+        let found = queue.iter().position(|turn| turn.id == *id && !turn.taken);
         let place = found.unwrap_or(queue.len());
-        if place == 0 && busy.is_none() {
-            queue.retain(|turn| turn.id != *id);
-            if queue.is_empty() {
-                all.remove(network);
-            }
-            return None;
-        }
+        let taken = place == 0 && busy.is_none();
         let ahead = lasts.saturating_mul(u32::try_from(place).unwrap_or(u32::MAX));
         let wait = ahead.saturating_add(busy.unwrap_or_default());
         let turn = Turn {
             id: id.clone(),
-            lapses: now + wait + GRACE,
+            lapses: now + if taken { lasts } else { wait } + GRACE,
+            taken,
         };
         match found {
             Some(place) => queue[place] = turn,
             None => queue.push(turn),
         }
-        Some(wait)
+        (!taken).then_some(wait)
+    }
+
+    /// The write of `id` whose turn it was is answered.
+    pub fn over(&self, network: &ResourceId, id: &ResourceId) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = all.get_mut(network) {
+            queue.retain(|turn| !(turn.taken && turn.id == *id));
+            if queue.is_empty() {
+                all.remove(network);
+            }
+        }
+    }
+
+    /// Who needs no turn any more holds nobody up.
+    pub fn leave(&self, id: &ResourceId) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, queue| {
+            queue.retain(|turn| turn.id != *id);
+            !queue.is_empty()
+        });
     }
 }
 
@@ -84,10 +102,14 @@ mod tests {
             self.beside(second, name, busy.then_some(LASTS))
         }
 
-        /// The same, beside a write that goes on for so long.
+        /// The same, beside a write that goes on for so long. What is sent is answered at once.
         fn beside(&self, second: u64, name: &str, busy: Option<Duration>) -> Option<u64> {
             let (id, now) = (id(name), self.1 + Duration::from_secs(second));
-            let wait = self.0.wait(&id.parent().unwrap(), &id, LASTS, busy, now);
+            let network = id.parent().unwrap();
+            let wait = self.0.take(&network, &id, LASTS, busy, now);
+            if wait.is_none() {
+                self.0.over(&network, &id);
+            }
             wait.map(|wait| wait.as_secs())
         }
     }

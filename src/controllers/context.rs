@@ -29,7 +29,7 @@ pub struct Context {
     /// How often passes have failed in a row.
     pub failures: Failures,
     /// What was seen in Azure.
-    pub memory: Memory,
+    pub memory: Arc<Memory>,
     /// Lists that clusters share.
     pub inventory: Inventory,
     /// Where everything is counted.
@@ -106,7 +106,7 @@ pub(crate) mod sample {
             stated: Stated::default(),
             failures: Failures::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Memory::new(minute, minute),
+            memory: Arc::new(Memory::new(minute, minute)),
             inventory: Inventory::default(),
             metrics,
             served: Served::everything(),

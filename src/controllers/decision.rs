@@ -142,8 +142,8 @@ impl Decision {
     }
 
     /// The first step for a kind.
-    pub fn step(&self, kind: Kind) -> Option<(usize, &Step)> {
-        self.steps.iter().enumerate().find(|(_, step)| step.kind == kind)
+    pub fn step(&self, kind: Kind) -> Option<&Step> {
+        self.steps.iter().find(|step| step.kind == kind)
     }
 }
 
@@ -167,7 +167,7 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (Done::Nothing | Done::Reached(_), Why::AsWanted) => None,
         (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
-        (_, Why::Moving) if failure == Reason::DeletionFailed => {
+        (_, Why::Moving | Why::Unproven) if failure == Reason::DeletionFailed => {
             problem(Reason::Deleting, format!("{kind} {name} is being deleted"))
         }
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),

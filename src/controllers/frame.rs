@@ -19,7 +19,7 @@ use crate::azure::client::Pass;
 use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::memory::Memory;
-use crate::azure::plan::{Done, Plan, Step, Why};
+use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::{Kind, Seen};
 use crate::metrics::{KubeResource, KubeVerb};
 
@@ -147,31 +147,29 @@ pub async fn carry_out<X>(
     let (mut facts, mut rounds) = (Facts::default(), 0);
     loop {
         let (decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
-        let plan = Plan {
-            steps: decision.steps.clone(),
-        };
-        let written: Vec<_> = plan.writes().map(|step| step.id.clone()).collect();
         if let Some(intent) = decision
             .intent
             .as_deref()
-            .filter(|_| intent::due(&cr, cx.role, &plan.steps))
+            .filter(|_| intent::due(&cr, cx.role, &decision.steps))
         {
             let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
-            let adopted = event::adopted(&plan.steps).filter(|_| !known);
+            let adopted = event::adopted(&decision.steps).filter(|_| !known);
             cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
-        let done = execute::run(&plan, &cx.arm, &cx.memory, pass).await;
-        cx.events.say(&told(&cr, also), &changes(cx, &plan, &done)).await;
+        let done = execute::run(&decision.steps, &cx.arm, &cx.memory, pass).await;
+        cx.events
+            .say(&told(&cr, also), &changes(cx, &decision.steps, &done))
+            .await;
         rounds += 1;
-        let came_to_rest = plan
+        let came_to_rest = decision
             .steps
             .iter()
             .zip(&done)
             // A service shows the end of its connections later.
             .any(|(step, done)| step.writes() && *done == Done::Settled && step.kind != Kind::Connection);
         // Somebody else wrote since the look; who does so again has to be waited out.
-        let outdated = rounds == 1 && outdated(cx, &plan, &done);
+        let outdated = rounds == 1 && outdated(cx, &decision.steps, &done);
         if !(came_to_rest || outdated) || rounds == ROUNDS {
             return Ok(Outcome {
                 decision,
@@ -180,15 +178,17 @@ pub async fn carry_out<X>(
                 cr,
             });
         }
-        written.iter().for_each(|id| drop(facts.looks.remove(id)));
+        for step in decision.steps.iter().filter(|step| step.writes()) {
+            facts.looks.remove(&step.id);
+        }
         facts.inside.clear();
     }
 }
 
 /// Doubts what was changed by others between the look and the write; whether there is such a thing.
-fn outdated(cx: &Context, plan: &Plan, done: &[Done]) -> bool {
+fn outdated(cx: &Context, steps: &[Step], done: &[Done]) -> bool {
     let mut any = false;
-    for (step, done) in plan.steps.iter().zip(done) {
+    for (step, done) in steps.iter().zip(done) {
         if matches!(done, Done::Failed(error) if error.status == 412) {
             cx.memory.doubt(&step.id, Instant::now());
             any = true;
@@ -207,9 +207,8 @@ pub(super) fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>)
 }
 
 /// What has come to be as wanted, counted and told.
-fn changes(cx: &Context, plan: &Plan, done: &[Done]) -> Vec<Event> {
-    let steps = plan.steps.iter().zip(done);
-    let changed = steps.filter_map(|(step, done)| match done {
+fn changes(cx: &Context, steps: &[Step], done: &[Done]) -> Vec<Event> {
+    let changed = steps.iter().zip(done).filter_map(|(step, done)| match done {
         Done::Reached(change) => {
             cx.metrics.changed(step.kind, &step.id, change);
             Some(event::changed(step.kind, &step.id, change))

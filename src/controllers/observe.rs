@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::time::Instant;
 
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
@@ -39,21 +38,18 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
         inventory: &cx.inventory,
         pass,
     };
-    let looks = needs.iter().filter_map(|need| match need {
-        Need::Look(kind, id) | Need::NewLook(kind, id) => Some((*kind, id.clone())),
+    let looks = needs.iter().map(async |need| match need {
+        Need::Look(kind, id) => Some((id.clone(), looker.look(*kind, id).await)),
+        Need::NewLook(kind, id) => Some((id.clone(), looker.look_anew(*kind, id).await)),
         _ => None,
     });
-    for need in &needs {
-        if let Need::NewLook(_, id) = need {
-            cx.memory.doubt(id, Instant::now());
-            facts.new_looks.insert(id.clone());
-        }
-    }
-    let seen = join_all(looks.map(|(kind, id)| async move { (id.clone(), looker.look(kind, &id).await) })).await;
-    facts.looks.extend(seen);
+    facts.looks.extend(join_all(looks).await.into_iter().flatten());
     for need in needs {
         match need {
-            Need::Look(..) | Need::NewLook(..) => {}
+            Need::Look(..) => {}
+            Need::NewLook(_, id) => {
+                facts.new_looks.insert(id);
+            }
             Need::Frontends(subscription, group) => {
                 let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5).await;
                 facts.frontends.insert((subscription, group), found);

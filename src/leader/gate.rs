@@ -1,7 +1,8 @@
 //! The gate that every write asks right before it is sent.
 //!
 //! Open only while we lead, and by this machine's monotonic clock alone: a process that was paused past its deadline finds
-//! the gate shut at its first question, whatever its own tasks have had time to notice.
+//! the gate shut at its first question, whatever its own tasks have had time to notice. A virtual machine that is suspended stops
+//! that clock too: there the gate stays open for what was left, until the next renewal finds another holder.
 //! It must not lock, wait or do I/O.
 
 use std::sync::Arc;

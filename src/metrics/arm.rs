@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
 
@@ -12,11 +12,13 @@ use super::declare::{Declare, Label};
 use super::{Metrics, clamp, locked};
 use crate::azure::auth::TokenState;
 use crate::azure::error::Class;
-use crate::azure::ports::{CallSeen, Counters, VERBS};
+use crate::azure::memory::UnderWay;
+use crate::azure::ports::{CallSeen, CallVerb, Counters};
 use crate::azure::resource::Kind;
 use crate::azure::throttle::BUDGETS;
 
 type LookAtToken = Box<dyn Fn() -> TokenState + Send + Sync>;
+type LookAtOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
 
 pub(super) struct Arm {
     calls: IntCounterVec,
@@ -26,14 +28,14 @@ pub(super) struct Arm {
     operation_age: GaugeVec,
     token_age: GaugeVec,
     token_left: GaugeVec,
-    oldest_operation: Mutex<BTreeMap<Kind, Instant>>,
+    look_at_operations: Mutex<Vec<LookAtOperations>>,
     look_at_token: Mutex<Option<LookAtToken>>,
 }
 
 impl Arm {
     pub(super) fn declare(declare: &mut Declare<'_>) -> Result<Self> {
         let kind = || Label::one_of("kind", Kind::ALL.map(Kind::label));
-        let verb = || Label::one_of("verb", VERBS);
+        let verb = || Label::one_of("verb", CallVerb::ALL.map(CallVerb::label));
         let class = Label::one_of("class", ["ok"].into_iter().chain(Class::ALL.map(Class::label)));
         let status = Label::told("status", "the HTTP status; 0: no answer");
         Ok(Self {
@@ -72,16 +74,22 @@ impl Arm {
                 "How long the Azure token in use is still good; 0 when it has expired, absent before the first one.",
                 Vec::new(),
             )?,
-            oldest_operation: Mutex::default(),
+            look_at_operations: Mutex::default(),
             look_at_token: Mutex::default(),
         })
     }
 
     /// Brings the ages up to now.
     pub(super) fn refresh(&self) {
-        for (kind, oldest) in locked(&self.oldest_operation).iter() {
-            let age = oldest.elapsed().as_secs_f64();
-            self.operation_age.with_label_values(&[kind.label()]).set(age);
+        let looks: Vec<_> = locked(&self.look_at_operations).iter().map(|look| look()).collect();
+        for kind in Kind::ALL.into_iter().filter(|_| !looks.is_empty()) {
+            let of_kind = looks.iter().filter_map(|look| look.get(&kind).copied());
+            let all = of_kind.fold(UnderWay::default(), UnderWay::and);
+            let labels = [kind.label()];
+            self.operations.with_label_values(&labels).set(clamp(all.count as u64));
+            self.operation_age
+                .with_label_values(&labels)
+                .set(all.oldest.as_secs_f64());
         }
         if let Some(look) = locked(&self.look_at_token).as_ref() {
             let token = look();
@@ -96,41 +104,29 @@ impl Metrics {
     pub fn look_at_token_with(&self, look: impl Fn() -> TokenState + Send + Sync + 'static) {
         *locked(&self.arm.look_at_token) = Some(Box::new(look));
     }
+
+    /// One more way to the operations under way, asked at each scrape; all of them are added up. Must be quick and must not block.
+    pub fn look_at_operations_with(&self, look: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
+        locked(&self.arm.look_at_operations).push(Box::new(look));
+    }
 }
 
 impl Counters for Metrics {
     fn call(&self, seen: CallSeen) {
         let class = seen.class.map_or("ok", |class| class.label());
-        let kind = seen.kind.label();
+        let (kind, verb) = (seen.kind.label(), seen.verb.label());
         self.arm
             .calls
-            .with_label_values(&[kind, seen.verb, class, &seen.status.to_string()])
+            .with_label_values(&[kind, verb, class, &seen.status.to_string()])
             .inc();
         self.arm
             .duration
-            .with_label_values(&[kind, seen.verb])
+            .with_label_values(&[kind, verb])
             .observe(seen.took.as_secs_f64());
     }
 
     fn budget(&self, budget: &'static str, remaining: u64) {
         self.arm.budget.with_label_values(&[budget]).set(clamp(remaining));
-    }
-
-    fn operations(&self, kind: Kind, in_flight: usize, oldest: Duration) {
-        self.arm
-            .operations
-            .with_label_values(&[kind.label()])
-            .set(clamp(in_flight as u64));
-        let mut started = locked(&self.arm.oldest_operation);
-        match Instant::now().checked_sub(oldest) {
-            Some(start) if in_flight > 0 => {
-                started.insert(kind, start);
-            }
-            _ => {
-                started.remove(&kind);
-                self.arm.operation_age.with_label_values(&[kind.label()]).set(0.0);
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The gate: shut, it holds writes and nothing else.
 
 use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Done, Plan, away, toward};
+use hyperlink::azure::plan::{Done, away, toward};
 use hyperlink::azure::resource::Seen;
 
 use crate::sim::Sim;
@@ -31,15 +31,13 @@ async fn gate_that_shuts_between_two_steps_holds_the_second() {
     let sim = Sim::new();
     sim.valve.set(1);
     let looker = sim.looker();
-    let plan = Plan {
-        steps: vec![
-            toward(&subnet(), &Seen::Absent),
-            toward(&link_service(), &Seen::Absent),
-            toward(&zone(), &Seen::Absent),
-            away(&record("api"), &Seen::Found(serde_json::json!({}))),
-        ],
-    };
-    let done = run(&plan, &sim.client, &sim.memory, looker.pass).await;
+    let steps = [
+        toward(&subnet(), &Seen::Absent),
+        toward(&link_service(), &Seen::Absent),
+        toward(&zone(), &Seen::Absent),
+        away(&record("api"), &Seen::Found(serde_json::json!({}))),
+    ];
+    let done = run(&steps, &sim.client, &sim.memory, looker.pass).await;
     assert_eq!(done, [Done::Accepted, Done::GateShut, Done::GateShut, Done::GateShut]);
     assert_eq!(sim.calls(), "PUT");
     assert_eq!(sim.azure.world().journal(0).len(), 1);

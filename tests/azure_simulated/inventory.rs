@@ -252,6 +252,28 @@ async fn what_is_to_be_written_is_never_taken_from_a_list() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn list_of_load_balancers_that_takes_long_is_new_enough_for_all_who_waited_for_it() {
+    let sim = Sim::new();
+    sim.azure.set_latency(Duration::from_secs(8));
+    let subscription = SubscriptionId::parse(SUB).unwrap();
+    let just_now = Duration::from_secs(5);
+    let ask = || {
+        sim.inventory
+            .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), just_now)
+    };
+    let found = join_all((0..20).map(|_| ask())).await;
+    assert!(
+        found
+            .iter()
+            .all(|list| list.as_ref().is_ok_and(|list| !list.is_empty()))
+    );
+    assert_eq!(sim.azure.sent().len(), 1);
+    sleep(just_now).await;
+    assert!(ask().await.is_ok());
+    assert_eq!(sim.azure.sent().len(), 2, "who asks later wants a newer one");
+}
+
 /// There is no other way to a frontend, so all passes ask for the list as often as they run.
 #[rstest]
 #[case::out_of_order(json!({"status": 503, "code": "ServiceUnavailable", "message": "x"}), 5)]

@@ -125,18 +125,16 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     );
     sim.forget_calls();
     let present = Seen::Found(json!({}));
-    let plan = hyperlink::azure::plan::Plan {
-        steps: vec![away(&connection, &present)],
-    };
+    let steps = [away(&connection, &present)];
     // Passes of the service come and go while the connection is on its way.
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
         // A connection is seen at its service only.
-        if !hyperlink::azure::execute::doubt_remembered(&plan.steps, &sim.memory, began).is_empty() {
+        if !hyperlink::azure::execute::doubt_remembered(&steps, &sim.memory, began).is_empty() {
             sim.look(&link_service()).await;
         }
         let looker = sim.looker();
-        let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, looker.pass).await;
+        let done = hyperlink::azure::execute::run(&steps, &sim.client, &sim.memory, looker.pass).await;
         assert_eq!(done, [Done::Accepted]);
         sleep(Duration::from_secs(2)).await;
     }
@@ -151,9 +149,7 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     let (sim, connection) = connected().await;
     let refusal = json!({"status": 409, "code": "AnotherOperationInProgress", "message": "x"});
     sim.faults(&[(json!({"method": "DELETE", "times": 4}), refusal)]);
-    let plan = hyperlink::azure::plan::Plan {
-        steps: vec![away(&connection, &Seen::Found(json!({})))],
-    };
+    let steps = [away(&connection, &Seen::Found(json!({})))];
     let mut at = Vec::new();
     let began = tokio::time::Instant::now();
     sim.forget_calls();
@@ -161,7 +157,7 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     while sim.calls().split(' ').filter(|verb| *verb == "DELETE").count() < 5 {
         let before = sim.writes();
         let looker = sim.looker();
-        let done = hyperlink::azure::execute::run(&plan, &sim.client, &sim.memory, looker.pass).await;
+        let done = hyperlink::azure::execute::run(&steps, &sim.client, &sim.memory, looker.pass).await;
         if sim.writes() > before {
             at.push(began.elapsed().as_secs());
         } else {

@@ -11,6 +11,7 @@
 
 mod answers;
 mod away;
+mod budgets;
 mod cluster;
 mod creates;
 mod drift;

@@ -15,7 +15,14 @@ use crate::wanted::{
 };
 
 /// The next pass writes and is refused so, with this many seconds to the next look.
-async fn refused(sim: &mut Sim, rule: Rule, want: &dyn Resource, class: Class, code: &str, delay: u64) -> ArmError {
+pub(crate) async fn refused(
+    sim: &mut Sim,
+    rule: Rule,
+    want: &dyn Resource,
+    class: Class,
+    code: &str,
+    delay: u64,
+) -> ArmError {
     let (step, done) = sim.pass(rule, want).await;
     let Done::Failed(error) = done else {
         panic!("{done:?} of {step:?}");
@@ -316,64 +323,6 @@ async fn resource_that_may_not_be_read_is_not_written() {
         (done, sim.calls(), sim.due_in(&link_service())),
         (Done::Nothing, "GET".into(), 60)
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
-    let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
-    let mut sim = Sim::seeded(&seed_with("throttle", writes));
-    sim.pass(toward, &subnet()).await;
-    sleep(Duration::from_secs(4)).await;
-    sim.bring(&subnet()).await;
-    let error = refused(
-        &mut sim,
-        toward,
-        &link_service(),
-        Class::Throttled,
-        "SubscriptionRequestsThrottled",
-        10,
-    )
-    .await;
-    assert_eq!(error.retry_after, Some(Duration::from_secs(10)));
-    sleep(Duration::from_secs(4)).await;
-    sim.forget_calls();
-    let mut second = subnet();
-    second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
-    let error = refused(&mut sim, toward, &second, Class::Throttled, "WaitingForBudget", 6).await;
-    assert_eq!((error.status, sim.calls()), (0, "GET".to_owned()));
-    // Another subscription has a budget of its own.
-    sim.pass(toward, &zone()).await;
-    assert_eq!(sim.calls(), "GET GET PUT");
-    sleep(Duration::from_secs(6)).await;
-    sim.forget_calls();
-    sim.pass(toward, &second).await;
-    assert_eq!(sim.calls(), "GET PUT", "asked again once the time has come");
-}
-
-#[tokio::test(start_paused = true)]
-async fn used_up_reads_are_not_asked_for_again_before_their_time() {
-    let reads = json!({"dns_reads_5min": 1});
-    let mut sim = Sim::seeded(&seed_with("throttle", reads));
-    sim.pass(toward, &zone()).await;
-    let mut second = zone();
-    second.id = id(&format!("{GUEST}/privateDnsZones/y.hypershift.local"));
-    let Seen::ReadFailed(error) = sim.look(&second).await else {
-        panic!("not throttled");
-    };
-    assert_eq!(
-        (error.class, error.code.as_str()),
-        (Class::Throttled, "TooManyRequests")
-    );
-    assert_eq!(error.retry_after, Some(Duration::from_secs(300)));
-    // The endpoints of the same subscription have another budget.
-    let endpoint = endpoint("alias");
-    assert_eq!(sim.look(&endpoint).await, Seen::Absent);
-    sim.forget_calls();
-    let began = tokio::time::Instant::now();
-    sim.bring(&zone()).await;
-    assert!(began.elapsed() >= Duration::from_secs(300));
-    let first = sim.azure.sent()[0].at;
-    assert_eq!(first - began, Duration::from_secs(300));
 }
 
 #[tokio::test(start_paused = true)]

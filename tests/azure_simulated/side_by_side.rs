@@ -1,9 +1,13 @@
 //! Many clusters of one process at the same time: writes into one network go one after the other, all else beside each other, and
 //! what never ends delays nobody else.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hyperlink::azure::plan::{Verb, away, toward};
+use futures::future::join_all;
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::execute::run;
+use hyperlink::azure::plan::{Done, Verb, away, toward};
 use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
@@ -56,6 +60,40 @@ async fn twenty_nat_subnets_at_once_in_one_network_come_and_go_one_after_the_oth
     let took = all(&mut sim, away, &wants, &[]).await;
     assert!((200..=230).contains(&took.as_secs()), "{took:?}");
     assert_eq!(sim.writes(), 20, "none is refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_that_is_not_answered_yet_holds_the_others_of_its_network() {
+    let mut seed = seed_for(0);
+    seed["switches"] = json!({"vnet_busy": "409"});
+    let sim = Sim::seeded(&seed);
+    sim.azure.set_latency(Duration::from_millis(500));
+    let wants = nat_subnets(20);
+    let pass = async |want: &dyn Resource| {
+        let step = toward(want, &sim.look(want).await);
+        run(&[step], &sim.client, &sim.memory, Pass::begin()).await.remove(0)
+    };
+    let done = join_all(wants.iter().map(|want| pass(want.as_ref()))).await;
+    assert_eq!(done.iter().filter(|done| **done == Done::Accepted).count(), 1);
+    assert_eq!(sim.writes(), 1, "none is refused");
+    let due = wants.iter().map(|want| sim.memory.next_look([want.id()]));
+    let waits: BTreeSet<_> = due.collect();
+    assert_eq!(waits.len(), 20, "each has a time of its own");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_write_gives_its_turn_to_the_next() {
+    let sim = Sim::seeded(&seed_for(0));
+    sim.fault(
+        "PUT",
+        json!({"status": 403, "code": "AuthorizationFailed", "message": "x"}),
+    );
+    let wants = nat_subnets(2);
+    for (want, expected) in wants.iter().zip([false, true]) {
+        let step = toward(want.as_ref(), &sim.look(want.as_ref()).await);
+        let done = run(&[step], &sim.client, &sim.memory, Pass::begin()).await.remove(0);
+        assert_eq!(done == Done::Accepted, expected, "{done:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,9 +12,9 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::link_service::alias;
 use hyperlink::azure::look::Looker;
 use hyperlink::azure::memory::Memory;
-use hyperlink::azure::plan::{Done, Plan, Step, Verb, away, toward};
+use hyperlink::azure::plan::{Done, Step, Verb, away, toward};
 use hyperlink::azure::ports::{CallSeen, Counters, Gate};
-use hyperlink::azure::resource::{Kind, Resource, Seen};
+use hyperlink::azure::resource::{Resource, Seen};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
@@ -48,7 +48,6 @@ impl Gate for Valve {
 /// Keeps what was counted last.
 #[derive(Default)]
 pub(crate) struct Counted {
-    in_flight: Mutex<HashMap<Kind, usize>>,
     pub(crate) budgets: Mutex<HashMap<&'static str, u64>>,
     pub(crate) calls: Mutex<Vec<CallSeen>>,
 }
@@ -60,10 +59,6 @@ impl Counters for Counted {
 
     fn budget(&self, budget: &'static str, remaining: u64) {
         self.budgets.lock().unwrap().insert(budget, remaining);
-    }
-
-    fn operations(&self, kind: Kind, in_flight: usize, _: Duration) {
-        self.in_flight.lock().unwrap().insert(kind, in_flight);
     }
 }
 
@@ -126,12 +121,11 @@ impl Sim {
         let looker = self.looker();
         for _ in 0..3 {
             let step = rule(want, &looker.look(want.kind(), want.id()).await);
-            let plan = Plan { steps: vec![step] };
-            if !doubt_remembered(&plan.steps, &self.memory, began).is_empty() {
+            if !doubt_remembered(std::slice::from_ref(&step), &self.memory, began).is_empty() {
                 continue;
             }
-            let done = run(&plan, &self.client, &self.memory, looker.pass).await.remove(0);
-            let step = plan.steps.into_iter().next().unwrap();
+            let steps = std::slice::from_ref(&step);
+            let done = run(steps, &self.client, &self.memory, looker.pass).await.remove(0);
             if self.dies && step.writes() {
                 self.restart();
             }
@@ -258,7 +252,8 @@ impl Sim {
 
     /// Operations that are counted as under way, over all kinds.
     pub(crate) fn in_flight(&self) -> usize {
-        self.counted.in_flight.lock().unwrap().values().sum()
+        let under_way = self.memory.under_way(Instant::now());
+        under_way.values().map(|of_kind| of_kind.count).sum()
     }
 }
 

@@ -74,7 +74,7 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         arm: Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone()),
         events: Recorder::new(kube.clone(), role, "test", metrics.clone()),
         kube,
-        memory: Memory::new(resync, Duration::from_secs(2_700)),
+        memory: Arc::new(Memory::new(resync, Duration::from_secs(2_700))),
         inventory: Inventory::default(),
         metrics,
         resync,

@@ -193,6 +193,53 @@ async fn arm_401_is_returned_and_its_token_reported() {
     assert_eq!(*tokens.0.lock().unwrap(), [Token::new("stale").unwrap()]);
 }
 
+#[rstest::rstest]
+#[case::read_goes_on_with_the_next_token("GET", true, 200, &["token-1", "token-2"])]
+#[case::read_whose_next_token_is_refused_too("GET", false, 401, &["token-1", "token-2"])]
+#[case::write_waits_for_the_next_pass("PUT", true, 401, &["token-1"])]
+#[tokio::test]
+async fn read_with_a_token_that_azure_no_longer_takes(
+    #[case] method: &str,
+    #[case] next_is_good: bool,
+    #[case] status: u16,
+    #[case] tokens: &[&str],
+) {
+    struct EachOnce(Mutex<u8>);
+    #[async_trait]
+    impl TokenSource for EachOnce {
+        async fn token(&self) -> Result<Token, AuthError> {
+            Token::new(&format!("token-{}", self.0.lock().unwrap()))
+        }
+        fn invalidate(&self, _: &Token) {
+            *self.0.lock().unwrap() += 1;
+        }
+    }
+    let good = next_is_good.then_some("Bearer token-2");
+    let reply = move |seen: &Seen| {
+        answer(
+            if Some(seen.header("authorization")) == good {
+                200
+            } else {
+                401
+            },
+            "{}",
+        )
+    };
+    let azure = Azure::start(reply, issues_tokens(3600), |_| {}).await;
+    let cloud = Cloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
+    let client = settings(&azure.ca).client().unwrap();
+    let transport = HttpsTransport::new(client, &cloud, Arc::new(EachOnce(Mutex::new(1))));
+    let request = http::Request::builder().method(method).uri(azure.arm.url());
+    let answer = transport.send(request.body(Bytes::new()).unwrap()).await.unwrap();
+    assert_eq!(answer.status(), status);
+    let used = azure.arm.seen();
+    let used: Vec<_> = used
+        .iter()
+        .map(|seen| seen.header("authorization").replace("Bearer ", ""))
+        .collect();
+    assert_eq!(used, tokens);
+}
+
 /// A body without a length: sent in parts.
 fn in_parts(parts: Vec<Result<Bytes, std::io::Error>>) -> Reply {
     let frames = parts.into_iter().map(|part| part.map(Frame::data));

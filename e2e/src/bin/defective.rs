@@ -123,7 +123,7 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
         stated: Stated::default(),
         failures: Failures::default(),
         arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),
-        memory: Memory::new(config.resync, config.record_resync),
+        memory: Arc::new(Memory::new(config.resync, config.record_resync)),
         inventory: Inventory::default(),
         metrics,
         served: Served::everything(),

@@ -32,6 +32,21 @@ impl HostedCluster {
         .await
     }
 
+    /// Deletes the HostedCluster alone and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// It is still there after `timeout`.
+    pub async fn delete_hosted_cluster(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
+        let hosted_clusters = self.api(client, "HostedCluster", &self.namespace);
+        hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
+        release(&hosted_clusters, &self.name).await?;
+        eventually("the HostedCluster is gone", timeout, || async {
+            gone(hosted_clusters.get_opt(&self.name).await?)
+        })
+        .await
+    }
+
     /// Deletes the HostedControlPlane and waits until it is gone.
     ///
     /// # Errors

@@ -2,17 +2,10 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
-use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
+use e2e::hosted_cluster::{HostedCluster, release};
 use kube::api::DeleteParams;
 
 use e2e::site::{SOON, Site, patch, situation};
-
-async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
-    let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
-    cluster.create(&site.ground).await?;
-    site.heals(&cluster).await?;
-    Ok(cluster)
-}
 
 /// The custom resource goes with all that it stood for; then its namespace goes too.
 async fn leaves_an_empty_namespace(site: &Site, cluster: &HostedCluster) -> Result<()> {
@@ -26,21 +19,10 @@ async fn leaves_an_empty_namespace(site: &Site, cluster: &HostedCluster) -> Resu
     cluster.delete_namespace(&client, SOON).await
 }
 
-async fn delete_hosted_cluster(site: &Site, cluster: &HostedCluster) -> Result<()> {
-    let api = cluster.api(&site.ground.client()?, "HostedCluster", NAMESPACE);
-    api.delete(cluster.name(), &DeleteParams::default()).await?;
-    release(&api, cluster.name()).await?;
-    eventually("the HostedCluster is gone", SOON, || async {
-        ensure!(api.get_opt(cluster.name()).await?.is_none(), "it is there");
-        Ok(())
-    })
-    .await
-}
-
 #[test]
 fn custom_resource_deleted_alone_comes_back() {
     situation(async |site| {
-        let cluster = lives(site, "alone").await?;
+        let cluster = site.lives("alone").await?;
         let client = site.ground.client()?;
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         let before = api.get("private-router").await?.metadata.uid;
@@ -60,7 +42,7 @@ fn custom_resource_deleted_alone_comes_back() {
 #[test]
 fn control_plane_deleted_while_its_namespace_stays() {
     situation(async |site| {
-        let cluster = lives(site, "headless").await?;
+        let cluster = site.lives("headless").await?;
         let client = site.ground.client()?;
         cluster.delete_control_plane(&client, SOON).await?;
         leaves_an_empty_namespace(site, &cluster).await
@@ -70,7 +52,7 @@ fn control_plane_deleted_while_its_namespace_stays() {
 #[test]
 fn control_plane_torn_away_by_hand() {
     situation(async |site| {
-        let cluster = lives(site, "torn-away").await?;
+        let cluster = site.lives("torn-away").await?;
         let client = site.ground.client()?;
         let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.
@@ -87,7 +69,7 @@ fn control_plane_torn_away_by_hand() {
 #[test]
 fn namespace_deleted_first() {
     situation(async |site| {
-        let cluster = lives(site, "evicted").await?;
+        let cluster = site.lives("evicted").await?;
         let client = site.ground.client()?;
         let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client.clone());
         let name = cluster.control_plane_namespace();
@@ -116,9 +98,9 @@ fn namespace_deleted_first() {
 #[test]
 fn hosted_cluster_gone_first() {
     situation(async |site| {
-        let cluster = lives(site, "orphan").await?;
+        let cluster = site.lives("orphan").await?;
         let client = site.ground.client()?;
-        delete_hosted_cluster(site, &cluster).await?;
+        cluster.delete_hosted_cluster(&client, SOON).await?;
         cluster.delete_control_plane(&client, SOON).await?;
         cluster.delete_namespace(&client, SOON).await?;
         site.nothing_is_left_of(&cluster, &[]).await

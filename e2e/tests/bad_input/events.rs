@@ -53,21 +53,6 @@ async fn exactly(site: &Site, cluster: &HostedCluster, lines: &[String]) -> Resu
     .await
 }
 
-/// Waits until both roles have looked at what is at rest.
-async fn both_look_again(site: &Site, cluster: &HostedCluster) -> Result<()> {
-    let since = site.ground.oracle().last_call().await?;
-    let ids = [cluster.link_service(&site.ground), cluster.endpoint()];
-    eventually("both roles look again", SOON, || async {
-        let calls = site.ground.oracle().journal(since).await?;
-        for id in &ids {
-            let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
-            ensure!(looks >= 2, "{looks} looks at {id}");
-        }
-        Ok(())
-    })
-    .await
-}
-
 #[test]
 fn every_change_of_a_life_is_one_event() {
     situation(async |site| {
@@ -95,7 +80,7 @@ fn every_change_of_a_life_is_one_event() {
         lines.push(format!("hyperlink-ho Repaired pls-{}", cluster.cluster_id()));
         exactly(site, &cluster, &lines).await?;
 
-        both_look_again(site, &cluster).await?;
+        site.looks_again(&cluster).await?;
         exactly(site, &cluster, &lines).await?;
         ensure!(site.seen(zone).await?.contains("told"), "the zone is there");
         cluster.delete(&site.ground, SOON).await?;
@@ -124,7 +109,7 @@ fn refusal_of_a_foreign_zone_is_one_warning() {
             .await?;
         cluster.create(&site.ground).await?;
         site.refuses(&cluster, "AzurePrivateDNSAvailable", "NotOurs").await?;
-        both_look_again(site, &cluster).await?;
+        site.looks_again(&cluster).await?;
         let all = about(site, &cluster).await?;
         let refused: Vec<_> = all.iter().filter(|(line, _)| line.contains("Refused")).collect();
         let expected = "hyperlink-cpo Refused private_dns_zone told-foreign.hypershift.local exists and does not belong to this cluster";

@@ -1,22 +1,14 @@
 //! What others came to use while the cluster lived stays for them when it goes, without what is ours.
 
-use anyhow::{Result, ensure};
-use e2e::hosted_cluster::HostedCluster;
+use anyhow::ensure;
 use serde_json::json;
 
-use e2e::site::{SOON, Site, situation};
-
-async fn lives(site: &Site, name: &str) -> Result<HostedCluster> {
-    let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
-    cluster.create(&site.ground).await?;
-    site.heals(&cluster).await?;
-    Ok(cluster)
-}
+use e2e::site::{SOON, situation};
 
 #[test]
 fn zone_with_records_of_others_stays_for_them() {
     situation(async |site| {
-        let cluster = lives(site, "recorded").await?;
+        let cluster = site.lives("recorded").await?;
         let zone = cluster.zones().remove(1);
         let theirs = format!("{zone}/A/www");
         let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
@@ -36,7 +28,7 @@ fn zone_with_records_of_others_stays_for_them() {
 #[test]
 fn zone_with_links_of_others_stays_for_them() {
     situation(async |site| {
-        let cluster = lives(site, "linked").await?;
+        let cluster = site.lives("linked").await?;
         let zone = cluster.zones().remove(0);
         let location = &site.ground.azure().location;
         let vnet = format!("{}-other", cluster.vnet());

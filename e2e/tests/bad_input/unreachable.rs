@@ -1,17 +1,20 @@
 //! Neighbours that are not there: the process stays up, says which one it waits for, and goes on when it comes.
 
+use std::future::Future;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use e2e::azure_sim::Preset;
 use e2e::ground::Credential;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::kubeconfig::Access;
 use e2e::{Ground, eventually, roles};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams};
+use tokio::sync::OnceCell;
 
-use crate::wire::{Way, nobodys_address};
-use e2e::site::{SOON, alone, no_secret_in};
+use crate::wire::{Nobody, Way};
+use e2e::site::{SOON, alone, leases, no_secret_in, run};
 
 /// Waits until `/readyz` is red and says of `item` that it waits for it, as RUNBOOK.md quotes it.
 async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {
@@ -36,6 +39,21 @@ async fn becomes_ready(process: &Hyperlink) -> Result<()> {
     process.ready(SOON).await?;
     process.process().check()?;
     no_secret_in(process)
+}
+
+/// On one ground, as each has a process of its own and changes nothing that another one needs: who does not lead is ready too.
+fn beside_one_another<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Ground) -> F) {
+    static GROUND: OnceCell<Ground> = OnceCell::const_new();
+    run(async {
+        let ground = GROUND
+            .get_or_try_init(|| async {
+                let ground = Ground::local(Preset::Fast).await?;
+                leases(&ground).await?;
+                anyhow::Ok(ground)
+            })
+            .await?;
+        test(ground).await
+    });
 }
 
 fn address_of(url: &str) -> Result<SocketAddr> {
@@ -66,22 +84,22 @@ fn token_endpoint_refuses() {
 
 #[test]
 fn arm_refuses_connections() {
-    alone(async |ground| {
-        let address = nobodys_address().await?;
-        let flags = [("arm-endpoint", format!("https://{address}"))];
-        let cpo = start(&ground, Role::Cpo, &flags).await?;
+    beside_one_another(async |ground| {
+        let nobody = Nobody::bind()?;
+        let flags = [("arm-endpoint", format!("https://{}", nobody.address()?))];
+        let cpo = start(ground, Role::Cpo, "cpo-refused", &flags).await?;
         waits_for(&cpo, "azure resource manager").await?;
-        let _way = Way::open_at(address, address_of(&ground.azure().arm)?).await?;
+        let _way = Way::open_at(nobody, address_of(&ground.azure().arm)?)?;
         becomes_ready(&cpo).await
     });
 }
 
 #[test]
 fn arm_is_a_black_hole() {
-    alone(async |ground| {
+    beside_one_another(async |ground| {
         let way = Way::black_hole(address_of(&ground.azure().arm)?).await?;
         let flags = [("arm-endpoint", format!("https://{}", way.address()))];
-        let cpo = start(&ground, Role::Cpo, &flags).await?;
+        let cpo = start(ground, Role::Cpo, "cpo-in-the-dark", &flags).await?;
         waits_for(&cpo, "azure resource manager").await?;
         way.mend();
         becomes_ready(&cpo).await
@@ -117,8 +135,8 @@ fn custom_resource_definition_is_not_installed() {
 
 #[test]
 fn api_server_is_not_reachable_at_the_start() {
-    alone(async |ground| {
-        let address = nobodys_address().await?;
+    beside_one_another(async |ground| {
+        let nobody = Nobody::bind()?;
         let control_plane = ground.control_plane();
         let token = control_plane.token(roles::NAMESPACE, "ho", None).await?;
         let admin: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(ground.admin().path())?)?;
@@ -128,16 +146,17 @@ fn api_server_is_not_reachable_at_the_start() {
         let ca = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca)?;
         let path = ground.dir().join("nowhere.kubeconfig");
         let ca = String::from_utf8(ca)?;
-        Access::write(&path, &format!("https://{address}"), &ca, "ho", &token).await?;
+        let address = format!("https://{}", nobody.address()?);
+        Access::write(&path, &address, &ca, "ho", &token).await?;
         let flags = [("kubeconfig", path.display().to_string())];
-        let ho = start(&ground, Role::Ho, &flags).await?;
+        let ho = start(ground, Role::Ho, "ho-nowhere", &flags).await?;
         waits_for(&ho, "kubernetes (ho)").await?;
-        let _way = Way::open_at(address, address_of(control_plane.server())?).await?;
+        let _way = Way::open_at(nobody, address_of(control_plane.server())?)?;
         becomes_ready(&ho).await
     });
 }
 
-async fn start(ground: &Ground, role: Role, flags: &[(&str, String)]) -> Result<Hyperlink> {
+async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, String)]) -> Result<Hyperlink> {
     let flags: Vec<_> = flags.iter().map(|(flag, value)| (*flag, value.as_str())).collect();
-    Hyperlink::start(ground, role, role.as_str(), &flags).await
+    Hyperlink::start(ground, role, name, &flags).await
 }

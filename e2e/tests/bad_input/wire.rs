@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::Result;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 /// Counts calls and answers none. Ends when dropped.
@@ -57,8 +57,8 @@ impl Way {
     }
 
     /// The way to `target` at an address that nobody listened on so far.
-    pub(crate) async fn open_at(address: SocketAddr, target: SocketAddr) -> Result<Self> {
-        Self::over(TcpListener::bind(address).await?, target, true)
+    pub(crate) fn open_at(address: Nobody, target: SocketAddr) -> Result<Self> {
+        Self::over(address.0.listen(128)?, target, true)
     }
 
     fn over(listener: TcpListener, target: SocketAddr, open: bool) -> Result<Self> {
@@ -100,7 +100,17 @@ async fn carry(mut client: TcpStream, target: SocketAddr) {
     }
 }
 
-/// An address on which nobody listens.
-pub(crate) async fn nobodys_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?)
+/// An address that is taken, so that no other program gets it meanwhile, and on which nobody listens.
+pub(crate) struct Nobody(TcpSocket);
+
+impl Nobody {
+    pub(crate) fn bind() -> Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        Ok(Self(socket))
+    }
+
+    pub(crate) fn address(&self) -> Result<SocketAddr> {
+        Ok(self.0.local_addr()?)
+    }
 }

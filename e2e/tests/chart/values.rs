@@ -245,7 +245,8 @@ fn every_value_is_in_the_schema_and_the_readme_and_no_other() {
 const MONITORED: &str = r#"{"role": "ho", "azure": {"clientId": "66666666-6666-4666-8666-666666666666"},
     "settings": {"subscription": "33333333-3333-4333-8333-333333333333", "resourceGroup": "management"},
     "metrics": {
-        "prometheusRule": {"enabled": true, "runbookUrl": "https://wiki.example.com", "labels": {"release": "prometheus"}},
+        "runbookUrl": "https://wiki.example.com",
+        "prometheusRule": {"enabled": true, "labels": {"release": "prometheus"}},
         "dashboard": {"enabled": true, "labels": {"grafana": "ours"}, "annotations": {"folder": "network"}}}}"#;
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
 use e2e::ground::Call;
+use e2e::site::control;
 use e2e::{Ground, eventually};
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -17,11 +18,7 @@ pub(crate) async fn delay_answers_to_writes(ground: &Ground, candidate: &Candida
         "match": {"method": "PUT", "principal": candidate.client, "times": 1_000_000},
         "do": {"delay_ms": delay_ms},
     }]);
-    let request = reqwest::Client::new()
-        .put(format!("{}/faults", ground.control_url()))
-        .body(rules.to_string());
-    request.send().await?.error_for_status()?;
-    Ok(())
+    control(ground, reqwest::Method::PUT, "/faults", rules).await
 }
 
 /// The calls of `candidate` to ARM.

@@ -1,7 +1,5 @@
 //! A leader of all namespaces and that of a single one: never on the same namespace, and nobody is forgotten.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::CPO_CLIENT;
 use e2e::ground::{Call, Credential};
@@ -90,9 +88,9 @@ fn leader_of_all_leaves_a_namespace_to_its_own_leader_and_takes_it_back() {
             cluster.becomes_available(&ground, SOON).await?;
         }
         left_alone(&cpo, 0).await?;
+        let since = ground.oracle().last_call().await?;
         ensure!(repaired_by(&ground, &mine).await? == CPO_CLIENT);
 
-        let since = ground.oracle().last_call().await?;
         let scoped = scoped(&ground, &mine).await?;
         left_alone(&cpo, 1).await?;
         let (status, text) = cpo.page("/readyz").await?;
@@ -105,7 +103,7 @@ fn leader_of_all_leaves_a_namespace_to_its_own_leader_and_takes_it_back() {
         drop(scoped);
         left_alone(&cpo, 0).await?;
         ensure!(repaired_by(&ground, &mine).await? == CPO_CLIENT);
-        mine.becomes_reachable(&ground, Duration::from_secs(20)).await?;
+        mine.becomes_reachable(&ground, SOON).await?;
         let calls = ground.oracle().journal(since).await?;
         let turns = turns(&calls, &mine);
         ensure!(

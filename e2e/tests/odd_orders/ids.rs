@@ -55,9 +55,7 @@ fn ids_in_other_letters_are_the_same_ids() {
         for id in [cluster.endpoint(), cluster.link_service(ground)] {
             put_again(site, &id, &shouted(&id)).await?;
         }
-        let neighbour = HostedCluster::new(ground, "beside-letters");
-        neighbour.create(ground).await?;
-        site.heals_and_goes(&neighbour).await?;
+        site.looks_again(&cluster).await?;
         let calls = site.calls_about(&cluster).await?;
         let late: Vec<_> = calls
             .iter()

@@ -88,6 +88,8 @@ fn name_of_the_nat_subnet(#[case] name: &str, #[case] length: usize, #[case] fit
         } else {
             site.refuses_all(&cluster, &ALL, "InvalidSpec").await?;
             site.nobody_asked_about(&cluster).await?;
+            let calls = site.ground.oracle().journal(0).await?;
+            ensure!(!calls.iter().any(|call| call.path.contains(&infra)), "{infra}");
         }
         // The id can never change: what can be mended is that the cluster goes, and it does.
         cluster.delete(&site.ground, SOON).await?;

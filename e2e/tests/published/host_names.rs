@@ -5,7 +5,8 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, ROUTER};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, DeleteParams, PostParams};
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 
 use crate::told;
 use e2e::site::{SOON, Site, patch, situation};
@@ -113,6 +114,70 @@ fn host_names_are_withdrawn_with_the_custom_resource() {
         .await?;
         publishes(site, &cluster, API, api).await?;
         site.heals_and_goes(&cluster).await
+    });
+}
+
+#[test]
+fn host_name_that_becomes_no_name_is_withdrawn_alone() {
+    situation(async |site| {
+        let cluster = HostedCluster::new(&site.ground, "misspelt").with_base_domain("misspelt.example.com");
+        cluster.create(&site.ground).await?;
+        let (api, oauth) = (
+            "api-misspelt.misspelt.example.com",
+            "oauth-misspelt.misspelt.example.com",
+        );
+        publishes(site, &cluster, API, Some(api)).await?;
+        publishes(site, &cluster, OAUTH, Some(oauth)).await?;
+        let client = site.ground.client()?;
+        // The API server takes it.
+        cluster
+            .publish(&client, "APIServer", Some("-api.misspelt.example.com"))
+            .await?;
+        publishes(site, &cluster, API, None).await?;
+        told(
+            site,
+            &cluster,
+            "host names: the host name of APIServer is not a DNS name: it is not published",
+        )
+        .await?;
+        publishes(site, &cluster, OAUTH, Some(oauth)).await?;
+        cluster.publish(&client, "APIServer", Some(api)).await?;
+        publishes(site, &cluster, API, Some(api)).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}
+
+#[rstest]
+#[case::of_a_cluster_that_is_served("covetous", Value::Null)]
+#[case::of_a_cluster_that_is_paused("covetous-asleep", json!("true"))]
+fn host_names_are_withdrawn_when_one_of_them_is_another_clusters(#[case] name: &str, #[case] paused_until: Value) {
+    situation(async |site| {
+        let domain = format!("{name}.example.com");
+        let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&domain);
+        let rightful = HostedCluster::new(&site.ground, &format!("{name}-not")).with_base_domain(&domain);
+        let (own, theirs) = (format!("api-{name}.{domain}"), format!("oauth-{name}-not.{domain}"));
+        rightful.create_namespaces(&site.ground).await?;
+        rightful.create_hosted_cluster(&site.ground).await?;
+        cluster.create(&site.ground).await?;
+        publishes(site, &cluster, API, Some(&own)).await?;
+        publishes(site, &cluster, OAUTH, Some(&format!("oauth-{name}.{domain}"))).await?;
+
+        let client = site.ground.client()?;
+        let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        let paused = json!({"spec": {"pausedUntil": paused_until}});
+        patch(&control_planes, name, paused).await?;
+        cluster.publish(&client, "OAuthServer", Some(&theirs)).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "HostNameClaimed").await?;
+        publishes(site, &cluster, OAUTH, None).await?;
+        publishes(site, &cluster, API, None).await?;
+
+        // Whose the name was goes, and nobody else has it.
+        rightful.delete_hosted_cluster(&client, SOON).await?;
+        patch(&control_planes, name, json!({"spec": {"pausedUntil": null}})).await?;
+        publishes(site, &cluster, OAUTH, Some(&theirs)).await?;
+        publishes(site, &cluster, API, Some(&own)).await?;
+        site.heals_and_goes(&cluster).await?;
+        rightful.delete_namespace(&client, SOON).await
     });
 }
 

@@ -13,20 +13,19 @@ async fn goes_and_comes_back(site: &Site, cluster: &HostedCluster, name: &str, o
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
     let before = api.get(name).await?.metadata.uid;
     api.delete(name, &DeleteParams::default()).await?;
-    loop {
+    let unreachable = eventually(&format!("{name} goes"), SOON, || async {
         for host in others {
             let found = site.ground.oracle().reachable(&cluster.vnet(), host).await?;
-            ensure!(found.ok, "{host} while {name} goes: {:?}", found.why);
+            if !found.ok {
+                return Ok(Some(format!("{host} while {name} goes: {:?}", found.why)));
+            }
         }
-        if cluster
-            .get_custom_resource(&client, name)
-            .await?
-            .is_none_or(|now| now.metadata.uid != before)
-        {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-    }
+        let now = cluster.get_custom_resource(&client, name).await?;
+        ensure!(now.is_none_or(|now| now.metadata.uid != before), "it is there");
+        Ok(None)
+    })
+    .await?;
+    ensure!(unreachable.is_none(), "{unreachable:?}");
     site.heals(cluster).await
 }
 

@@ -1,13 +1,12 @@
 //! What no pass looks after any more: it does not count as under way, and is forgotten later.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{Entry, Memory};
 use crate::azure::id::ResourceId;
-use crate::azure::ports::Counters;
 use crate::azure::resource::Kind;
 
 /// What was to be looked at so long ago is looked after by no pass now: its object is gone, paused or led by others.
@@ -15,6 +14,29 @@ const LEFT: Duration = Duration::from_secs(600);
 
 /// After this long it is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(7_200);
+
+/// Between two searches for what is to be forgotten.
+const SEARCH: Duration = Duration::from_secs(60);
+
+/// Long-running operations that this process has started on resources of one kind and not yet seen end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UnderWay {
+    /// How many.
+    pub count: usize,
+    /// The age of the oldest.
+    pub oldest: Duration,
+}
+
+impl UnderWay {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            oldest: self.oldest.max(other.oldest),
+        }
+    }
+}
 
 impl Entry {
     fn overdue(&self, now: Instant) -> Duration {
@@ -28,24 +50,32 @@ impl Memory {
         doubt_inside(&mut self.entries());
     }
 
-    /// Counts the operations under way that passes look after.
-    pub fn count_operations(&self, counters: &dyn Counters, now: Instant) {
-        let mut entries = self.entries();
-        forget_left(&mut entries, now);
-        for kind in Kind::ALL {
-            let ages = entries
-                .values()
-                .filter(|e| e.kind == kind && e.overdue(now) <= LEFT)
-                .filter_map(|e| e.operation.as_ref())
-                .map(|o| now - o.began);
-            let ages: Vec<Duration> = ages.collect();
-            counters.operations(kind, ages.len(), ages.iter().max().copied().unwrap_or_default());
+    /// The operations under way that passes look after.
+    pub fn under_way(&self, now: Instant) -> BTreeMap<Kind, UnderWay> {
+        let mut all = BTreeMap::<Kind, UnderWay>::new();
+        let entries = self.entries();
+        for entry in entries.values().filter(|entry| entry.overdue(now) <= LEFT) {
+            if let Some(operation) = &entry.operation {
+                let oldest = now.saturating_duration_since(operation.began);
+                let of_kind = all.entry(entry.kind).or_default();
+                *of_kind = of_kind.and(UnderWay { count: 1, oldest });
+            }
         }
+        all
+    }
+
+    /// Drops what no pass has looked after for long. It is not absent for that.
+    pub fn forget_left(&self, now: Instant) {
+        let mut searched = self.searched();
+        if searched.is_some_and(|last| now.saturating_duration_since(last) < SEARCH) {
+            return;
+        }
+        *searched = Some(now);
+        forget(&mut self.entries(), now);
     }
 }
 
-/// Drops what no pass has looked after for long. It is not absent for that.
-fn forget_left(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
+fn forget(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
     if entries.extract_if(|_, entry| entry.overdue(now) > FORGOTTEN).count() > 0 {
         doubt_inside(entries);
     }

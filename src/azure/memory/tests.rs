@@ -1,8 +1,7 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::BTreeMap;
 
 use super::*;
 use crate::azure::error::Class;
-use crate::azure::ports::{CallSeen, Counters};
 
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
@@ -132,20 +131,25 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
 }
 
-/// How many operations were counted last.
-#[derive(Default)]
-struct Counted(AtomicUsize);
-
-impl Counters for Counted {
-    fn call(&self, _: CallSeen) {}
-
-    fn budget(&self, _: &'static str, _: u64) {}
-
-    fn operations(&self, kind: Kind, in_flight: usize, _: Duration) {
-        if kind == Kind::Zone {
-            self.0.store(in_flight, Ordering::SeqCst);
-        }
-    }
+#[tokio::test(start_paused = true)]
+async fn who_is_let_go_while_it_waits_for_its_turn_holds_nobody_up() {
+    let (memory, now) = (memory(), Instant::now());
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    memory.began(Kind::Subnet, &subnet("first"), operation, false);
+    let wait = |name: &str| memory.wait_for_turn(Kind::Subnet, &subnet(name), usual(false), now);
+    assert_eq!(
+        ["goes", "next"].map(wait),
+        [3, 6].map(|seconds| Some(Duration::from_secs(seconds)))
+    );
+    memory.forget(&subnet("goes"));
+    memory.forget(&subnet("first"));
+    assert_eq!(wait("next"), None);
 }
 
 fn made(memory: &Memory, now: Instant) {
@@ -160,41 +164,50 @@ fn made(memory: &Memory, now: Instant) {
 
 #[tokio::test(start_paused = true)]
 async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_forgotten() {
-    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    let (memory, now) = (memory(), Instant::now());
     made(&memory, now);
-    let in_flight = |minutes: u64| {
-        memory.count_operations(&counted, now + Duration::from_secs(60 * minutes));
-        counted.0.load(Ordering::SeqCst)
+    let at = |minutes: u64| now + Duration::from_secs(60 * minutes);
+    let in_flight = |minutes| {
+        memory
+            .under_way(at(minutes))
+            .get(&Kind::Zone)
+            .map(|of_kind| of_kind.count)
     };
-    assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [1, 1, 0]);
+    assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [Some(1), Some(1), None]);
+    memory.forget_left(at(11));
     assert!(memory.operation(&id()).is_some(), "a pause may end");
-    in_flight(121);
+    memory.forget_left(at(121));
     assert!(!memory.knows(&id()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_forgotten_is_not_taken_for_absent() {
-    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    let (memory, now) = (memory(), Instant::now());
     made(&memory, now);
     let inside = id().child(Kind::ZoneLink, "link").unwrap();
     memory.settled(Kind::ZoneLink, &inside, Seen::Found(serde_json::json!({})), now);
     let later = now + Duration::from_secs(10_000);
     memory.settled(Kind::Zone, &id(), Seen::Found(serde_json::json!({})), later);
-    memory.count_operations(&counted, later);
+    memory.forget_left(later);
     assert!(memory.knows(&id()) && !memory.knows(&inside));
     assert!(!memory.made_here(&id()), "what is in it would be absent without a read");
 }
 
 #[tokio::test(start_paused = true)]
 async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
-    let (memory, now, counted) = (memory(), Instant::now(), Counted::default());
+    let (memory, now) = (memory(), Instant::now());
     made(&memory, now);
+    let mut then = now;
     for minute in 1..40 {
-        let then = now + Duration::from_secs(60 * minute);
+        then = now + Duration::from_secs(60 * minute);
         memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), then);
-        memory.count_operations(&counted, then);
+        memory.forget_left(then);
     }
-    assert_eq!(counted.0.load(Ordering::SeqCst), 1);
+    let hangs = UnderWay {
+        count: 1,
+        oldest: then - now,
+    };
+    assert_eq!(memory.under_way(then), BTreeMap::from([(Kind::Zone, hangs)]));
 }
 
 #[tokio::test(start_paused = true)]

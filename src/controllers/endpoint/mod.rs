@@ -172,7 +172,7 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
 
 /// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.
 fn hasten_endpoint(cx: &Context, decision: &Decision) {
-    if let Some((_, step)) = decision.step(Kind::Endpoint)
+    if let Some(step) = decision.step(Kind::Endpoint)
         && step
             .settled()
             .is_some_and(|body| approval(body) != Approval::Approved || address(body).is_none())

@@ -181,7 +181,7 @@ fn tries_another(refused: &mut Vec<Ipv4Net>, prefix: Ipv4Net) -> bool {
 
 /// What the addresses of a service that just went hold up is looked at again soon.
 fn hasten_subnet(cx: &Context, decision: &Decision) {
-    if let Some((_, step)) = decision.step(Kind::Subnet)
+    if let Some(step) = decision.step(Kind::Subnet)
         && step.found.is_some()
         && matches!(step.why, Why::Needs(_))
     {

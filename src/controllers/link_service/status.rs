@@ -30,7 +30,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
             json!(frontend.load_balancer.to_string()),
         );
     }
-    let service = decision.step(Kind::LinkService).map(|(_, step)| step);
+    let service = decision.step(Kind::LinkService);
     if let Some(body) = service.and_then(|step| step.settled()) {
         fields.insert("privateLinkServiceID".into(), json!(service.map(|s| s.id.to_string())));
         fields.insert("privateLinkServiceAlias".into(), json!(alias(body)));

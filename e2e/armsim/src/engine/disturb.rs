@@ -47,6 +47,11 @@ pub(crate) fn disturb(response: &mut Response<Bytes>, fault: &FaultAction, reque
             }
         }
     }
+    lay_over(response, fault);
+}
+
+/// Body and headers, as the rule has them.
+pub(crate) fn lay_over(response: &mut Response<Bytes>, fault: &FaultAction) {
     match &fault.body {
         Some(Value::String(text)) => *response.body_mut() = Bytes::from(text.clone()),
         Some(json) => *response.body_mut() = Bytes::from(json.to_string()),

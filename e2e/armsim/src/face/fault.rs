@@ -2,10 +2,11 @@
 //! endpoint. Faults of ARM calls are the engine's.
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::http_json;
+use crate::engine::disturb::lay_over;
 use crate::{Answer, FaultAction, WireFault};
 
 /// Lets a rule have its way with an answer. `answer` is not even made where the rule says that nothing is applied; `refusal` makes the
@@ -32,17 +33,7 @@ pub(super) fn disturb(
         }
         None => answer(),
     };
-    match &fault.body {
-        Some(Value::String(text)) => *response.body_mut() = Bytes::from(text.clone()),
-        Some(json) => *response.body_mut() = Bytes::from(json.to_string()),
-        None => {}
-    }
-    for (name, value) in &fault.headers {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(text)) {
-            response.headers_mut().insert(name, value);
-        }
-    }
+    lay_over(&mut response, &fault);
     Answer {
         response,
         wire: fault.into(),

@@ -59,7 +59,7 @@ fn subnet() -> (String, Value) {
 /// The service as Azure shows it once it was put.
 fn service() -> (String, Value) {
     let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet()]);
-    match &decision.step(Kind::LinkService).unwrap().1.verb {
+    match &decision.step(Kind::LinkService).unwrap().verb {
         Verb::Put(body) => (management("privateLinkServices/pls-id"), body.clone()),
         other => panic!("{other:?}"),
     }
@@ -209,7 +209,7 @@ fn region_goes_to_azure_as_azure_spells_it() {
     let mut spelt = cr(Value::Null, json!({}));
     spelt.spec.location = "East US".into();
     let (decision, _) = run(&spelt, &around(), &[subnet()]);
-    match &decision.step(Kind::LinkService).unwrap().1.verb {
+    match &decision.step(Kind::LinkService).unwrap().verb {
         Verb::Put(body) => assert_eq!(body["location"], "eastus"),
         other => panic!("{other:?}"),
     }
@@ -231,6 +231,33 @@ fn name_over_80_characters_is_a_problem_and_no_call() {
     );
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::InvalidSpec));
     assert_eq!(asked, Vec::<String>::new());
+}
+
+#[test]
+fn group_with_letters_of_any_script_is_used() {
+    let settings = Settings {
+        resource_group: "größe".into(),
+        ..settings()
+    };
+    let facts = Facts {
+        frontends: [(
+            (settings.subscription.clone(), Some("größe".to_owned())),
+            Ok(vec![frontend()]),
+        )]
+        .into(),
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let ((decision, _), _) = decided(facts, &[subnet()], |facts| {
+        build(&resource, &around(), facts, &settings, &[])
+    });
+    let step = decision.step(Kind::LinkService);
+    assert_eq!(
+        step.map(|step| step.id.group()),
+        Some("größe"),
+        "{:?}",
+        decision.problem
+    );
 }
 
 #[test]
@@ -258,12 +285,14 @@ fn group_that_is_also_managed_is_searched_before_the_subscription(
     #[case] expected: &[&str],
 ) {
     let settings = Settings {
-        also_manage: vec![
-            "/subscriptions/99999999-9999-4999-8999-999999999999/resourceGroups/elsewhere".to_owned(),
-            format!("/subscriptions/{MANAGEMENT}"),
-            format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
-            format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
-        ],
+        also_manage: [
+            "/subscriptions/99999999-9999-4999-8999-999999999999/resourceGroups/elsewhere",
+            &format!("/subscriptions/{MANAGEMENT}"),
+            &format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
+            &format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
+        ]
+        .map(|scope| Scope::parse(scope).unwrap())
+        .into(),
         ..settings()
     };
     let subscription = || settings.subscription.clone();

@@ -10,7 +10,7 @@ fn allowing(more: usize) -> AzurePrivateLinkService {
 }
 
 fn shown_to(decision: &Decision) -> usize {
-    match &decision.step(Kind::LinkService).unwrap().1.verb {
+    match &decision.step(Kind::LinkService).unwrap().verb {
         Verb::Put(body) => body["properties"]["visibility"]["subscriptions"]
             .as_array()
             .unwrap()

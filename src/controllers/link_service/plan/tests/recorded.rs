@@ -87,7 +87,7 @@ fn service_of_the_reference_with_an_old_frontend_is_known(
     let (at, mut body) = reference_service();
     body["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!("old");
     let (decision, _) = run(&cr(status, annotations), &around(), &[reference_subnet(), (at, body)]);
-    let step = decision.step(Kind::LinkService).unwrap().1;
+    let step = decision.step(Kind::LinkService).unwrap();
     assert_eq!(step.why != Why::NotOurs, ours, "{step:?}");
     assert_eq!(
         intent_of(&decision).link_service.is_some(),
@@ -115,7 +115,7 @@ fn service_in_another_place_is_not_made_twice(#[case] annotations: Value, #[case
 
 fn also(scope: String) -> Settings {
     Settings {
-        also_manage: vec![scope],
+        also_manage: vec![Scope::parse(&scope).unwrap()],
         ..settings()
     }
 }
@@ -130,7 +130,7 @@ fn service_in_a_place_that_is_also_managed_is_gone_on_with(#[case] there: bool, 
     let world = [vec![subnet()], if there { vec![old] } else { Vec::new() }].concat();
     let settings = also(format!("/subscriptions/{MANAGEMENT}/resourceGroups/OLD"));
     let (decision, _) = run_with(&cr(status, json!({})), &around(), &world, &settings);
-    let step = decision.step(Kind::LinkService).unwrap().1;
+    let step = decision.step(Kind::LinkService).unwrap();
     assert_eq!((step.id.group(), step.verb == Verb::Keep), (group, there));
 }
 
@@ -178,7 +178,8 @@ fn subnet_that_was_made_is_not_forgotten_when_another_is_given() {
 #[case::its_subscription(vec![format!("/subscriptions/{MANAGEMENT}")], true)]
 #[case::another_group_of_the_subscription(vec![format!("/subscriptions/{MANAGEMENT}/resourceGroups/older")], false)]
 #[case::a_group_of_the_name_elsewhere(vec![format!("/subscriptions/{GUID}/resourceGroups/old")], false)]
-fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] also_manage: Vec<String>, #[case] allowed: bool) {
+fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] scopes: Vec<String>, #[case] allowed: bool) {
+    let also_manage = scopes.iter().map(|scope| Scope::parse(scope).unwrap()).collect();
     let elsewhere = Settings {
         subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
         also_manage,
@@ -194,6 +195,6 @@ fn guid_of_a_service_that_carries_our_mark_is_not_recorded() {
     let (at, mut body) = service();
     body["properties"]["resourceGuid"] = json!(GUID);
     let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet(), (at, body)]);
-    assert_eq!(decision.step(Kind::LinkService).unwrap().1.verb, Verb::Keep);
+    assert_eq!(decision.step(Kind::LinkService).unwrap().verb, Verb::Keep);
     assert_eq!(intent_of(&decision).resource_guid, None);
 }

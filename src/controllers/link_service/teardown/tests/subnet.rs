@@ -20,7 +20,7 @@ fn subnet(body: Value) -> (String, Value) {
 /// The step for the subnet when the service is gone.
 fn step(around: &Surroundings, recorded: Value, body: Value) -> Option<Step> {
     let decision = run(&going(recorded), around, &[subnet(body)], &settings());
-    decision.step(Kind::Subnet).map(|(_, step)| step.clone())
+    decision.step(Kind::Subnet).cloned()
 }
 
 fn not_made() -> Value {
@@ -58,7 +58,7 @@ fn forged_subnet_is_never_touched(#[case] subnet: String) {
         )
     });
     let decision = run(&going(intent_with(&subnet)), &around(), &world, &settings());
-    assert_eq!(decision.step(Kind::Subnet).map(|(_, step)| step.id.name()), None);
+    assert_eq!(decision.step(Kind::Subnet).map(|step| step.id.name()), None);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn addresses_of_the_sibling_that_just_went_are_waited_for(#[case] last: &str, #[
     ];
     for user in users {
         let decision = run(&recorded, &around(), &[subnet(used_by(&user))], &settings());
-        let (_, step) = decision.step(Kind::Subnet).unwrap();
+        let step = decision.step(Kind::Subnet).unwrap();
         assert_eq!(step.why, Why::Needs("the service's addresses to go"), "{user}");
     }
 }
@@ -186,7 +186,7 @@ fn beside(cr: &AzurePrivateLinkService, identity: Identity, networks: &[&str]) -
     let now = "2026-01-01T00:00:10Z".parse().unwrap();
     let decide = |facts: &Facts| teardown(cr, &around, facts, &settings(), now);
     let (decision, asked) = decided(Facts::default(), &world, decide);
-    (asked, decision.step(Kind::Subnet).map(|(_, step)| step.verb.clone()))
+    (asked, decision.step(Kind::Subnet).map(|step| step.verb.clone()))
 }
 
 #[test]

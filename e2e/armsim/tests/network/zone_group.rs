@@ -1,11 +1,9 @@
 //! DNS zone groups of private endpoints: what they write, what is refused of them, what goes with them.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
-
-mod network_support;
 
 use armsim::Preset;
-use network_support::{CONSUMER, GUEST_NET, GUEST_SUB, Sim, caller, seed};
 use serde_json::{Value, json};
+
+use crate::network_support::{CONSUMER, GUEST_NET, GUEST_SUB, Sim, caller, seed};
 
 const ZONE: &str = "privatelink.blob.core.windows.net";
 

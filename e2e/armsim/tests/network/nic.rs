@@ -1,11 +1,9 @@
 //! Network interfaces: addresses, pools, groups, and those that belong to a private endpoint or link service.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{GUEST_NET, NET, Sim, pe};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{GUEST_NET, NET, Sim, pe};
 
 fn path(name: &str) -> String {
     format!("{NET}/networkInterfaces/{name}")

@@ -1,11 +1,9 @@
 //! What holds of every type of Microsoft.Network: a body that is put back changes nothing, etags guard every write, tags
 //! are patched, read-only fields are ignored, ids are the same in any case, lists know all.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{GUEST_NET, GUEST_SUB, NET, SUB, Sim, pe, pls};
 use serde_json::{Value, json};
+
+use crate::network_support::{GUEST_NET, GUEST_SUB, NET, SUB, Sim, pe, pls};
 
 /// One of every type, each settled; the private endpoint is the last.
 fn world() -> Sim {

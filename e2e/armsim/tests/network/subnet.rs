@@ -1,11 +1,9 @@
 //! VNets and subnets: one write at a time, one etag, prefixes, policies, and who lives in a subnet.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{GUEST_NET, NET, Sim};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{GUEST_NET, NET, Sim, pe};
 
 fn subnet(name: &str) -> String {
     format!("{NET}/virtualNetworks/vnet/subnets/{name}")
@@ -163,7 +161,7 @@ fn endpoint_on_its_way_stops_subnet_writes() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
     let path = format!("{GUEST_NET}/virtualNetworks/workers/subnets/pe");
-    sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), network_support::pe(&alias));
+    sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), pe(&alias));
     let mut body = prefix("10.1.0.0/28");
     body["properties"]["defaultOutboundAccess"] = json!(false);
     let refused = sim.put(&path, body.clone());

@@ -1,11 +1,9 @@
 //! VNets as one body with their subnets: what a PUT is refused for, what it drops, and what can be asked of addresses.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{GUEST_NET, NET, Sim};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{GUEST_NET, NET, Sim, pe};
 
 fn path() -> String {
     format!("{NET}/virtualNetworks/new")
@@ -115,7 +113,7 @@ fn prefix_in_use_grows_only_by_switch(#[case] grows: bool, #[case] status: u16) 
 fn endpoint_on_its_way_stops_the_vnets_write_to_its_subnet() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
-    sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), network_support::pe(&alias));
+    sim.put(&format!("{GUEST_NET}/privateEndpoints/pe"), pe(&alias));
     let vnet_path = format!("{GUEST_NET}/virtualNetworks/workers");
     let mut body = sim.get(&vnet_path).body;
     body["properties"]["subnets"][0]["properties"]["defaultOutboundAccess"] = json!(false);

@@ -1,12 +1,10 @@
 //! Network security groups and route tables: rules and routes as parts with paths of their own, default rules, and who
 //! uses a group or table.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{NET, Sim};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{NET, Sim};
 
 fn group() -> String {
     format!("{NET}/networkSecurityGroups/nsg")

@@ -1,11 +1,9 @@
 //! Record sets: synchronous writes, unwrapped refusals, bodies, lists.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod dns_support;
-
-use dns_support::{Sim, a, seed, zone};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::dns_support::{Sim, a, seed, zone};
 
 fn set(kind: &str, name: &str) -> String {
     format!("{}/{kind}/{name}", zone("example.com"))

@@ -1,11 +1,9 @@
 //! Load balancers: their parts under paths of their own, who of them refers to whom, and their frontends' addresses.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{NET, Sim};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{NET, Sim};
 
 fn balancer() -> String {
     format!("{NET}/loadBalancers/web")

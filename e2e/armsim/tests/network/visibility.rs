@@ -1,11 +1,9 @@
 //! Who can see a private link service: the check by alias, and the services that approve a subscription by themselves.
-#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-mod network_support;
-
-use network_support::{GUEST_NET, GUEST_SUB, NET, SUB, Sim, pls};
 use rstest::rstest;
 use serde_json::{Value, json};
+
+use crate::network_support::{GUEST_NET, GUEST_SUB, NET, SUB, Sim, pls};
 
 /// Both forms of a call on a region, as the guest's subscription makes it.
 fn forms(word: &str) -> [String; 2] {

@@ -1,0 +1,74 @@
+//! Rights on resource groups are enough; none on a subscription is needed.
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
+use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::control;
+use e2e::{Ground, scenario};
+use serde_json::{Value, json};
+
+use crate::SOON;
+use crate::used::used_actions;
+
+const GROUP: &str = "services-rg";
+
+/// The identities have their rights on groups and not on subscriptions: the guest side's on that of the cluster, the management side's
+/// on two, as the load balancer and its network are in another one than the services.
+async fn with_rights_on_groups(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let azure = ground.azure();
+    let keys = ground.control_plane().token_keys().await?;
+    let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
+    let subscription = format!("/subscriptions/{}", azure.management_subscription);
+    let group = |name: &str| format!("{subscription}/resourceGroups/{name}");
+    let resources = world["resources"].as_array_mut().context("no resources")?;
+    resources.push(json!({"id": group(GROUP), "location": azure.location}));
+    let guest = format!("/subscriptions/{}", azure.guest_subscription);
+    on_groups(&mut world, Role::Cpo, &guest, &[cluster.resource_group()])?;
+    let groups = [GROUP, &azure.management_group].map(group);
+    on_groups(&mut world, Role::Ho, &subscription, &groups)?;
+    control(ground, reqwest::Method::PUT, "/seed", world).await
+}
+
+/// Puts these in the place of the subscription on which a role is assigned.
+fn on_groups(world: &mut Value, role: Role, subscription: &str, groups: &[String]) -> Result<()> {
+    let shipped = json!(shipped_actions(role.as_str())?);
+    let roles = world["roles"].as_array_mut().context("no roles")?;
+    let own = roles
+        .iter()
+        .position(|role| role["scope"] == subscription && role["actions"] == shipped);
+    let own = roles.remove(own.context("no role of ours")?);
+    for group in groups {
+        let mut role = own.clone();
+        role["scope"] = group.as_str().into();
+        roles.push(role);
+    }
+    Ok(())
+}
+
+#[test]
+fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
+    scenario(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        let cluster = HostedCluster::new(&ground, "grouped");
+        with_rights_on_groups(&ground, &cluster).await?;
+        let azure = ground.azure();
+        let nodes = format!(
+            "/subscriptions/{}/resourceGroups/{}",
+            azure.management_subscription, azure.management_group
+        );
+        let flags = [("resource-group", GROUP), ("also-manage", nodes.as_str())];
+        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
+        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        cluster.create(&ground).await?;
+        cluster.becomes_available(&ground, SOON).await?;
+        cluster.becomes_reachable(&ground, SOON).await?;
+        cluster.delete(&ground, SOON).await?;
+        // Nothing was refused.
+        let calls = ground.oracle().journal(0).await?;
+        for client in [HO_CLIENT, CPO_CLIENT] {
+            ensure!(!used_actions(&calls, client)?.is_empty(), "{client} asked for nothing");
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,140 @@
+//! Which rights a role has used, by the audit log of the API server and the journal of the simulated Azure.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use e2e::ground::Call;
+use e2e::hyperlink::Role;
+use e2e::{ControlPlane, roles};
+use serde::Deserialize;
+
+use crate::granted::{Right, right};
+
+/// One request in the API server's audit log.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Audited {
+    verb: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    user: User,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<ResponseStatus>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    username: String,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    code: Option<u16>,
+    #[serde(default)]
+    message: String,
+}
+
+impl ResponseStatus {
+    /// Whether a right was missing. What goes takes nothing new, whoever asks.
+    fn refused(&self) -> bool {
+        matches!(self.code, Some(401 | 403)) && !self.message.contains("because it is being terminated")
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectRef {
+    #[serde(default)]
+    api_group: String,
+    resource: String,
+    #[serde(default)]
+    subresource: String,
+}
+
+pub(crate) fn audit(control_plane: &ControlPlane) -> Result<Vec<Audited>> {
+    let text = std::fs::read_to_string(control_plane.audit_log())?;
+    // The last line may be half written.
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).context("an audit line"))
+        .collect()
+}
+
+/// What a role asked for. Nothing of it was refused.
+pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Right>> {
+    let account = format!("system:serviceaccount:{}:{}", roles::NAMESPACE, role.as_str());
+    let mut used = BTreeSet::new();
+    for request in audited.iter().filter(|request| request.user.username == account) {
+        ensure!(
+            !request.response_status.as_ref().is_some_and(ResponseStatus::refused),
+            "refused: {} {}",
+            request.verb,
+            request.uri
+        );
+        let object = request
+            .object_ref
+            .as_ref()
+            .with_context(|| format!("no resource: {}", request.uri))?;
+        // What one may oneself, everybody may ask.
+        if object.resource == "selfsubjectaccessreviews" {
+            continue;
+        }
+        used.insert(right(
+            &object.api_group,
+            &object.resource,
+            &object.subresource,
+            &request.verb,
+        ));
+    }
+    Ok(used)
+}
+
+/// The actions that a caller needed: those of the calls themselves and of the resources that they join. Nothing was
+/// refused.
+pub(crate) fn used_actions(calls: &[Call], client: &str) -> Result<BTreeSet<String>> {
+    let mut used = BTreeSet::new();
+    for call in calls.iter().filter(|call| call.principal.as_deref() == Some(client)) {
+        ensure!(
+            !matches!(call.status, 401 | 403),
+            "refused: {} {}",
+            call.method,
+            call.path
+        );
+        // The URL of a Microsoft.Network operation is signed, which is all that it takes.
+        if call.resource_kind == "Microsoft.Network/locations/operations" {
+            continue;
+        }
+        let verb = match call.method.as_str() {
+            "GET" | "HEAD" => "read",
+            "PUT" | "PATCH" => "write",
+            "DELETE" => "delete",
+            other => return Err(anyhow!("{other} {}", call.path)),
+        };
+        used.insert(format!("{}/{verb}", call.resource_kind));
+        if call.query.contains("networkInterfaces") {
+            // What an expanded read shows is the interface itself.
+            used.insert("Microsoft.Network/networkInterfaces/read".to_owned());
+        }
+        if verb == "write" {
+            used.extend(joins(&call.resource_kind).iter().map(|action| (*action).to_owned()));
+        }
+    }
+    Ok(used)
+}
+
+pub(crate) const SUBNET_JOIN: &str = "Microsoft.Network/virtualNetworks/subnets/join/action";
+
+pub(crate) const NETWORK_JOIN: &str = "Microsoft.Network/virtualNetworks/join/action";
+
+pub(crate) const FRONTEND_JOIN: &str = "Microsoft.Network/loadBalancers/frontendIPConfigurations/join/action";
+
+/// What a write needs on the resources that its body refers to.
+fn joins(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "Microsoft.Network/privateLinkServices" => &[SUBNET_JOIN, FRONTEND_JOIN],
+        "Microsoft.Network/privateEndpoints" => &[SUBNET_JOIN],
+        "Microsoft.Network/privateDnsZones/virtualNetworkLinks" => &[NETWORK_JOIN],
+        _ => &[],
+    }
+}

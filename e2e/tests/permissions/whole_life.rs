@@ -1,0 +1,187 @@
+//! A whole life, and what each role asked for in it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::control;
+use e2e::{Ground, eventually, roles, scenario};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::Api;
+use serde_json::json;
+
+use crate::SOON;
+use crate::granted::granted_rights;
+use crate::used::{audit, used_actions, used_rights};
+
+#[test]
+fn rights_used_in_a_whole_life_are_the_rights_granted() {
+    scenario(async {
+        let ground = Ground::local(Preset::Fast).await?;
+        whole_life(&ground).await?;
+        let audited = audit(ground.control_plane())?;
+        let calls = ground.oracle().journal(0).await?;
+        let mut wrong = Vec::new();
+        for (role, client) in [(Role::Ho, HO_CLIENT), (Role::Cpo, CPO_CLIENT)] {
+            let mut granted = granted_rights(role)?;
+            if role == Role::Cpo {
+                // Never a request of its own: see the last test.
+                ensure!(granted.remove("hypershift.openshift.io/hostedcontrolplanes/finalizers update"));
+            }
+            wrong.extend(differences("Kubernetes", role, &used_rights(&audited, role)?, &granted));
+            let granted = shipped_actions(role.as_str())?.into_iter().collect();
+            wrong.extend(differences("Azure", role, &used_actions(&calls, client)?, &granted));
+        }
+        ensure!(wrong.is_empty(), "{wrong:#?}");
+        Ok(())
+    });
+}
+
+/// Comes up with everything of its own, stands by, takes over, is repaired, comes back, goes.
+async fn whole_life(ground: &Ground) -> Result<()> {
+    let flags = [("resync", "1s"), ("record-resync", "1s")];
+    let of_ho = [
+        flags[0],
+        flags[1],
+        ("aggregate-conditions", "true"),
+        ("metrics-secure", "true"),
+        ("probe-bind", "127.0.0.1:0"),
+    ];
+    roles::install_aggregation(ground.control_plane()).await?;
+    roles::install_metrics(ground.control_plane(), "ho").await?;
+    let first = Hyperlink::start(ground, Role::Ho, "ho", &of_ho).await?;
+    let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &flags).await?;
+    first.ready(SOON).await?;
+    cpo.ready(SOON).await?;
+    read_metrics(ground, &first).await?;
+    let cluster = HostedCluster::new(ground, "whole").with_base_domain("apps.example.com");
+    fail_first_zone(ground).await?;
+    cluster.create(ground).await?;
+    cluster.becomes_available(ground, SOON).await?;
+    cluster.becomes_reachable(ground, SOON).await?;
+    all_is_well(ground, &cluster).await?;
+
+    let second = Hyperlink::start(ground, Role::Ho, "ho-2", &of_ho).await?;
+    let third = Hyperlink::start(ground, Role::Cpo, "cpo-2", &flags).await?;
+    second.ready(SOON).await?;
+    third.ready(SOON).await?;
+    take_over(ground, first, "hyperlink-ho").await?;
+    take_over(ground, cpo, "hyperlink-cpo").await?;
+
+    let record = format!("{}/A/api", cluster.zones()[0]);
+    for drifted in [record, cluster.endpoint(), cluster.link_service(ground)] {
+        ground.oracle().drift_delete(&drifted).await?;
+        comes_back(ground, &drifted).await?;
+        cluster.becomes_available(ground, SOON).await?;
+        cluster.becomes_reachable(ground, SOON).await?;
+    }
+    follow_host_names(ground, &cluster).await?;
+    connect_somebody_else(ground, &cluster).await?;
+    // The zone stays for it, without ours.
+    let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
+    ground
+        .oracle()
+        .drift_put(&format!("{}/A/www", cluster.zones()[1]), &record)
+        .await?;
+    cluster.delete(ground, SOON).await?;
+    second.stop().await?;
+    third.stop().await
+}
+
+/// Prometheus comes by.
+async fn read_metrics(ground: &Ground, hyperlink: &Hyperlink) -> Result<()> {
+    let token = roles::metrics_reader(ground.control_plane(), "prometheus").await?;
+    // Its certificate is its own: nobody could trust it.
+    let http = reqwest::Client::builder()
+        .tls_danger_accept_invalid_certs(true)
+        .build()?;
+    let url = format!("https://{}/metrics", hyperlink.metrics_address());
+    let answer = http.get(url).bearer_auth(token).send().await?;
+    ensure!(answer.status() == 200, "{}", answer.text().await?);
+    Ok(())
+}
+
+/// The HostedCluster tells what the custom resource does.
+async fn all_is_well(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let api = cluster.api(&ground.client()?, "HostedCluster", NAMESPACE);
+    eventually("the HostedCluster says that all is well", SOON, || async {
+        let all = conditions(&api.get(cluster.name()).await?);
+        let well = all
+            .iter()
+            .filter(|one| one.status == "True" && one.message == "All is well");
+        ensure!(well.count() == 5, "{all:?}");
+        Ok(())
+    })
+    .await
+}
+
+/// The first zone's operation ends badly. Only the operation's own URL tells why.
+async fn fail_first_zone(ground: &Ground) -> Result<()> {
+    let rule = json!([{"match": {"method": "PUT", "path": "/privateDnsZones/[^/]+$"}, "do": {"operation": "fail"}}]);
+    control(ground, reqwest::Method::PUT, "/faults", rule).await
+}
+
+/// A host name is changed, then given up.
+async fn follow_host_names(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let client = ground.client()?;
+    for host in [Some("api-whole.new.example.com"), None] {
+        cluster.publish(&client, "APIServer", host).await?;
+        eventually(&format!("{host:?} is published"), SOON, || async {
+            let service = cluster.get_service(&client, "kube-apiserver-private-external").await?;
+            let annotations = service
+                .and_then(|service| service.metadata.annotations)
+                .unwrap_or_default();
+            let published = annotations.get("external-dns.alpha.kubernetes.io/hostname");
+            ensure!(published.map(String::as_str) == host, "{annotations:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Another endpoint connects to the service, and does not go when the cluster goes.
+async fn connect_somebody_else(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let service = ground.oracle().resources(&cluster.link_service(ground)).await?;
+    let alias = &service.first().context("no service")?["properties"]["alias"];
+    let connection = json!({"name": "theirs", "properties": {"privateLinkServiceId": alias, "groupIds": []}});
+    let endpoint = json!({"location": ground.azure().location, "properties": {
+        "subnet": {"id": cluster.subnet()}, "manualPrivateLinkServiceConnections": [connection]}});
+    let id = cluster.endpoint().replace("private-router-pe", "theirs");
+    ground.oracle().drift_put(&id, &endpoint).await
+}
+
+/// Stops the leader and waits until the standby holds the lease.
+async fn take_over(ground: &Ground, leader: Hyperlink, lease: &str) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(ground.client()?, roles::NAMESPACE);
+    let holder =
+        async || -> Result<Option<String>> { Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity)) };
+    let before = holder().await?;
+    leader.stop().await?;
+    eventually(&format!("a standby holds {lease}"), SOON, || async {
+        let now = holder().await?.filter(|now| !now.is_empty());
+        ensure!(now.is_some() && now != before, "{now:?}");
+        Ok(())
+    })
+    .await
+}
+
+async fn comes_back(ground: &Ground, id: &str) -> Result<()> {
+    eventually(&format!("{id} is there again"), SOON, || async {
+        let found = ground.oracle().resources(id).await?;
+        ensure!(!found.is_empty(), "it is not");
+        Ok(())
+    })
+    .await
+}
+
+/// What is used and not granted, or granted and not used.
+fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet<String>) -> Vec<String> {
+    let said = |what: &'static str| move |right: &String| format!("{of}, {}: {what}: {right}", role.as_str());
+    let missing = used.difference(granted).map(said("used, not granted"));
+    missing
+        .chain(granted.difference(used).map(said("granted, not used")))
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! What is told of the custom resources.
+
+use super::*;
+use crate::api::condition::{ConditionType, Reason, Status};
+
+/// A custom resource whose conditions all have this status, for so many seconds.
+pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>, age: u64) -> ObjectSeen {
+    let seen = |kind| ConditionSeen {
+        kind,
+        status,
+        reason,
+        age: Duration::from_secs(age),
+    };
+    ObjectSeen {
+        namespace: "clusters-one".into(),
+        name: name.into(),
+        leaving: None,
+        conditions: ConditionType::ALL.map(seen).into(),
+        load_balancer: None,
+        zones: Vec::new(),
+    }
+}
+
+pub(super) fn sees(objects: Vec<ObjectSeen>) -> Metrics {
+    let metrics = metrics();
+    metrics.look_at_objects_with(move || objects.clone());
+    metrics
+}
+
+pub(super) const NOT_OURS: (Option<Status>, Option<Reason>) = (Some(Status::False), Some(Reason::NotOurs));
+
+#[test]
+fn process_that_knows_no_custom_resources_says_nothing_of_them() {
+    let text = metrics().render().unwrap();
+    for name in [
+        "hyperlink_objects",
+        "hyperlink_conditions",
+        "hyperlink_deletion",
+        "hyperlink_quota",
+    ] {
+        assert!(!text.contains(name), "{text}");
+    }
+}
+
+#[test]
+fn custom_resources_are_counted_by_state_and_condition() {
+    let going = ObjectSeen {
+        leaving: Some(Duration::from_secs(70)),
+        ..object("going", NOT_OURS.0, NOT_OURS.1, 500)
+    };
+    let metrics = sees(vec![
+        object("well", Some(Status::True), Some(Reason::AzureSuccess), 10),
+        object("ill", NOT_OURS.0, NOT_OURS.1, 100),
+        object("worse", NOT_OURS.0, NOT_OURS.1, 300),
+        object("new", None, None, 5),
+        going,
+    ]);
+    for sample in [
+        r#"hyperlink_objects{state="available"} 1"#,
+        r#"hyperlink_objects{state="unavailable"} 3"#,
+        r#"hyperlink_objects{state="leaving"} 1"#,
+        r#"hyperlink_conditions{status="True",type="AzurePLSCreated"} 1"#,
+        r#"hyperlink_conditions{status="False",type="AzurePLSCreated"} 3"#,
+        r#"hyperlink_conditions{status="Unknown",type="AzurePLSCreated"} 1"#,
+        // What goes is no longer wanted to hold.
+        r#"hyperlink_conditions_not_true{reason="NotOurs",type="AzurePLSCreated"} 2"#,
+        r#"hyperlink_conditions_not_true{reason="other",type="AzurePLSCreated"} 1"#,
+        r#"hyperlink_condition_not_true_oldest_age_seconds{reason="NotOurs",type="AzurePLSCreated"} 300"#,
+        r#"hyperlink_condition_not_true_oldest_age_seconds{reason="other",type="AzurePLSCreated"} 5"#,
+        r#"hyperlink_object_available{control_plane="clusters-one",name="well"} 1"#,
+        r#"hyperlink_object_available{control_plane="clusters-one",name="ill"} 0"#,
+        r#"hyperlink_object_deletion_age_seconds{control_plane="clusters-one",name="going"} 70"#,
+        r#"hyperlink_object_not_true_age_seconds{control_plane="clusters-one",name="ill",reason="NotOurs",type="AzurePLSCreated"} 100"#,
+    ] {
+        assert_sample(&metrics, sample);
+    }
+}
+
+/// Each of them is told of once, and only the oldest of what is not available once more for each condition.
+#[test]
+fn page_grows_by_one_line_for_each_custom_resource_and_no_more() {
+    let lines = |count: usize| {
+        let name = |number: usize| format!("object{number}");
+        let all = (0..count).map(|number| object(&name(number), NOT_OURS.0, NOT_OURS.1, 100));
+        sees(all.collect()).render().unwrap().lines().count()
+    };
+    let many = lines(1_000);
+    assert_eq!(lines(10_000) - many, 9_000);
+    assert!(many < 2_500, "{many}");
+}
+
+#[test]
+fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
+    let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);
+    let text = metrics.render().unwrap();
+    for age in ["not_true", "deletion_age"] {
+        assert!(!text.contains(age), "{text}");
+    }
+}
+
+#[test]
+fn series_of_what_is_not_true_are_few_those_of_unavailable_custom_resources_and_the_oldest() {
+    let mut all: Vec<_> = (0..500)
+        .map(|n| object(&format!("n{n}"), NOT_OURS.0, NOT_OURS.1, n))
+        .collect();
+    for waits_for_ever in &mut all[100..] {
+        for condition in &mut waits_for_ever.conditions {
+            if condition.kind == ConditionType::AzurePrivateLinkServiceAvailable {
+                condition.status = Some(Status::True);
+            }
+        }
+    }
+    let text = sees(all).render().unwrap();
+    let named: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("hyperlink_object_not_true_age_seconds{"))
+        .collect();
+    assert_eq!(named.len(), 200);
+    assert!(
+        named.iter().any(|line| line.contains("\"n499\"")),
+        "the oldest is not told"
+    );
+    let youngest: Vec<_> = named.iter().filter(|line| line.contains("\"n0\"")).collect();
+    assert_eq!(youngest.len(), 1, "{youngest:?}");
+    assert!(
+        youngest[0].contains("AzurePrivateLinkServiceAvailable"),
+        "what is alerted on goes first"
+    );
+}
+
+#[test]
+fn quotas_are_told_where_most_of_them_is_used() {
+    let id = |subscription: &str, kind: &str, name: &str| {
+        let id = format!("/subscriptions/{subscription}/resourceGroups/g/providers/Microsoft.Network/{kind}/{name}");
+        ResourceId::parse(&id).unwrap()
+    };
+    let on = |balancer: &str, zones: &[(&str, &str)]| ObjectSeen {
+        load_balancer: Some(id("s", "loadBalancers", balancer)),
+        zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),
+        ..object("o", Some(Status::True), None, 1)
+    };
+    let metrics = sees(vec![
+        on("full", &[("a", "one.local"), ("a", "example.com")]),
+        // Ids are the same in any case, and clusters may share a zone.
+        on("FULL", &[("a", "two.local"), ("a", "EXAMPLE.com")]),
+        on("empty", &[("b", "three.local")]),
+        object("without", Some(Status::False), None, 1),
+    ]);
+    for sample in [
+        r#"hyperlink_quota_used{quota="link_services_per_load_balancer"} 2"#,
+        r#"hyperlink_quota_limit{quota="link_services_per_load_balancer"} 8"#,
+        r#"hyperlink_quota_used{quota="zones_per_subscription"} 3"#,
+        r#"hyperlink_quota_limit{quota="zones_per_subscription"} 1000"#,
+    ] {
+        assert_sample(&metrics, sample);
+    }
+}
