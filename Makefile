@@ -17,9 +17,10 @@ test-image: ## the images: what is in them, that they can be built again, and cl
 	hack/testenv/build >/dev/null
 	RUST_TEST_THREADS=1 $(CARGO) test --locked --workspace --no-fail-fast --test image -- --show-output
 
+# They wait more than they work.
 test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
 	hack/testenv/build >/dev/null
-	$(CARGO) test --locked --workspace --test monitoring -- --show-output
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked --workspace --test monitoring -- --show-output
 
 e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
 	@$(CARGO) build --quiet --locked --release --workspace --bins

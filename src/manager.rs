@@ -9,11 +9,10 @@ mod waits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::client::Client as ArmClient;
-use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
@@ -23,9 +22,8 @@ use hyperlink::controllers;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
+use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::link_service::{LinkServiceController, frontend};
 use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
@@ -274,10 +272,10 @@ fn lease(config: &Config, role: Role) -> Option<LeaseSettings> {
         _ => format!("hyperlink-{role}"),
     };
     Some(LeaseSettings {
-        duration: lease.duration,
-        renew_deadline: lease.renew_deadline,
-        retry: lease.retry,
-        ..LeaseSettings::new(&name, &lease.namespace, LeaseSettings::identity(&lease.candidate))
+        name,
+        namespace: lease.namespace.clone(),
+        identity: LeaseSettings::identity(&lease.candidate),
+        times: lease.times,
     })
 }
 
@@ -388,16 +386,13 @@ pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()
-        .ok_or_else(|| anyhow!("role ho has no management settings"))?;
+        .context("role ho has no management settings")?;
     Ok(Settings {
         cloud: config.azure.cloud_name,
-        subscription: SubscriptionId::parse(&management.subscription)?,
+        subscription: management.subscription.clone(),
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),
-        nat: NatSubnetRules {
-            prefix_length: management.nat_prefix_length,
-            pool: management.nat_address_pool,
-        },
-        frontend_match: frontend::FrontendMatch::clone(&management.frontend_match),
+        nat: management.nat,
+        frontend_match: management.frontend_match,
     })
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use uuid::Uuid;
+
 use super::resource::Kind;
 
 /// Why a text is not an ARM id.
@@ -26,9 +28,34 @@ pub enum IdError {
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>).
 const MAX_NAME: usize = 80;
 
-/// Compares two names as ARM does: without regard to ASCII case.
+/// Compares two names as ARM does: without regard to case. No letter beyond ASCII equals one of ASCII.
 pub fn same(a: &str, b: &str) -> bool {
-    a.eq_ignore_ascii_case(b)
+    a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(lower_letter).eq(b.chars().map(lower_letter)))
+}
+
+/// A text in lower case, which is equal for names that are the [`same`], and for no others.
+pub fn lower(text: &str) -> String {
+    text.chars().map(lower_letter).collect()
+}
+
+fn lower_letter(c: char) -> char {
+    let mut lower = c.to_lowercase();
+    match (lower.next(), lower.next()) {
+        (Some(one), None) if c.is_ascii() || !one.is_ascii() => one,
+        _ => c,
+    }
+}
+
+/// Whether a text has the form of a subscription's id.
+pub fn is_uuid(text: &str) -> bool {
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// Whether a resource group can have this name; letters and digits may be of any script.
+/// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>
+pub fn is_group_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
+    (1..=90).contains(&text.chars().count()) && text.chars().all(allowed) && !text.ends_with('.')
 }
 
 /// A subscription id, in lower case.
@@ -80,7 +107,7 @@ impl ResourceId {
     /// The id of a resource of `kind`; `names` outermost first, as many as the kind's type has levels.
     pub fn new(kind: Kind, subscription: &SubscriptionId, group: &str, names: &[&str]) -> Result<Self, IdError> {
         let (provider, types) = kind.types();
-        if types.len() != names.len() || !usable(group) || !names.iter().all(|n| usable(n)) {
+        if types.len() != names.len() || !is_group_name(group) || !names.iter().all(|n| usable(n)) {
             return Err(IdError::Segment);
         }
         let path = types
@@ -118,7 +145,7 @@ impl ResourceId {
         if path.is_empty() || !path.len().is_multiple_of(2) {
             return Err(IdError::Form);
         }
-        if !segments.iter().all(|s| usable(s)) {
+        if !is_group_name(group) || !path.iter().chain([provider]).all(|s| usable(s)) {
             return Err(IdError::Segment);
         }
         let path = path
@@ -252,7 +279,7 @@ impl Eq for ResourceId {}
 
 impl Hash for ResourceId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.to_string().to_ascii_lowercase().hash(state);
+        lower(&self.to_string()).hash(state);
     }
 }
 
@@ -264,6 +291,8 @@ fn usable(segment: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     const PLS: &str = "/subscriptions/AAAA/resourcegroups/Mgmt/providers/microsoft.network/privatelinkservices/pls-1";
@@ -285,6 +314,40 @@ mod tests {
         );
         assert_eq!(a, b);
         assert_eq!(std::collections::HashSet::from([a, b]).len(), 1);
+    }
+
+    #[rstest]
+    #[case::ascii("KEY", "key", true)]
+    #[case::letters_beyond_ascii("GRÖẞE", "größe", true)]
+    #[case::letter_that_only_looks_like_ascii("\u{212a}ey", "key", false)]
+    #[case::letter_whose_lower_case_is_two("\u{130}d", "id", false)]
+    #[case::two_letters_for_one("gross", "groß", false)]
+    fn names_are_the_same_when_their_lower_case_is(#[case] a: &str, #[case] b: &str, #[case] expected: bool) {
+        assert_eq!(
+            (same(a, b), same(b, a), lower(a) == lower(b)),
+            (expected, expected, expected)
+        );
+        let id = |group| ResourceId::parse(&PLS.replace("Mgmt", group)).unwrap();
+        let ids = std::collections::HashSet::from([id(a), id(b)]);
+        assert_eq!((id(a) == id(b), ids.len() == 1), (expected, expected));
+    }
+
+    #[rstest]
+    #[case::letters_and_digits_of_any_script("größe-企业_٣(x).y", true)]
+    #[case::longest(&"ü".repeat(90), true)]
+    #[case::too_long(&"u".repeat(91), false)]
+    #[case::nothing("", false)]
+    #[case::dot_at_the_end("g.", false)]
+    #[case::dots("..", false)]
+    #[case::what_a_url_reads_otherwise("%2e", false)]
+    #[case::other_signs("a*b", false)]
+    fn group_has_a_name_that_azure_takes(#[case] name: &str, #[case] expected: bool) {
+        assert_eq!(is_group_name(name), expected);
+        let id = ResourceId::parse(&PLS.replace("Mgmt", name));
+        assert_eq!(
+            id.map(|id| id.group().to_owned()).ok().as_deref(),
+            expected.then_some(name)
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::client::{Client, Pass};
 use super::error::{ArmError, Class};
-use super::id::{ResourceId, SubscriptionId, same};
+use super::id::{ResourceId, SubscriptionId, lower, same};
 use super::load_balancer::{Frontend, internal_frontends};
 use super::resource::Kind;
 
@@ -220,7 +220,7 @@ impl<T> Lists<T> {
     /// The list with this path. What others have not asked for lately is dropped on the way.
     fn at(&self, path: &str) -> Arc<Shared<T>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = path.to_ascii_lowercase();
+        let path = lower(path);
         if let Some(known) = all.get(&path) {
             return Arc::clone(known);
         }

@@ -1,6 +1,6 @@
 //! Parts of Azure that somebody may use: a subscription, a resource group or a virtual network. Parsed once, compared the way ARM does.
 
-use super::id::{IdError, ResourceId, SubscriptionId, same};
+use super::id::{IdError, ResourceId, SubscriptionId, is_group_name, same};
 use super::resource::Kind;
 
 /// A part of Azure, with everything in it.
@@ -21,12 +21,18 @@ impl Scope {
         match segments.as_slice() {
             ["", word, id] if same(word, "subscriptions") => Ok(Self::Subscription(SubscriptionId::parse(id)?)),
             ["", word, id, groups, group] if same(word, "subscriptions") && same(groups, "resourceGroups") => {
-                let subscription = SubscriptionId::parse(id)?;
-                // A group's name is right if a resource in it can be named.
-                ResourceId::new(Kind::VirtualNetwork, &subscription, group, &["any"])?;
-                Ok(Self::Group(subscription, (*group).to_owned()))
+                let name = is_group_name(group).then(|| (*group).to_owned());
+                Ok(Self::Group(SubscriptionId::parse(id)?, name.ok_or(IdError::Segment)?))
             }
             _ => ResourceId::parse_as(Kind::VirtualNetwork, text.trim_end_matches('/')).map(Self::Network),
+        }
+    }
+
+    /// The subscription that it is, or is a part of.
+    pub fn subscription(&self) -> &SubscriptionId {
+        match self {
+            Self::Subscription(own) | Self::Group(own, _) => own,
+            Self::Network(own) => own.subscription(),
         }
     }
 

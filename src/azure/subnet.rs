@@ -3,7 +3,7 @@
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
-use super::id::ResourceId;
+use super::id::{ResourceId, lower};
 use super::resource::{Difference, Kind, Resource, base, set};
 
 /// A subnet for NAT addresses. Its exact name is its ownership.
@@ -51,17 +51,13 @@ pub fn used_by_others(subnet: &Value) -> Option<&'static str> {
 /// Whether nothing uses the subnet but the addresses of link services that are gone: they go too, a little later.
 pub fn used_only_by(subnet: &Value, services: &[ResourceId]) -> bool {
     let own = |service: &ResourceId| {
-        let name = service.name().to_ascii_lowercase();
-        let below = format!("{service}/").to_ascii_lowercase();
+        let name = lower(service.name());
+        let below = lower(&format!("{service}/"));
         (below, format!("/networkinterfaces/{name}.nic."))
     };
     let own: Vec<(String, String)> = services.iter().map(own).collect();
     let is_own = |user: &Value| {
-        let id = user
-            .get("id")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_ascii_lowercase();
+        let id = lower(user.get("id").and_then(Value::as_str).unwrap_or_default());
         own.iter()
             .any(|(below, interface)| id.starts_with(below) || id.contains(interface))
     };

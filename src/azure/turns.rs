@@ -102,7 +102,7 @@ mod tests {
             self.beside(second, name, busy.then_some(LASTS))
         }
 
-        /// The same, beside a write that goes on for so long. Azure answers at once.
+        /// The same, beside a write that goes on for so long. What is sent is answered at once.
         fn beside(&self, second: u64, name: &str, busy: Option<Duration>) -> Option<u64> {
             let (id, now) = (id(name), self.1 + Duration::from_secs(second));
             let network = id.parent().unwrap();

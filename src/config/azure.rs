@@ -12,6 +12,8 @@ use super::{Azure, Management, parse};
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::https::{HttpSettings, ProxySettings};
+use crate::azure::id::SubscriptionId;
+use crate::controllers::link_service::nat_subnet::NatSubnetRules;
 
 const CREDENTIALS_FILE: &str = "AZURE_CREDENTIALS_FILE";
 const CLIENT_ID: &str = "AZURE_CLIENT_ID";
@@ -235,15 +237,17 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
         subscription: subscription?,
         resource_group: resource_group?,
         also_manage,
-        nat_prefix_length: nat_prefix_length?,
-        nat_address_pool,
+        nat: NatSubnetRules {
+            prefix_length: nat_prefix_length?,
+            pool: nat_address_pool,
+        },
         frontend_match: frontend_match?,
         aggregate_conditions: aggregate_conditions?,
     })
 }
 
 /// The subscription that the credentials file names.
-fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<String> {
+fn subscription_of(reader: &mut Reader<'_>, credential: Option<&CredentialSource>) -> Option<SubscriptionId> {
     match credential {
         Some(CredentialSource::SecretFile { path }) => {
             let file = credentials_file(reader, path)?;

@@ -14,12 +14,14 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::Ipv4Net;
-
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
+use crate::azure::id::SubscriptionId;
+use crate::azure::scope::Scope;
+use crate::controllers::link_service::nat_subnet::NatSubnetRules;
 use crate::http::Serving;
+use crate::leader::LeaseTimes;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
@@ -71,17 +73,13 @@ pub struct Pod {
     pub uid: Option<String>,
 }
 
-/// Leader election: `retry` < `renew_deadline` < `duration`.
+/// Leader election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// Where the lease is kept.
     pub namespace: String,
-    /// Whole seconds.
-    pub duration: Duration,
-    /// Leading ends when no renewal succeeded for this long.
-    pub renew_deadline: Duration,
-    /// Interval of renewals and tries.
-    pub retry: Duration,
+    /// Its times.
+    pub times: LeaseTimes,
     /// The pod's or host's name, to which the holder adds something random.
     pub candidate: String,
 }
@@ -102,16 +100,14 @@ pub struct Azure {
 /// The management side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Management {
-    /// A UUID.
-    pub subscription: String,
     /// Of the load balancers and Private Link Services.
+    pub subscription: SubscriptionId,
+    /// The group in it.
     pub resource_group: String,
-    /// Further ARM scopes, of the form `/subscriptions/ID[/resourceGroups/NAME]`.
-    pub also_manage: Vec<String>,
-    /// Of NAT subnets: 24 to 28.
-    pub nat_prefix_length: u8,
-    /// Where NAT subnets are taken from; none: from the VNet's whole address space.
-    pub nat_address_pool: Option<Ipv4Net>,
+    /// Further subscriptions and groups.
+    pub also_manage: Vec<Scope>,
+    /// How NAT subnets are chosen.
+    pub nat: NatSubnetRules,
     /// How a Service's frontend is recognised.
     pub frontend_match: FrontendMatch,
     /// Whether conditions are summed up on the HostedCluster.
@@ -239,9 +235,11 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Option<Lease>> 
     let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
     Some(Some(Lease {
         namespace: namespace?,
-        duration: duration?,
-        renew_deadline: renew_deadline?,
-        retry: retry?,
+        times: LeaseTimes {
+            duration: duration?,
+            renew_deadline: renew_deadline?,
+            retry: retry?,
+        },
         candidate: candidate.unwrap_or_else(|| "hyperlink".to_owned()),
     }))
 }

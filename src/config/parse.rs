@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 use jiff::SignedDuration;
-use uuid::Uuid;
 
 use super::FrontendMatch;
+use crate::azure::id::{self, SubscriptionId};
+use crate::azure::scope::Scope;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
@@ -80,45 +81,28 @@ pub(super) fn scopes_file(text: &str) -> Result<ScopesFile, String> {
     ScopesFile::read(text.as_ref()).map_err(|error| format!("{text}: {error}"))
 }
 
-pub(super) fn subscription(text: &str) -> Result<String, String> {
-    match Uuid::try_parse(text) {
-        Ok(_) if text.len() == 36 => Ok(text.to_owned()),
-        _ => Err(format!("{text:?} is not the id of a subscription, a UUID")),
-    }
+pub(super) fn subscription(text: &str) -> Result<SubscriptionId, String> {
+    let right = SubscriptionId::parse(text).ok().filter(|_| id::is_uuid(text));
+    right.ok_or_else(|| format!("{text:?} is not the id of a subscription, a UUID"))
 }
 
-/// The rules for the name of a resource group.
-/// Source: <https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>
 pub(super) fn resource_group(text: &str) -> Result<String, String> {
-    let usable = |c: char| c.is_alphanumeric() || "-_.()".contains(c);
-    let length = text.chars().count();
-    if (1..=90).contains(&length) && text.chars().all(usable) && !text.ends_with('.') {
+    if id::is_group_name(text) {
         Ok(text.to_owned())
     } else {
         Err(format!("{text:?} is not the name of a resource group"))
     }
 }
 
-/// A subscription or a resource group; the fixed words in any case, as ARM takes them.
-pub(super) fn scope(text: &str) -> Result<String, String> {
-    let parts: Vec<&str> = text.trim_end_matches('/').split('/').collect();
-    let is = |word: &str, part: &str| part.eq_ignore_ascii_case(word);
-    let right = match parts.as_slice() {
-        ["", word, id] => is("subscriptions", word) && subscription(id).is_ok(),
-        ["", word, id, groups, group] => {
-            is("subscriptions", word)
-                && subscription(id).is_ok()
-                && is("resourceGroups", groups)
-                && resource_group(group).is_ok()
+/// A subscription or a resource group.
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
+    match Scope::parse(text) {
+        Ok(scope @ (Scope::Subscription(_) | Scope::Group(..))) if id::is_uuid(scope.subscription().as_str()) => {
+            Ok(scope)
         }
-        _ => false,
-    };
-    if right {
-        Ok(parts.join("/"))
-    } else {
-        Err(format!(
+        _ => Err(format!(
             "{text:?} is not a scope: write /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME"
-        ))
+        )),
     }
 }
 

@@ -91,9 +91,11 @@ fn defaults_are_those_of_the_help() {
         config.lease.unwrap(),
         Lease {
             namespace: "hypershift".into(),
-            duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
+            times: LeaseTimes {
+                duration: Duration::from_secs(15),
+                renew_deadline: Duration::from_secs(10),
+                retry: Duration::from_secs(2),
+            },
             candidate: "hyperlink".into(),
         }
     );
@@ -102,11 +104,13 @@ fn defaults_are_those_of_the_help() {
     assert_eq!(
         config.management,
         Some(Management {
-            subscription: SUBSCRIPTION.into(),
+            subscription: SubscriptionId::parse(SUBSCRIPTION).unwrap(),
             resource_group: "management".into(),
             also_manage: vec![],
-            nat_prefix_length: 28,
-            nat_address_pool: None,
+            nat: NatSubnetRules {
+                prefix_length: 28,
+                pool: None,
+            },
             frontend_match: FrontendMatch::Name,
             aggregate_conditions: false,
         })

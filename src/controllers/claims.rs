@@ -8,6 +8,7 @@ use kube::ResourceExt;
 
 use crate::api::hypershift::{ClusterSpec, PublishingType};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
+use crate::azure::id::lower;
 use crate::names;
 
 /// Something that one object only may have. Spelt in lower case, as Azure and DNS compare.
@@ -53,7 +54,7 @@ impl Claim {
 
     /// A NAT subnet.
     pub fn nat_subnet(id: &str) -> Self {
-        Self::NatSubnet(id.to_ascii_lowercase())
+        Self::NatSubnet(lower(id))
     }
 
     /// The address of a load balancer, if it is one.
@@ -212,7 +213,7 @@ impl Claims {
 
     /// The NAT subnets of this name that somebody gives.
     pub fn nat_subnets<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        let end = format!("/{}", name.to_ascii_lowercase());
+        let end = format!("/{}", lower(name));
         self.holders.keys().filter_map(move |claim| match claim {
             Claim::NatSubnet(id) if id.ends_with(&end) => Some(id.as_str()),
             _ => None,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
-use uuid::Uuid;
 
 use super::claims::{self, Claim, Claims, Holder};
 use super::decision::Problem;
@@ -12,7 +11,7 @@ use super::intent::HoIntent;
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PUBLIC_CLOUD};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Paused, Reason};
-use crate::azure::id::{ResourceId, same};
+use crate::azure::id::{ResourceId, is_uuid, same};
 use crate::azure::resource::Kind;
 use crate::names;
 
@@ -229,11 +228,6 @@ fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
         cluster_id: cluster_id.to_owned(),
         infra_id: String::new(),
     })
-}
-
-/// Whether a text has the form that HyperShift demands of cluster ids, and Azure of subscriptions.
-pub fn is_uuid(text: &str) -> bool {
-    text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
 /// The identity that one object claims.

@@ -57,24 +57,23 @@ impl Recorder {
         }
     }
 
-    /// Says what stands in the way of an object when it begins to; `None` ends it. For what every pass finds again.
-    pub async fn stands(&self, object: &ObjectReference, topic: &'static str, event: Option<Event>) {
-        let uid = object.uid.clone().unwrap_or_default();
-        let new = {
-            let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-            match &event {
-                Some(event) => {
-                    let before = all.entry(uid).or_default().insert(topic, event.note.clone());
-                    before.as_ref() != Some(&event.note)
-                }
-                None => {
-                    if let Some(standing) = all.get_mut(&uid) {
-                        standing.remove(topic);
-                    }
-                    false
-                }
+    /// Whether it is new that this stands in the way of the object with this UID; `None` ends it. For what every pass finds again.
+    pub fn begins(&self, uid: &str, topic: &'static str, note: Option<&str>) -> bool {
+        let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(note) = note else {
+            if let Some(standing) = all.get_mut(uid) {
+                standing.remove(topic);
             }
+            return false;
         };
+        let before = all.entry(uid.to_owned()).or_default().insert(topic, note.to_owned());
+        before.as_deref() != Some(note)
+    }
+
+    /// Says what stands in the way of an object when it begins to; `None` ends it.
+    pub async fn stands(&self, object: &ObjectReference, topic: &'static str, event: Option<Event>) {
+        let uid = object.uid.as_deref().unwrap_or_default();
+        let new = self.begins(uid, topic, event.as_ref().map(|event| event.note.as_str()));
         if let Some(event) = event.filter(|_| new) {
             self.say(std::slice::from_ref(object), &[event]).await;
         }

@@ -89,7 +89,7 @@ impl LeaseCalls {
         let params = LeaseLockParams {
             lease_name: self.settings.name.clone(),
             holder_id: self.settings.identity.clone(),
-            lease_ttl: self.settings.duration,
+            lease_ttl: self.settings.times.duration,
         };
         LeaseLock::new(
             judged_client(self.client.clone(), judged),
@@ -99,7 +99,7 @@ impl LeaseCalls {
     }
 
     async fn in_time<T>(&self, call: impl Future<Output = Result<T, LeaderError>>) -> Result<T, LeaderError> {
-        tokio::time::timeout(self.settings.call_timeout(), call)
+        tokio::time::timeout(self.settings.times.call_timeout(), call)
             .await
             .map_err(|_| LeaderError::TimedOut)?
     }

@@ -48,83 +48,18 @@ use lookout::Lookout;
 /// Longest identity: it is sent as the field manager too, which Kubernetes limits to 128 characters.
 const IDENTITY_MAX: usize = 128;
 
-/// Which lease to campaign for, as whom, and the times.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseSettings {
-    /// The Lease's name: one per role and scope.
-    pub name: String,
-    /// The Lease's namespace.
-    pub namespace: String,
-    /// What the Lease names as its holder. Must be unique to this process: see [`LeaseSettings::identity`].
-    pub identity: String,
+/// The times of an election: `retry` < `renew_deadline` < `duration`. The configuration sees to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseTimes {
     /// How long others wait after a renewal before they take the lease. Whole seconds.
     pub duration: Duration,
-    /// How long after the last proven renewal leadership ends. Shorter than `duration`.
+    /// How long after the last proven renewal leadership ends.
     pub renew_deadline: Duration,
-    /// The time between renewals, and between looks at a lease that somebody else holds. Shorter than `renew_deadline`.
+    /// The time between renewals, and between looks at a lease that somebody else holds.
     pub retry: Duration,
 }
 
-impl LeaseSettings {
-    /// Default of [`LeaseSettings::duration`].
-    pub const DURATION: Duration = Duration::from_secs(15);
-    /// Default of [`LeaseSettings::renew_deadline`].
-    pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
-    /// Default of [`LeaseSettings::retry`].
-    pub const RETRY: Duration = Duration::from_secs(2);
-
-    /// Settings with the default times.
-    #[must_use]
-    pub fn new(name: &str, namespace: &str, identity: String) -> Self {
-        Self {
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
-            identity,
-            duration: Self::DURATION,
-            renew_deadline: Self::RENEW_DEADLINE,
-            retry: Self::RETRY,
-        }
-    }
-
-    /// An identity that no other process has: the pod's name, cut if need be, and a random suffix. A restarted container keeps
-    /// its pod's name, so the name alone would let it pass for its predecessor.
-    #[must_use]
-    pub fn identity(pod: &str) -> String {
-        let suffix = format!("_{}", uuid::Uuid::new_v4());
-        let pod: String = pod
-            .chars()
-            .filter(char::is_ascii)
-            .take(IDENTITY_MAX - suffix.len())
-            .collect();
-        pod + &suffix
-    }
-
-    /// What is wrong with the settings; empty if nothing is.
-    #[must_use]
-    pub fn problems(&self) -> Vec<&'static str> {
-        let whole_seconds = self.duration.subsec_nanos() == 0 && self.duration >= Duration::from_secs(1);
-        [
-            (self.name.is_empty(), "the lease needs a name"),
-            (self.namespace.is_empty(), "the lease needs a namespace"),
-            (
-                self.identity.is_empty() || self.identity.len() > IDENTITY_MAX,
-                "the lease identity must have 1 to 128 characters",
-            ),
-            (!whole_seconds, "the lease duration must be whole seconds, at least 1"),
-            (
-                self.renew_deadline >= self.duration,
-                "the renew deadline must be shorter than the lease duration",
-            ),
-            (
-                self.retry.is_zero() || self.retry >= self.renew_deadline,
-                "the retry period must be shorter than the renew deadline",
-            ),
-        ]
-        .into_iter()
-        .filter_map(|(wrong, problem)| wrong.then_some(problem))
-        .collect()
-    }
-
+impl LeaseTimes {
     /// Who takes the lease within this time after another held it comes before a leader of all namespaces could: that one waits a
     /// whole duration, and then acts on a list that is younger than the renew deadline.
     fn succession(&self) -> Duration {
@@ -137,12 +72,37 @@ impl LeaseSettings {
     }
 }
 
+/// Which lease to campaign for, as whom, and the times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseSettings {
+    /// The Lease's name: one per role and scope.
+    pub name: String,
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// What the Lease names as its holder. Must be unique to this process: see [`LeaseSettings::identity`].
+    pub identity: String,
+    /// The times.
+    pub times: LeaseTimes,
+}
+
+impl LeaseSettings {
+    /// An identity that no other process has: the pod's name, cut if need be, and a random suffix. A restarted container keeps
+    /// its pod's name, so the name alone would let it pass for its predecessor.
+    #[must_use]
+    pub fn identity(pod: &str) -> String {
+        let suffix = format!("_{}", uuid::Uuid::new_v4());
+        let pod: String = pod
+            .chars()
+            .filter(char::is_ascii)
+            .take(IDENTITY_MAX - suffix.len())
+            .collect();
+        pod + &suffix
+    }
+}
+
 /// Why a lease could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaderError {
-    /// The settings contradict each other.
-    #[error("lease settings: {0}")]
-    Settings(String),
     /// The API server was not reached, or refused.
     #[error("lease: {0}")]
     Kube(#[from] kube::Error),
@@ -204,14 +164,10 @@ impl Elector {
     /// knows no deadline. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// If the settings contradict each other, or the client's configuration is unusable.
+    /// If the client's configuration is unusable.
     pub fn new(mut config: kube::Config, settings: LeaseSettings) -> Result<Self, LeaderError> {
-        let problems = settings.problems();
-        if !problems.is_empty() {
-            return Err(LeaderError::Settings(problems.join("; ")));
-        }
         config.default_retry = false;
-        config.connect_timeout = Some(settings.call_timeout());
+        config.connect_timeout = Some(settings.times.call_timeout());
         Ok(Self::over(kube::Client::try_from(config)?, settings))
     }
 
@@ -242,7 +198,7 @@ impl Elector {
     /// A lease that was released, or never used, is taken at once; one that is missing only after a whole lease duration,
     /// because whoever led under it may not have noticed yet.
     pub async fn lead(self, stop: CancellationToken) -> Option<Leadership> {
-        let mut guard = Guard::new(&self.settings.identity, self.settings.duration);
+        let mut guard = Guard::new(&self.settings.identity, self.settings.times.duration);
         let mut lookout = Lookout::default();
         let mut last_failure = String::new();
         let mut held = None;
@@ -250,7 +206,7 @@ impl Elector {
         while !stop.is_cancelled() {
             let until = match self.campaign(&mut guard, &mut lookout).await {
                 Ok(Campaign::Won { begun }) => {
-                    let succeeds = held.is_some_and(|held| begun < held + self.settings.succession());
+                    let succeeds = held.is_some_and(|held| begun < held + self.settings.times.succession());
                     let leadership = Leadership::begin(self, begun, succeeds);
                     if stop.is_cancelled() {
                         if let Err(error) = leadership.step_down().await {
@@ -263,16 +219,16 @@ impl Elector {
                 Ok(Campaign::Wait { until, by_another }) => {
                     last_failure.clear();
                     held = by_another.then(Instant::now).or(held);
-                    until.min(Instant::now() + self.settings.retry)
+                    until.min(Instant::now() + self.settings.times.retry)
                 }
-                Err(LeaderError::Conflict) => Instant::now() + self.settings.retry / 20,
+                Err(LeaderError::Conflict) => Instant::now() + self.settings.times.retry / 20,
                 Err(error) => {
                     let failure = error.to_string();
                     if failure != last_failure {
                         tracing::warn!(lease = %name, error = %failure, "cannot campaign for the lease");
                         last_failure = failure;
                     }
-                    Instant::now() + self.settings.retry
+                    Instant::now() + self.settings.times.retry
                 }
             };
             tokio::select! {

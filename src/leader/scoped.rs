@@ -40,9 +40,9 @@ impl ScopedLeaders {
     pub(super) fn new(settings: &LeaseSettings) -> Self {
         Self {
             own: (settings.namespace.clone(), settings.name.clone()),
-            duration: settings.duration,
+            duration: settings.times.duration,
             // A process for one namespace waits the whole duration before it begins.
-            good_for: settings.renew_deadline,
+            good_for: settings.times.renew_deadline,
             seen: HashMap::new(),
             asked: None,
         }
@@ -120,11 +120,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::leader::LeaseTimes;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn leaders() -> (ScopedLeaders, Instant) {
-        let settings = LeaseSettings::new("hyperlink-cpo", "hyperlink", "me".into());
+        let settings = LeaseSettings {
+            name: "hyperlink-cpo".into(),
+            namespace: "hyperlink".into(),
+            identity: "me".into(),
+            times: LeaseTimes {
+                duration: 15 * SECOND,
+                renew_deadline: 10 * SECOND,
+                retry: 2 * SECOND,
+            },
+        };
         (ScopedLeaders::new(&settings), Instant::now())
     }
 

@@ -19,8 +19,10 @@ pub async fn survey(client: Client, settings: LeaseSettings, tell: impl Fn(Optio
     loop {
         let asked = Instant::now();
         let rest = leaders.good_until().map(|until| until.saturating_duration_since(asked));
-        let patience = rest.filter(|rest| !rest.is_zero()).unwrap_or(settings.renew_deadline);
-        let listed = tokio::time::timeout(patience.min(settings.call_timeout()), list(&client, &settings)).await;
+        let patience = rest
+            .filter(|rest| !rest.is_zero())
+            .unwrap_or(settings.times.renew_deadline);
+        let listed = tokio::time::timeout(patience.min(settings.times.call_timeout()), list(&client, &settings)).await;
         let failure = match listed.unwrap_or(Err(LeaderError::TimedOut)) {
             Ok(leases) => {
                 leaders.look(&leases, asked, Instant::now());
@@ -33,7 +35,7 @@ pub async fn survey(client: Client, settings: LeaseSettings, tell: impl Fn(Optio
         }
         last_failure = failure;
         tell(leaders.left_alone(Instant::now()));
-        let next = asked + settings.retry;
+        let next = asked + settings.times.retry;
         let until = leaders.good_until().filter(|until| *until > Instant::now());
         tokio::time::sleep_until(until.map_or(next, |until| next.min(until)).into()).await;
     }

@@ -52,7 +52,8 @@ impl Leadership {
             stop: CancellationToken::new(),
             lost: CancellationToken::new(),
         });
-        term.gate.open_until(deadline(begun, term.settings.renew_deadline));
+        term.gate
+            .open_until(deadline(begun, term.settings.times.renew_deadline));
         term.standing.send_replace(Standing::Leading);
         tracing::info!(lease = %term.settings.name, identity = %term.settings.identity, "leading");
         let renewing = tokio::spawn(Arc::clone(&term).renew(begun));
@@ -84,7 +85,7 @@ impl Leadership {
     pub async fn step_down(mut self) -> Result<(), LeaderError> {
         self.term.gate.close();
         self.term.stop.cancel();
-        tokio::time::timeout(self.term.settings.renew_deadline, async {
+        tokio::time::timeout(self.term.settings.times.renew_deadline, async {
             // A renewal under way would make the release a lost race.
             let _ = (&mut self.renewing).await;
             self.term.release().await
@@ -124,8 +125,8 @@ impl Term {
     async fn renew(self: Arc<Self>, won: Instant) {
         // Also if this task should panic.
         let _ended = self.lost.clone().drop_guard();
-        let mut until = deadline(won, self.settings.renew_deadline);
-        let mut next = won + self.settings.retry;
+        let mut until = deadline(won, self.settings.times.renew_deadline);
+        let mut next = won + self.settings.times.retry;
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -139,9 +140,9 @@ impl Term {
                 }
                 _ if Instant::now() >= until => return self.lose("unknown: not renewed in time"),
                 Ok(Ok(renewed)) => {
-                    until = deadline(renewed, self.settings.renew_deadline);
+                    until = deadline(renewed, self.settings.times.renew_deadline);
                     self.gate.open_until(until);
-                    next = renewed + self.settings.retry;
+                    next = renewed + self.settings.times.retry;
                 }
                 Ok(Err(Setback::Doubt)) => {
                     self.gate.suspend();
@@ -150,7 +151,7 @@ impl Term {
                 }
                 Ok(Err(Setback::Failed(error))) => {
                     tracing::warn!(lease = %self.settings.name, %error, "cannot renew the lease");
-                    next = begun + self.settings.retry;
+                    next = begun + self.settings.times.retry;
                 }
                 Err(_) => return self.lose("unknown: not renewed in time"),
             }

@@ -13,19 +13,18 @@ use super::*;
 use crate::azure::ports::Gate as _;
 
 pub(super) const LEASE: &str = "hyperlink-test";
-const TIMES: (Duration, Duration, Duration) = (
-    Duration::from_secs(1),
-    Duration::from_millis(600),
-    Duration::from_millis(100),
-);
+const TIMES: LeaseTimes = LeaseTimes {
+    duration: Duration::from_secs(1),
+    renew_deadline: Duration::from_millis(600),
+    retry: Duration::from_millis(100),
+};
 
 fn settings(identity: &str) -> LeaseSettings {
-    let (duration, renew_deadline, retry) = TIMES;
     LeaseSettings {
-        duration,
-        renew_deadline,
-        retry,
-        ..LeaseSettings::new(LEASE, "default", identity.into())
+        name: LEASE.into(),
+        namespace: "default".into(),
+        identity: identity.into(),
+        times: TIMES,
     }
 }
 
@@ -114,7 +113,7 @@ async fn released_lease_is_taken_at_once_with_all_fields() {
     model.put(LEASE, released());
     let begun = Instant::now();
     let (_leadership, gate, standing) = leader(&model, "me").await;
-    assert!(begun.elapsed() < TIMES.0, "did not wait");
+    assert!(begun.elapsed() < TIMES.duration, "did not wait");
     assert!(gate.open());
     assert_eq!(*standing.borrow(), Standing::Leading);
     let spec = model.spec(LEASE);
@@ -129,10 +128,8 @@ async fn only_who_saw_the_lease_held_until_just_now_succeeds_its_holder() {
     model.put(LEASE, released());
     let (first, ..) = leader(&model, "first").await;
     assert!(!first.succeeds(), "nobody knows who worked before");
-    let settings = LeaseSettings {
-        duration: Duration::from_secs(60),
-        ..settings("second")
-    };
+    let mut settings = settings("second");
+    settings.times.duration = Duration::from_secs(60);
     let second = Elector::over(model.client(), settings);
     let mut standing = second.standing();
     let leading = tokio::spawn(second.lead(CancellationToken::new()));
@@ -183,12 +180,12 @@ async fn leader_goes_on_after_a_short_silence() {
     model.put(LEASE, released());
     let (mut leadership, gate, _) = leader(&model, "me").await;
     model.hang(true);
-    tokio::time::sleep(TIMES.2).await;
+    tokio::time::sleep(TIMES.retry).await;
     model.hang(false);
     let first = gate.deadline().unwrap();
     tokio::select! {
         () = leadership.lost() => panic!("lost"),
-        () = tokio::time::sleep_until((first + TIMES.0).into()) => {}
+        () = tokio::time::sleep_until((first + TIMES.duration).into()) => {}
     }
     assert!(gate.open());
 }
@@ -224,7 +221,7 @@ async fn conflict_while_renewing_shuts_the_gate_until_a_renewal_proves_the_lease
         }
     })
     .await;
-    let lost = tokio::time::timeout(TIMES.2, leadership.lost()).await;
+    let lost = tokio::time::timeout(TIMES.retry, leadership.lost()).await;
     assert!(lost.is_err(), "still leading");
 }
 
@@ -239,7 +236,7 @@ async fn lease_deleted_under_the_leader_is_made_anew_by_it_alone() {
     model.delete(LEASE);
     let stop = CancellationToken::new();
     let campaign = tokio::spawn(fresh.lead(stop.clone()));
-    let until = Instant::now() + 2 * TIMES.0;
+    let until = Instant::now() + 2 * TIMES.duration;
     while Instant::now() < until {
         assert!(!theirs.open());
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -251,7 +248,7 @@ async fn lease_deleted_under_the_leader_is_made_anew_by_it_alone() {
             holder: Some("me".into())
         }
     );
-    assert!(tokio::time::timeout(TIMES.2, leadership.lost()).await.is_err());
+    assert!(tokio::time::timeout(TIMES.retry, leadership.lost()).await.is_err());
     stop.cancel();
     assert!(campaign.await.unwrap().is_none());
 }
@@ -278,7 +275,7 @@ async fn dropping_leadership_shuts_the_gate_and_ends_the_renewals() {
     drop(leadership);
     assert!(!gate.open());
     let writes = model.writes();
-    tokio::time::sleep(4 * TIMES.2).await;
+    tokio::time::sleep(4 * TIMES.retry).await;
     assert!(model.writes() <= writes + 1, "at most the renewal that was under way");
 }
 
@@ -301,7 +298,11 @@ async fn standing_is_unknown_until_the_api_server_answers() {
     let elector = candidate(&model, "me");
     let mut standing = elector.standing();
     let campaign = tokio::spawn(elector.lead(CancellationToken::new()));
-    assert!(tokio::time::timeout(TIMES.1, standing.changed()).await.is_err());
+    assert!(
+        tokio::time::timeout(TIMES.renew_deadline, standing.changed())
+            .await
+            .is_err()
+    );
     assert_eq!(*standing.borrow(), Standing::Unknown);
     model.hang(false);
     within(1, standing.changed()).await.unwrap();
@@ -329,23 +330,6 @@ async fn standby_that_loses_the_api_server_knows_nothing_until_it_answers_again(
         let expected = if hangs { Standing::Unknown } else { yields.clone() };
         within(10, standing.wait_for(|now| *now == expected)).await.unwrap();
     }
-}
-
-#[test]
-fn contradicting_settings_are_all_named() {
-    let wrong = LeaseSettings {
-        duration: Duration::from_millis(1500),
-        renew_deadline: Duration::from_secs(2),
-        retry: Duration::from_secs(3),
-        ..LeaseSettings::new("", "default", "x".repeat(129))
-    };
-    assert_eq!(wrong.problems().len(), 5);
-    assert!(settings("me").problems().is_empty());
-    assert!(
-        LeaseSettings::new(LEASE, "default", LeaseSettings::identity("pod"))
-            .problems()
-            .is_empty()
-    );
 }
 
 #[test]

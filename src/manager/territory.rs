@@ -31,7 +31,7 @@ impl Claim {
             if !self.succeeds {
                 self.item
                     .waiting("a leader of all namespaces that may have to notice this one");
-                tokio::time::sleep(self.lease.duration).await;
+                tokio::time::sleep(self.lease.times.duration).await;
             }
             self.item.ready_as("its own");
             return Served::everything();

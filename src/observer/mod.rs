@@ -6,9 +6,8 @@ pub mod external_services;
 mod keep;
 pub mod spec;
 
-use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -36,26 +35,14 @@ pub struct Observer {
     cloud: &'static str,
     /// The external Services that carry our label, as last seen.
     external: Store<Service>,
-    /// What stands in the way of each control plane, by its UID, so that it is said once.
-    standing: Mutex<HashMap<String, Notes>>,
-}
-
-/// What a person should know, by what it is about.
-type Notes = BTreeMap<&'static str, Note>;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Note {
-    /// Something is waited for.
-    Waits(&'static str),
-    /// Something cannot be as it is meant.
-    Refused(String),
 }
 
 /// How a pass over one thing has ended.
 struct Ended {
     result: PassResult,
     again: Option<Duration>,
-    note: Option<Note>,
+    /// What a person should know.
+    note: Option<String>,
 }
 
 impl Ended {
@@ -67,11 +54,11 @@ impl Ended {
         }
     }
 
-    fn waiting(why: &'static str, again: Option<Duration>) -> Self {
+    fn waiting(why: &str, again: Option<Duration>) -> Self {
         Self {
             result: PassResult::Waiting,
             again,
-            note: Some(Note::Waits(why)),
+            note: Some(why.to_owned()),
         }
     }
 
@@ -79,7 +66,7 @@ impl Ended {
         Self {
             result: PassResult::Refused,
             again,
-            note: Some(Note::Refused(wrong)),
+            note: Some(wrong),
         }
     }
 }
@@ -113,14 +100,9 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
 }
 
 impl Observer {
-    /// An observer that has said nothing yet.
+    /// An observer that watches this cloud.
     pub fn new(cx: Arc<Context>, cloud: &'static str, external: Store<Service>) -> Self {
-        Self {
-            cx,
-            cloud,
-            external,
-            standing: Mutex::default(),
-        }
+        Self { cx, cloud, external }
     }
 
     /// What it works with.
@@ -135,7 +117,6 @@ impl Observer {
             return Ok((PassResult::Settled, Action::await_change()));
         };
         if found.metadata.deletion_timestamp.is_some() {
-            self.say(&found, Notes::new()).await;
             return control_plane::let_go(&self.cx, &found).await;
         }
         let now = Timestamp::now();
@@ -150,10 +131,7 @@ impl Observer {
             Ok(one) => ended.push(("host names", one)),
             Err(error) => failed = Some(error),
         }
-        let notes = ended
-            .iter()
-            .filter_map(|(about, one)| Some((*about, one.note.clone()?)));
-        self.say(&found, notes.collect()).await;
+        self.say(&found, &ended).await;
         if let Some(error) = failed {
             return Err(error);
         }
@@ -206,17 +184,20 @@ impl Observer {
     }
 
     /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
-    async fn say(&self, of: &HostedControlPlane, notes: Notes) {
+    async fn say(&self, of: &HostedControlPlane, ended: &[(&'static str, Ended)]) {
         let (namespace, name) = (of.namespace(), of.name_any());
-        let before = self.replace(of.uid().unwrap_or_default(), notes.clone());
+        let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
-        for (about, note) in notes.iter().filter(|(about, note)| before.get(*about) != Some(note)) {
-            match note {
-                Note::Waits(reason) => tracing::info!(namespace, name, reason, "{about}: waits"),
-                Note::Refused(reason) => {
-                    tracing::warn!(namespace, name, reason, "{about}: refused");
-                    events.push(Event::new(What::Refused, format!("{about}: {reason}")));
-                }
+        for (about, one) in ended {
+            let new = self.cx.events.begins(&uid, about, one.note.as_deref());
+            let Some(reason) = one.note.as_deref().filter(|_| new) else {
+                continue;
+            };
+            if one.result == PassResult::Refused {
+                tracing::warn!(namespace, name, reason, "{about}: refused");
+                events.push(Event::new(What::Refused, format!("{about}: {reason}")));
+            } else {
+                tracing::info!(namespace, name, reason, "{about}: waits");
             }
         }
         self.cx.events.say(&[of.object_ref(&())], &events).await;
@@ -225,18 +206,7 @@ impl Observer {
     /// The control plane with this UID is gone.
     pub fn forget(&self, uid: &str) {
         self.cx.failures.over(uid);
-        self.replace(uid.to_owned(), Notes::new());
-    }
-
-    /// What stood before.
-    fn replace(&self, uid: String, notes: Notes) -> Notes {
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = if notes.is_empty() {
-            standing.remove(&uid)
-        } else {
-            standing.insert(uid, notes)
-        };
-        before.unwrap_or_default()
+        self.cx.events.forget(uid);
     }
 }
 

@@ -5,9 +5,8 @@
 
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PublishingType};
 use crate::api::{AzurePrivateLinkServiceSpec, pause};
-use crate::azure::id::{ResourceId, location};
+use crate::azure::id::{ResourceId, is_group_name, is_uuid, location};
 use crate::azure::resource::Kind;
-use crate::controllers::identity::is_uuid;
 
 /// What a control plane means.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -100,9 +99,9 @@ fn id(kind: Kind, value: &str, field: &str) -> Result<String, String> {
         .map_err(|error| format!("platform.azure.{field}: {error}"))
 }
 
+/// Of the names that Azure takes, the definition takes those in ASCII.
 fn is_group(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.()".contains(c);
-    text.len() <= 90 && text.chars().all(allowed) && !text.ends_with('.')
+    text.is_ascii() && is_group_name(text)
 }
 
 fn is_region(text: &str) -> bool {

@@ -1,5 +1,8 @@
 //! Passes over a control plane, against an API server that answers from a table.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+
 use http::{Method, Request, Response, StatusCode};
 use kube::api::ObjectMeta;
 use kube::client::Body;
@@ -228,7 +231,7 @@ async fn bad_value_is_told_and_the_others_are_kept() {
     let ground = Ground::new(cluster);
     assert_eq!(ground.pass().await, resync());
     let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
-    let expected = ["oauth-openshift", "private-router"].map(|name| format!("{name}: {told}"));
+    let expected = SERVICES.map(|name| format!("{name}: {told}"));
     assert_eq!(ground.notes(), expected);
     assert_eq!(ground.written(), [""; 0]);
     // One that is there follows its Service nevertheless.
@@ -358,4 +361,22 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     // An end is waited for, by the clock.
     assert_ne!(action, Action::await_change());
     assert_ne!(action, resync());
+}
+
+#[tokio::test]
+async fn what_stands_is_not_told_again_after_a_read_that_failed() {
+    let mut cluster = cluster();
+    let mut hcp = control_plane();
+    hcp["spec"]["platform"]["azure"]["location"] = json!("");
+    cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
+    let ground = Ground::new(cluster);
+    ground.pass().await;
+    let told = ground.notes();
+    assert_eq!(told.len(), SERVICES.len());
+    let unread = SERVICES.map(|name| (format!("GET services/{name}"), StatusCode::FORBIDDEN));
+    ground.cluster.lock().unwrap().refused.extend(unread);
+    ground.pass().await;
+    ground.cluster.lock().unwrap().refused.clear();
+    ground.pass().await;
+    assert_eq!(ground.notes(), told);
 }

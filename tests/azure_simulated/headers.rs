@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use hyperlink::azure::client::Pass;
+use hyperlink::azure::id::SubscriptionId;
 use hyperlink::azure::plan::{away, toward};
 use hyperlink::azure::ports::CallVerb;
 use hyperlink::azure::resource::{Kind, Resource};
+use hyperlink::azure::zone::Zone;
 use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::sim::Sim;
-use crate::wanted::{endpoint, link_service, record, subnet, zone, zone_link};
+use crate::wanted::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
 
 /// Everything comes and goes once.
 async fn whole_life(sim: &mut Sim) {
@@ -170,4 +172,43 @@ async fn what_azure_asks_to_wait_is_waited_while_an_operation_runs() {
     sim.rest(&link_service()).await;
     sim.pass(away, &link_service()).await;
     assert_eq!(sim.due_in(&link_service()), 45);
+}
+
+#[tokio::test(start_paused = true)]
+async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found() {
+    let mut seed = seed();
+    let group = format!("/subscriptions/{SUB}/resourceGroups/größe");
+    let inside = |name: &str| format!("{group}/providers/Microsoft.Network/{name}");
+    let subnet = json!({"id": format!("{NET}/virtualNetworks/hub/subnets/lb")});
+    let frontends = json!([{"name": "router", "properties": {"subnet": subnet}}]);
+    seed["resources"].as_array_mut().unwrap().extend([
+        json!({"id": group, "location": "westus2"}),
+        json!({"id": inside("loadBalancers/lb"), "location": "westus2", "sku": {"name": "Standard"},
+            "properties": {"frontendIPConfigurations": frontends}}),
+    ]);
+    let mut sim = Sim::seeded(&seed);
+    let zone = Zone {
+        id: id(&inside("privateDnsZones/x.example")),
+        ..zone()
+    };
+    sim.bring(&zone).await;
+    sim.take_away(&zone).await;
+    let sent: Vec<String> = sim
+        .azure
+        .sent()
+        .iter()
+        .map(|call| call.request.uri().path().to_owned())
+        .collect();
+    let mut of_zone = sent.iter().filter(|path| path.ends_with("/x.example"));
+    assert!(
+        of_zone.all(|path| path.contains("/resourceGroups/gr%C3%B6%C3%9Fe/")),
+        "{sent:?}"
+    );
+    let subscription = SubscriptionId::parse(SUB).unwrap();
+    for (within, count) in [(Some("größe"), 1), (None, 3)] {
+        let found = sim
+            .inventory
+            .frontends(&sim.client, Pass::begin(), &subscription, within, Duration::ZERO);
+        assert_eq!(found.await.unwrap().len(), count, "{within:?}");
+    }
 }

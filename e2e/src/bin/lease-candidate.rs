@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use e2e::kubeconfig::Access;
 use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, Gate, LeaseSettings};
+use hyperlink::leader::{Elector, Gate, LeaseSettings, LeaseTimes};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -29,10 +29,14 @@ async fn main() -> Result<ExitCode> {
         bail!("three times are needed")
     };
     let settings = LeaseSettings {
-        duration,
-        renew_deadline,
-        retry,
-        ..LeaseSettings::new(name, namespace, identity.clone())
+        name: name.clone(),
+        namespace: namespace.clone(),
+        identity: identity.clone(),
+        times: LeaseTimes {
+            duration,
+            renew_deadline,
+            retry,
+        },
     };
     let elector = Elector::new(Access::read(Path::new(kubeconfig), None).await?.config(), settings)?;
     let gate = elector.gate();

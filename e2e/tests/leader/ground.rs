@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::ControlPlane;
 use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, Gate, Leadership, LeaseSettings, Standing};
+use hyperlink::leader::{Elector, Gate, Leadership, LeaseSettings, LeaseTimes, Standing};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, PostParams};
 use kube_leader_election::{LeaseLock, LeaseLockParams};
@@ -21,10 +21,14 @@ pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) fn settings(lease: &str, identity: &str) -> LeaseSettings {
     LeaseSettings {
-        duration: DURATION,
-        renew_deadline: RENEW_DEADLINE,
-        retry: RETRY,
-        ..LeaseSettings::new(lease, "default", identity.to_owned())
+        name: lease.to_owned(),
+        namespace: "default".to_owned(),
+        identity: identity.to_owned(),
+        times: LeaseTimes {
+            duration: DURATION,
+            renew_deadline: RENEW_DEADLINE,
+            retry: RETRY,
+        },
     }
 }
 

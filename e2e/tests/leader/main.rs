@@ -14,7 +14,7 @@ use anyhow::{Context, ensure};
 use e2e::{ControlPlane, scenario};
 use futures::future::try_join_all;
 use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::LeaseSettings;
+use hyperlink::leader::{LeaseSettings, LeaseTimes};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -28,9 +28,11 @@ fn clean_stop_hands_over_at_once() {
         blank(plane, "clean-stop").await?;
         // Looking every 6 s alone could not do it.
         let slow = |identity| LeaseSettings {
-            duration: Duration::from_secs(20),
-            renew_deadline: Duration::from_secs(15),
-            retry: Duration::from_secs(6),
+            times: LeaseTimes {
+                duration: Duration::from_secs(20),
+                renew_deadline: Duration::from_secs(15),
+                retry: Duration::from_secs(6),
+            },
             ..settings("clean-stop", identity)
         };
         let (leadership, gate) = lead(plane.admin().config(), slow("leader")).await?;

@@ -1,14 +1,16 @@
 //! Candidates that see the same expired lease at once.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, bail, ensure};
 use e2e::{ControlPlane, scenario};
 use futures::future::{join_all, try_join_all};
 use hyperlink::azure::ports::Gate as _;
-use hyperlink::leader::{Elector, LeaseSettings, Standing};
+use hyperlink::leader::{Elector, LeaseSettings, LeaseTimes, Standing};
 use kube_leader_election::{LeaseLock, LeaseLockResult};
 use tokio_util::sync::CancellationToken;
 
-use crate::ground::{SOON, bare, expired, leases, make};
+use crate::ground::{SOON, bare, expired, leases, make, settings};
 
 #[test]
 fn candidates_that_race_for_expired_leases_yield_one_leader_each() {
@@ -30,11 +32,16 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
     let mut candidates = Vec::new();
     for n in 0..3 {
         let identity = format!("candidate-{n}");
-        // The long default times: nobody fails to renew only because so many run here at once.
-        let elector = Elector::new(
-            plane.admin().config(),
-            LeaseSettings::new(name, "default", identity.clone()),
-        )?;
+        // Long times: nobody fails to renew only because so many run here at once.
+        let settings = LeaseSettings {
+            times: LeaseTimes {
+                duration: Duration::from_secs(15),
+                renew_deadline: Duration::from_secs(10),
+                retry: Duration::from_secs(2),
+            },
+            ..settings(name, &identity)
+        };
+        let elector = Elector::new(plane.admin().config(), settings)?;
         let (gate, standing) = (elector.gate(), elector.standing());
         candidates.push((identity, gate, standing, tokio::spawn(elector.lead(stop.clone()))));
     }

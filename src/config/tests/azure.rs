@@ -73,12 +73,16 @@ fn everything_that_the_management_side_can_be_told() {
     ])
     .unwrap();
     let management = config.management.unwrap();
+    let subscription = SubscriptionId::parse(SUBSCRIPTION).unwrap();
     assert_eq!(
         management.also_manage,
-        [scope, format!("/subscriptions/{SUBSCRIPTION}")]
+        [
+            Scope::Group(subscription.clone(), "old.group".into()),
+            Scope::Subscription(subscription)
+        ]
     );
-    assert_eq!(management.nat_prefix_length, 24);
-    assert_eq!(management.nat_address_pool, Some("10.1.0.0/16".parse().unwrap()));
+    assert_eq!(management.nat.prefix_length, 24);
+    assert_eq!(management.nat.pool, Some("10.1.0.0/16".parse().unwrap()));
     assert_eq!(management.frontend_match, FrontendMatch::Address);
     assert_eq!(config.log.format, telemetry::Format::Json);
 }

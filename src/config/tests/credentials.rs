@@ -53,7 +53,7 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
         panic!("{:?}", config.azure.credential);
     };
     assert_eq!(taken, file.path());
-    assert_eq!(config.management.clone().unwrap().subscription, SUBSCRIPTION);
+    assert_eq!(config.management.clone().unwrap().subscription.as_str(), SUBSCRIPTION);
     assert_eq!(config.lease.as_ref().unwrap().namespace, "hypershift");
     assert!(!format!("{config:?}").contains("hunter2"));
 }
@@ -68,7 +68,7 @@ fn a_given_subscription_goes_before_that_of_the_credentials_file() {
         ("POD_NAMESPACE", "hypershift"),
     ]);
     let config = resolve(&flags(&[("role", "ho")]), &environment).unwrap();
-    assert_eq!(config.management.unwrap().subscription, SUBSCRIPTION);
+    assert_eq!(config.management.unwrap().subscription.as_str(), SUBSCRIPTION);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! What the HO role does for a custom resource that stays: the NAT subnet, then the Private Link Service. Pure.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -17,6 +16,7 @@ use crate::azure::link_service::{LinkService, connections, resource_guid};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, away, toward};
 use crate::azure::resource::{Kind, Seen};
+use crate::azure::scope::Scope;
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{Identity, Leaving};
@@ -37,8 +37,8 @@ pub struct Settings {
     /// How frontends are recognised.
     pub frontend_match: FrontendMatch,
     /// Further scopes in which this process may go on with what was made there, and groups in which it looks for load balancers before
-    /// the whole subscription: `/subscriptions/ID[/resourceGroups/NAME]`.
-    pub also_manage: Vec<String>,
+    /// the whole subscription.
+    pub also_manage: Vec<Scope>,
 }
 
 impl Settings {
@@ -54,19 +54,17 @@ impl Settings {
     }
 
     fn also_manages(&self, id: &ResourceId) -> bool {
-        let subscription = format!("/subscriptions/{}", id.subscription());
-        let group = format!("{subscription}/resourceGroups/{}", id.group());
-        self.also_manage
-            .iter()
-            .any(|scope| same(scope, &subscription) || same(scope, &group))
+        self.also_manage.iter().any(|scope| scope.covers(id))
     }
 
     /// Further groups of the own subscription.
     pub(super) fn further_groups(&self) -> impl Iterator<Item = &str> {
-        let groups = format!("/subscriptions/{}/resourceGroups", self.subscription);
-        let scopes = self.also_manage.iter().filter_map(|scope| scope.rsplit_once('/'));
-        let further = move |(around, group): &(&str, &str)| same(around, &groups) && !same(group, &self.resource_group);
-        scopes.filter(further).map(|(_, group)| group)
+        self.also_manage.iter().filter_map(|scope| match scope {
+            Scope::Group(subscription, group) if *subscription == self.subscription => {
+                Some(group.as_str()).filter(|group| !same(group, &self.resource_group))
+            }
+            _ => None,
+        })
     }
 }
 
@@ -96,9 +94,6 @@ pub struct Surroundings {
     /// The NAT subnets of the cluster's name that somebody gives, in lower case.
     pub given_subnets: Vec<String>,
 }
-
-/// While the other role's finalizer stands, deletion waits for it this long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What was found of the load balancer; kept for the status.
 pub type Found = Result<Frontend, Problem>;

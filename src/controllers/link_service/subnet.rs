@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use super::nat_subnet;
 use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::id::{IdError, ResourceId, same};
+use crate::azure::id::{IdError, ResourceId, lower, same};
 use crate::azure::load_balancer::{Frontend, internal_frontends};
 use crate::azure::plan::{Step, Verb, Why, away, toward};
 use crate::azure::resource::{Kind, Seen};
@@ -147,7 +147,7 @@ impl Leftover<'_> {
         let frontends = internal_frontends(seen.found().map(std::slice::from_ref).unwrap_or_default());
         let networks: BTreeSet<String> = frontends
             .iter()
-            .filter_map(|frontend| Some(frontend.subnet.parent()?.to_string().to_ascii_lowercase()))
+            .filter_map(|frontend| Some(lower(&frontend.subnet.parent()?.to_string())))
             .collect();
         let only = frontends.first().filter(|_| networks.len() == 1);
         let name = names::nat_subnet(&self.identity.infra_id);
@@ -158,7 +158,7 @@ impl Leftover<'_> {
     /// The step that takes it away, unless it is or came to be others'.
     pub(super) fn remove(&self, id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
         let seen = facts.look(Kind::Subnet, &id)?;
-        let given = self.given.contains(&id.to_string().to_ascii_lowercase());
+        let given = self.given.contains(&lower(&id.to_string()));
         let step = away(&NatSubnet { id, prefix: None }, seen);
         let overdue = self.waited >= OVERDUE;
         let body = match seen {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
+use crate::leader::LeaseTimes;
 use crate::leader::tests::within;
 
 type Told = Option<BTreeSet<String>>;
@@ -47,9 +48,14 @@ fn told(answers: &Arc<AtomicBool>) -> UnboundedReceiver<Told> {
         async move { Ok::<_, tower::BoxError>(response?) }
     });
     let settings = LeaseSettings {
-        renew_deadline: Duration::from_secs(1),
-        retry: Duration::from_millis(50),
-        ..LeaseSettings::new("hyperlink-cpo", "hyperlink", "me".into())
+        name: "hyperlink-cpo".into(),
+        namespace: "hyperlink".into(),
+        identity: "me".into(),
+        times: LeaseTimes {
+            duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(1),
+            retry: Duration::from_millis(50),
+        },
     };
     let (sender, receiver) = unbounded_channel();
     let client = Client::new(server, "hyperlink");

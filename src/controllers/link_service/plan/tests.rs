@@ -234,6 +234,33 @@ fn name_over_80_characters_is_a_problem_and_no_call() {
 }
 
 #[test]
+fn group_with_letters_of_any_script_is_used() {
+    let settings = Settings {
+        resource_group: "größe".into(),
+        ..settings()
+    };
+    let facts = Facts {
+        frontends: [(
+            (settings.subscription.clone(), Some("größe".to_owned())),
+            Ok(vec![frontend()]),
+        )]
+        .into(),
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let ((decision, _), _) = decided(facts, &[subnet()], |facts| {
+        build(&resource, &around(), facts, &settings, &[])
+    });
+    let step = decision.step(Kind::LinkService);
+    assert_eq!(
+        step.map(|step| step.id.group()),
+        Some("größe"),
+        "{:?}",
+        decision.problem
+    );
+}
+
+#[test]
 fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
     let empty = Facts {
         frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Vec::new()))].into(),
@@ -258,12 +285,14 @@ fn group_that_is_also_managed_is_searched_before_the_subscription(
     #[case] expected: &[&str],
 ) {
     let settings = Settings {
-        also_manage: vec![
-            "/subscriptions/99999999-9999-4999-8999-999999999999/resourceGroups/elsewhere".to_owned(),
-            format!("/subscriptions/{MANAGEMENT}"),
-            format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
-            format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
-        ],
+        also_manage: [
+            "/subscriptions/99999999-9999-4999-8999-999999999999/resourceGroups/elsewhere",
+            &format!("/subscriptions/{MANAGEMENT}"),
+            &format!("/subscriptions/{MANAGEMENT}/resourceGroups/MGMT"),
+            &format!("/Subscriptions/{MANAGEMENT}/resourcegroups/nodes"),
+        ]
+        .map(|scope| Scope::parse(scope).unwrap())
+        .into(),
         ..settings()
     };
     let subscription = || settings.subscription.clone();

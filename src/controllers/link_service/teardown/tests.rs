@@ -2,6 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::azure::scope::Scope;
 use crate::controllers::link_service::samples::{alone, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, management};
 
@@ -192,7 +193,7 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
     );
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ConfigurationChanged));
     let allowed = Settings {
-        also_manage: vec![format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt")],
+        also_manage: vec![Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt")).unwrap()],
         ..moved
     };
     let decision = run(

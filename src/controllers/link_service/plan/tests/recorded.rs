@@ -115,7 +115,7 @@ fn service_in_another_place_is_not_made_twice(#[case] annotations: Value, #[case
 
 fn also(scope: String) -> Settings {
     Settings {
-        also_manage: vec![scope],
+        also_manage: vec![Scope::parse(&scope).unwrap()],
         ..settings()
     }
 }
@@ -178,7 +178,8 @@ fn subnet_that_was_made_is_not_forgotten_when_another_is_given() {
 #[case::its_subscription(vec![format!("/subscriptions/{MANAGEMENT}")], true)]
 #[case::another_group_of_the_subscription(vec![format!("/subscriptions/{MANAGEMENT}/resourceGroups/older")], false)]
 #[case::a_group_of_the_name_elsewhere(vec![format!("/subscriptions/{GUID}/resourceGroups/old")], false)]
-fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] also_manage: Vec<String>, #[case] allowed: bool) {
+fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] scopes: Vec<String>, #[case] allowed: bool) {
+    let also_manage = scopes.iter().map(|scope| Scope::parse(scope).unwrap()).collect();
     let elsewhere = Settings {
         subscription: SubscriptionId::parse(crate::controllers::samples::GUEST).unwrap(),
         also_manage,
