@@ -166,7 +166,7 @@ reasons! {
     ConfigurationChanged,
     /// Another zone of that name is linked to the guest's VNet.
     VNetLinkedToOtherZone,
-    /// Another controller undoes our writes.
+    /// True, but another controller serves the cluster too.
     OtherControllerActive,
     /// True, but the zone hides public names from the guest.
     ZoneShadowsBaseDomain,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::api::{AzurePrivateLinkService, Reason, Role};
@@ -29,6 +30,11 @@ impl Course {
             (true, false) => Self::Nothing,
         }
     }
+}
+
+/// Since when an object goes, if it does.
+pub fn deleted_at(object: &impl ResourceExt) -> Option<Timestamp> {
+    object.meta().deletion_timestamp.as_ref().map(|time| time.0)
 }
 
 /// Why nothing can be done for an object, in the words of a condition.
@@ -167,6 +173,19 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
         _ => problem(Reason::Provisioning, format!("{kind} {name} is being provisioned")),
     }
+}
+
+/// What is in the way of a decision: its problem, or that of the first of some steps; `failure` names what it means if a step
+/// fails.
+pub fn obstacle<'a>(
+    decision: &Decision,
+    steps: impl IntoIterator<Item = (&'a Step, &'a Done)>,
+    failure: impl Fn(&Step) -> Reason,
+) -> Option<Problem> {
+    let problems = steps
+        .into_iter()
+        .filter_map(|(step, done)| Some((step, shortfall(step, done, failure(step))?)));
+    decision.problem.clone().or_else(|| foremost(None, problems))
 }
 
 /// The first of several problems. What Azure has no time to show says least, and so does what waits for it: `unread` tells

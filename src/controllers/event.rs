@@ -189,7 +189,8 @@ fn trouble(condition: &NewCondition) -> Option<What> {
         (_, Some(Class::Denied)) => Some(What::Denied),
         (_, Some(Class::Throttled)) => Some(What::Throttled),
         (
-            Reason::InvalidSpec
+            Reason::AzureError
+            | Reason::InvalidSpec
             | Reason::NATSubnetCreationFailed
             | Reason::PLSCreationFailed
             | Reason::HostedClusterNotFound
@@ -203,8 +204,7 @@ fn trouble(condition: &NewCondition) -> Option<What> {
             | Reason::AmbiguousLoadBalancer
             | Reason::ReplacementBlocked
             | Reason::ConfigurationChanged
-            | Reason::VNetLinkedToOtherZone
-            | Reason::OtherControllerActive,
+            | Reason::VNetLinkedToOtherZone,
             None,
         ) => Some(What::Refused),
         _ => None,

@@ -1,4 +1,4 @@
-//! What every pass has in common: decide, record the intent, execute, report, release, and when to look again.
+//! What every pass has in common: decide, record the intent, execute, release, and when to look again.
 
 use std::time::Duration;
 
@@ -10,19 +10,17 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::decision::Decision;
-use super::event::{self, Event, What};
+use super::event::{self, Event};
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
-use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::{AzurePrivateLinkService, other_writer};
+use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::memory::Memory;
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::{Kind, Seen};
-use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -56,6 +54,16 @@ impl PassError {
     /// Whether the API server does not take the object as it is.
     pub fn invalid(&self) -> bool {
         self.refused_with(422)
+    }
+
+    /// The status fields for which the API server does not take the object.
+    pub(super) fn invalid_fields(&self) -> Vec<&str> {
+        let status = match self {
+            Self::Kube(kube::Error::Api(status)) if self.invalid() => status,
+            _ => return Vec::new(),
+        };
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        causes.filter_map(|cause| cause.field.strip_prefix("status.")).collect()
     }
 
     fn refused_with(&self, code: u16) -> bool {
@@ -116,27 +124,27 @@ pub async fn decided<X>(
     }
 }
 
-/// Since when a custom resource goes, by this process' clock; none if it stays, or went before that clock began.
-pub fn goes_since(cr: &AzurePrivateLinkService, began: Instant) -> Option<Instant> {
-    let since = cr.metadata.deletion_timestamp.as_ref()?.0;
-    let going = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
-    began.checked_sub(going)
+/// The same moment by this process' clock; none if it lies before that clock began.
+fn by_our_clock(since: Timestamp, began: Instant) -> Option<Instant> {
+    let past = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
+    began.checked_sub(past)
 }
 
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
 /// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
+/// `goes_since` is since when what is decided on goes, if it does.
 pub async fn carry_out<X>(
     cx: &Context,
     pass: Pass,
     mut cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
-    mut facts: Facts,
+    goes_since: Option<Timestamp>,
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
     let began = Instant::now();
-    let since = (began, goes_since(&cr, began));
-    let mut rounds = 0;
+    let since = (began, goes_since.and_then(|since| by_our_clock(since, began)));
+    let (mut facts, mut rounds) = (Facts::default(), 0);
     loop {
         let (decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
         if let Some(intent) = decision
@@ -189,12 +197,12 @@ fn outdated(cx: &Context, steps: &[Step], done: &[Done]) -> bool {
     any
 }
 
-fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
+pub(super) fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivateLinkService> {
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
 /// Whom Events about a custom resource are said to.
-fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+pub(super) fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
@@ -287,72 +295,6 @@ async fn patch_object(
     let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
     cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
     Ok(patched)
-}
-
-/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
-/// unless another writer has to be left alone.
-/// What they tell of trouble is said on the custom resource and on `also`.
-pub async fn write_status(
-    cx: &Context,
-    mut cr: AzurePrivateLinkService,
-    also: Option<&ObjectReference>,
-    report: &Report,
-) -> Result<AzurePrivateLinkService, PassError> {
-    let before = cr.status.clone().unwrap_or_default().conditions;
-    let uid = cr.uid().unwrap_or_default();
-    let stamp = Timestamp::now();
-    let contested = other_writer(&cr, cx.role, stamp, cx.resync).map(|other| {
-        let note = format!("{other} writes this status too: let only one controller serve the cluster");
-        Event::new(What::Contested, note)
-    });
-    cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
-    let mut statements = cx.stated.of(&uid);
-    let now = Instant::now().into_std();
-    let own = conditions::merge(&before, report.conditions.clone(), stamp);
-    let due = statements.to_be_written(&before, &own, now);
-    let manager = Some(cx.role.field_manager().to_owned());
-    if let Some(patch) = fields_patch(&cr, report) {
-        let params = PatchParams {
-            field_manager: manager.clone(),
-            ..PatchParams::default()
-        };
-        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await?;
-        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
-    }
-    if due && let Some(patch) = conditions_patch(&cr, report, stamp) {
-        let params = PatchParams {
-            field_manager: manager,
-            force: true,
-            ..PatchParams::default()
-        };
-        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
-        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
-        log_conditions(&cr, report);
-        let created = cr.metadata.creation_timestamp.as_ref();
-        if let Some((since, took)) = conditions::became_available(&before, &own, created) {
-            cx.metrics.available_after(since, took);
-        }
-        statements.written(&before, &own, now);
-    } else {
-        statements.stood(&before, &own, now);
-    }
-    cx.stated.keep(&uid, statements);
-    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
-    Ok(cr)
-}
-
-fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
-    for condition in &report.conditions {
-        tracing::info!(
-            namespace = cr.namespace(),
-            name = cr.name_any(),
-            condition = condition.kind.as_str(),
-            holds = condition.status.as_str(),
-            reason = condition.reason.as_str(),
-            "{}",
-            condition.message
-        );
-    }
 }
 
 /// When the next pass is due: with the first resource that is to be looked at again, or when the decision says so.

@@ -27,6 +27,7 @@ pub mod served;
 pub mod turns;
 pub mod watch;
 pub mod watch_health;
+pub mod write_status;
 
 #[cfg(test)]
 mod samples;

@@ -22,6 +22,38 @@ pub struct Report {
     pub fields: Map<String, Value>,
 }
 
+impl Report {
+    /// The same without these fields, which the API server does not take: their conditions say so.
+    pub fn without(mut self, refused: &[&str], cr: &AzurePrivateLinkService) -> Self {
+        const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
+        let generation = cr.metadata.generation;
+        let refused = refused.iter().filter(|name| self.fields.remove(**name).is_some());
+        for name in refused.copied().collect::<Vec<_>>() {
+            let text = format!("the API server does not take status.{name}");
+            let said = NewCondition::fails(tells_of(name), Reason::AzureError, text, generation);
+            self.conditions.retain(|condition| condition.kind != said.kind);
+            self.conditions.push(said);
+        }
+        if self.conditions.iter().any(|condition| condition.kind == WHOLE) {
+            self.conditions.retain(|condition| condition.kind != WHOLE);
+            let current = cr.status.as_ref().map(|status| status.conditions.as_slice());
+            let whole = conditions::summary(current.unwrap_or_default(), &self.conditions, generation);
+            self.conditions.push(whole);
+        }
+        self
+    }
+}
+
+/// The condition that tells of what a field records.
+fn tells_of(field: &str) -> ConditionType {
+    match field {
+        "internalLoadBalancerID" => ConditionType::AzureInternalLoadBalancerAvailable,
+        "privateLinkServiceID" | "privateLinkServiceAlias" => ConditionType::AzurePLSCreated,
+        "privateEndpointID" | "privateEndpointIP" => ConditionType::AzurePrivateEndpointAvailable,
+        _ => ConditionType::AzurePrivateDNSAvailable,
+    }
+}
+
 /// A condition that does not hold because of a problem.
 pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) -> NewCondition {
     NewCondition {

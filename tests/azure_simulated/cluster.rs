@@ -63,10 +63,14 @@ impl Cluster {
         self.objects.lock().unwrap().get(key).cloned()
     }
 
-    /// As `kubectl delete` does.
+    /// As `kubectl delete` does, long ago.
     pub(crate) fn delete(&self, key: &str) {
+        self.delete_at(key, "2026-01-05T12:00:00Z");
+    }
+
+    pub(crate) fn delete_at(&self, key: &str, time: &str) {
         let mut object = self.get(key).unwrap();
-        object["metadata"]["deletionTimestamp"] = json!("2026-01-05T12:00:00Z");
+        object["metadata"]["deletionTimestamp"] = json!(time);
         self.put(key, object);
     }
 

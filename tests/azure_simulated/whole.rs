@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, Role};
 use hyperlink::azure::client::{Client, Pass};
-use hyperlink::azure::id::SubscriptionId;
+use hyperlink::azure::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::controllers::context::{Context, Stated};
@@ -23,6 +23,7 @@ use hyperlink::controllers::report::fingerprint;
 use hyperlink::controllers::run::Reconciler;
 use hyperlink::controllers::served::Served;
 use hyperlink::metrics::Metrics;
+use jiff::Timestamp;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -32,7 +33,7 @@ use url::Url;
 use crate::cluster::{ADDRESS, CR, Cluster, frontend};
 use crate::restarts::state;
 use crate::sim::Sim;
-use crate::wanted::{NET, SUB, seed};
+use crate::wanted::{GUEST, NET, SUB, seed};
 
 /// One role's process: its context, and when it is due.
 struct Process {
@@ -320,4 +321,36 @@ async fn cluster_is_deleted_right_after_a_process_died_over_it(
         life.sim.let_operations_end().await;
         assert_eq!(state(&life.sim), empty, "dead after {effects} effects");
     }
+}
+
+/// The guest's side goes with its control plane, and the custom resource is deleted later by the garbage collector.
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_to_be_gone_before_the_control_plane_went_is_looked_at_again() {
+    let life = Life::new();
+    life.management_passes().await;
+    life.sim.forget_calls();
+    // Finalizers and intent are there, and the gate shuts before the first write to Azure.
+    life.sim.valve.set(2);
+    life.passes(1, life.cr().unwrap()).await;
+    assert!(life.sim.valve.is_shut(), "{}", life.sim.calls());
+    assert_eq!(life.writes("PUT"), BTreeMap::new());
+    life.sim.valve.set(i64::MAX);
+    let zone = format!("{GUEST}/privateDnsZones/example.hypershift.local");
+    let zone = ResourceId::parse(&zone).unwrap();
+    assert!(life.processes[1].cx.memory.absent_for(&zone, Instant::now()).is_some());
+    // By then nothing that was put before could come about any more; but another writer puts it.
+    sleep(Duration::from_secs(60)).await;
+    let ours = json!({"location": "global", "tags": {"hypershift.openshift.io_cluster-id": "x-id"}});
+    life.sim.install(&zone, ours);
+    life.cluster
+        .delete_at("hostedcontrolplanes/example", &Timestamp::now().to_string());
+    while held(&life.cr().unwrap()) {
+        sleep(life.guest_passes().await.min(Duration::from_secs(300))).await;
+    }
+    assert_eq!(life.sim.shown(&zone), None);
+}
+
+fn held(cr: &AzurePrivateLinkService) -> bool {
+    let finalizers = cr.metadata.finalizers.iter().flatten();
+    finalizers.into_iter().any(|one| one == Role::Cpo.finalizer())
 }

@@ -15,6 +15,7 @@ pub mod teardown;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
@@ -28,14 +29,14 @@ use crate::azure::plan::Step;
 use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
-use crate::controllers::decision::{Course, Decision};
+use crate::controllers::decision::{Course, Decision, deleted_at};
 use crate::controllers::event;
-use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::neighbours::ControlPlanes;
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
 use crate::controllers::scopes::AllowedScopes;
+use crate::controllers::write_status::write_status;
 
 /// The controller of the CPO role.
 pub struct EndpointController {
@@ -58,6 +59,12 @@ impl Around {
         self.found.as_ref().filter(|_| !control_plane.held)
     }
 
+    /// Since when the custom resource goes: with its control plane, which is deleted first as a rule, or alone.
+    fn goes_since(&self, cr: &AzurePrivateLinkService) -> Option<Timestamp> {
+        let control_plane = self.found.as_ref().and_then(deleted_at);
+        [control_plane, deleted_at(cr)].into_iter().flatten().min()
+    }
+
     fn course(&self, cr: &AzurePrivateLinkService) -> Course {
         let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_goes;
         Course::of(Role::Cpo, cr, going)
@@ -76,9 +83,7 @@ impl EndpointController {
         if let Some(found) = around.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
-        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
-            plan::build(cr, meaning, facts)
-        });
+        let outcome = frame::carry_out(cx, pass, cr, None, None, |cr, facts| plan::build(cr, meaning, facts));
         let Outcome {
             decision,
             extra: names,
@@ -97,7 +102,7 @@ impl EndpointController {
             &frame::as_told(&cx.memory, &decision.steps, &done),
         );
         let settled = report.conditions.iter().all(|c| c.status == Status::True);
-        let cr = frame::write_status(cx, cr, None, &report).await?;
+        let cr = write_status(cx, cr, None, &report).await?;
         Ok(if settled {
             Ended::settled(cr, wait)
         } else {
@@ -112,7 +117,8 @@ impl EndpointController {
         cr: AzurePrivateLinkService,
         around: &Around,
     ) -> Result<Ended, PassError> {
-        let outcome = frame::carry_out(cx, pass, cr, None, Facts::default(), |cr, facts| {
+        let since = around.goes_since(&cr);
+        let outcome = frame::carry_out(cx, pass, cr, None, since, |cr, facts| {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
@@ -129,7 +135,7 @@ impl EndpointController {
         }
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
-        let cr = frame::write_status(cx, cr, None, &report).await?;
+        let cr = write_status(cx, cr, None, &report).await?;
         Ok(Ended::unsettled(cr, wait, &decision, &done))
     }
 }

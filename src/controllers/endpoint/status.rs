@@ -13,7 +13,7 @@ use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, foremost, shortfall};
+use crate::controllers::decision::{Decision, Problem, foremost, obstacle, shortfall};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the guest's side about.
@@ -68,12 +68,9 @@ fn names_hold(names: &Names) -> (Reason, String) {
 /// The report of a pass that takes the guest's side away.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &[Done]) -> Report {
     let generation = cr.metadata.generation;
-    let steps = || decision.steps.iter().zip(done);
     let problem = |mine: fn(Kind) -> bool| {
-        let found = steps()
-            .filter(|(step, _)| mine(step.kind))
-            .find_map(|(s, d)| shortfall(s, d, Reason::DeletionFailed));
-        let found = decision.problem.clone().or(found);
+        let steps = decision.steps.iter().zip(done).filter(|(step, _)| mine(step.kind));
+        let found = obstacle(decision, steps, |_| Reason::DeletionFailed);
         let found = found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
         abandon::noted(cr, Role::Cpo, found)
     };

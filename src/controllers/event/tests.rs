@@ -79,6 +79,7 @@ fn only_what_time_does_not_mend_is_trouble(#[case] problem: Problem, #[case] eve
 #[rstest]
 fn what_only_a_person_mends_is_refused(
     #[values(
+        Reason::AzureError,
         Reason::NATSubnetCreationFailed,
         Reason::HostedClusterNotFound,
         Reason::HostedControlPlaneNotFound,
@@ -89,8 +90,7 @@ fn what_only_a_person_mends_is_refused(
         Reason::AmbiguousLoadBalancer,
         Reason::ReplacementBlocked,
         Reason::ConfigurationChanged,
-        Reason::VNetLinkedToOtherZone,
-        Reason::OtherControllerActive
+        Reason::VNetLinkedToOtherZone
     )]
     reason: Reason,
 ) {

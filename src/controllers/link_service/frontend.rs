@@ -34,8 +34,8 @@ pub struct ServiceFacts {
 /// Soon enough after the load balancer got its address, seldom enough for a budget.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The address that the frontend shall have, once the Service vouches for it.
-fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<IpAddr, Problem> {
+/// The address that the frontend shall have, and the Service that vouches for it.
+fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<(&'a ServiceFacts, IpAddr), Problem> {
     let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
     let address = text
@@ -51,7 +51,7 @@ fn wanted_address(spec: Option<&str>, service: Option<&ServiceFacts>) -> Result<
     if !service.addresses.contains(&address) {
         return Err(waiting("the Service does not report spec.loadBalancerIP"));
     }
-    Ok(address)
+    Ok((service, address))
 }
 
 /// What stands against an address that an older custom resource has: where nothing else proves a frontend, the Service that
@@ -104,16 +104,13 @@ pub(super) fn find(
     facts: &Facts,
     settings: &Settings,
 ) -> Result<Found, Needs> {
-    let address = match wanted_address(cr.spec.load_balancer_ip.as_deref(), around.service.as_ref()) {
-        Ok(address) => address,
+    let (service, address) = match vouched(cr.spec.load_balancer_ip.as_deref(), around.service.as_ref()) {
+        Ok(found) => found,
         Err(problem) => return Ok(Err(problem)),
     };
     if settings.frontend_match == FrontendMatch::Address && around.address_claimed {
         return Ok(Err(claimed()));
     }
-    let Some(service) = &around.service else {
-        return Ok(Err(Problem::new(Reason::WaitingForLoadBalancer, "")));
-    };
     let pick = |list: &Result<Vec<Frontend>, ArmError>| match list {
         Ok(list) => choose(list, address, service, settings.frontend_match).cloned(),
         Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
@@ -211,6 +208,6 @@ mod tests {
         #[case] facts: Option<ServiceFacts>,
         #[case] reason: Reason,
     ) {
-        assert_eq!(wanted_address(spec, facts.as_ref()).map_err(|p| p.reason), Err(reason));
+        assert_eq!(vouched(spec, facts.as_ref()).map_err(|p| p.reason), Err(reason));
     }
 }

@@ -25,13 +25,13 @@ use crate::azure::plan::{Done, Step, Verb, Why};
 use crate::azure::resource::Kind;
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
-use crate::controllers::decision::{Course, Decision};
+use crate::controllers::decision::{Course, Decision, deleted_at};
 use crate::controllers::event;
-use crate::controllers::facts::Facts;
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::identity::Leaving;
 use crate::controllers::neighbours::Neighbours;
 use crate::controllers::run::{self, Reconciler};
+use crate::controllers::write_status::write_status;
 
 /// The controller of the HO role.
 pub struct LinkServiceController {
@@ -61,7 +61,7 @@ impl LinkServiceController {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.refused(&uid);
         let also = around.hosted_cluster.as_ref();
-        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, also, None, |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {
@@ -84,7 +84,7 @@ impl LinkServiceController {
             &frame::as_told(&cx.memory, &decision.steps, &done),
         );
         let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
-        let cr = frame::write_status(cx, cr, also, &report).await?;
+        let cr = write_status(cx, cr, also, &report).await?;
         Ok(if settled {
             run::Ended::settled(cr, wait)
         } else {
@@ -100,7 +100,8 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let also = around.hosted_cluster.as_ref();
-        let outcome = frame::carry_out(cx, pass, cr, also, Facts::default(), |cr, facts| {
+        let since = deleted_at(&cr);
+        let outcome = frame::carry_out(cx, pass, cr, also, since, |cr, facts| {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
@@ -123,7 +124,7 @@ impl LinkServiceController {
         hasten_subnet(cx, &decision);
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
-        let cr = frame::write_status(cx, cr, also, &report).await?;
+        let cr = write_status(cx, cr, also, &report).await?;
         Ok(run::Ended::unsettled(cr, wait, &decision, &done))
     }
 

@@ -1,7 +1,6 @@
 //! What the HO role does for a custom resource that stays: the NAT subnet, then the Private Link Service. Pure.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -95,9 +94,6 @@ pub struct Surroundings {
     /// The NAT subnets of the cluster's name that somebody gives, in lower case.
     pub given_subnets: Vec<String>,
 }
-
-/// While the other role's finalizer stands, deletion waits for it this long.
-pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What was found of the load balancer; kept for the status.
 pub type Found = Result<Frontend, Problem>;

@@ -9,7 +9,7 @@ use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::abandon;
-use crate::controllers::decision::{Decision, Problem, foremost, shortfall};
+use crate::controllers::decision::{Decision, Problem, obstacle};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
 /// The report of a pass that brings the service about.
@@ -42,7 +42,9 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
         .status
         .as_ref()
         .is_some_and(|status| status.private_link_service_id.is_some());
-    let created = match obstacle(decision, done, |step| build_failure(step, known)) {
+    let created = match obstacle(decision, decision.steps.iter().zip(done), |step| {
+        build_failure(step, known)
+    }) {
         None if service.is_some_and(|s| s.settled().is_some_and(|body| alias(body).is_some())) => NewCondition::holds(
             ConditionType::AzurePLSCreated,
             "Azure Private Link Service is ready",
@@ -63,7 +65,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
 /// The report of a pass that takes the service away.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &[Done]) -> Report {
     let generation = cr.metadata.generation;
-    let problem = obstacle(decision, done, |_| Reason::DeletionFailed)
+    let problem = obstacle(decision, decision.steps.iter().zip(done), |_| Reason::DeletionFailed)
         .unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
     let problem = abandon::noted(cr, Role::Ho, problem);
     let condition = |kind| fails(kind, &problem, generation);
@@ -74,13 +76,6 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, done: &
         ],
         fields: Map::new(),
     }
-}
-
-/// The first thing that is not as it shall be; `failure` names what it means if a step fails.
-fn obstacle(decision: &Decision, done: &[Done], failure: impl Fn(&Step) -> Reason) -> Option<Problem> {
-    let steps = decision.steps.iter().zip(done);
-    let problems = steps.filter_map(|(step, done)| Some((step, shortfall(step, done, failure(step))?)));
-    decision.problem.clone().or_else(|| foremost(None, problems))
 }
 
 /// The reason of a step that brings something about; a service that is `known` was there before.

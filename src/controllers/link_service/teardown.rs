@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::frontend;
-use super::plan::{PATIENCE, Settings, Surroundings, disconnect, known_as, recorded_elsewhere};
+use super::plan::{Settings, Surroundings, disconnect, known_as, recorded_elsewhere};
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason};
@@ -129,9 +129,12 @@ fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
 
+/// While the other role's finalizer stands, deletion waits for it this long.
+const GUEST_FIRST: Duration = Duration::from_secs(300);
+
 fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
     let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
-    PATIENCE.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
+    GUEST_FIRST.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
 }
 
 /// The services that the cluster can have had: that of this custom resource, and those of its siblings beside it.

@@ -32,6 +32,7 @@ fn everything() -> Metrics {
     metrics.leader(Role::Ho, true);
     metrics.namespaces_left_alone(Role::Ho, 1);
     metrics.allowed_scopes_stale(false);
+    metrics.watches_failing(Watched::LinkService, 1);
     metrics.kube_write(KubeResource::Event, KubeVerb::Create);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
     metrics.changed(Kind::Zone, &ResourceId::parse(id).unwrap(), &Change::Created);

@@ -377,3 +377,22 @@ fn second_writer_is_told_as_long_as_the_names_are_right(
         (reason, status)
     );
 }
+
+#[test]
+fn step_that_is_in_the_way_is_told_before_one_that_azure_has_no_time_to_show() {
+    let (mut decision, _) = settled();
+    for step in &mut decision.steps {
+        (step.verb, step.why, step.found) = (Verb::Keep, Why::AsWanted, None);
+    }
+    let unread = Why::Unread(ArmError::own(Class::Throttled, "X"));
+    (decision.steps[1].verb, decision.steps[1].why) = (Verb::Wait, unread);
+    (decision.steps[2].verb, decision.steps[2].why) = (Verb::Wait, Why::Error(denied()));
+    let done = vec![Done::Nothing; decision.steps.len()];
+    let report = after_teardown(&resource(), &decision, &done);
+    let said = report
+        .conditions
+        .iter()
+        .find(|c| c.kind == ConditionType::AzurePrivateDNSAvailable);
+    let said = said.map(|condition| condition.message.as_str()).unwrap_or_default();
+    assert!(said.contains("AuthorizationFailed"), "{said}");
+}

@@ -1,0 +1,108 @@
+//! Writes what a pass reports on its custom resource, and says what it tells of trouble.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{Patch, PatchParams};
+use kube::{Resource, ResourceExt};
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::event::{Event, What};
+use super::frame::{PassError, api, changing, told};
+use super::report::{Report, conditions_patch, fields_patch};
+use crate::api::{AzurePrivateLinkService, other_writer};
+use crate::conditions;
+use crate::metrics::{KubeResource, KubeVerb};
+
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
+/// unless another writer has to be left alone.
+/// What they tell of trouble is said on the custom resource and on `also`.
+pub async fn write_status(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
+    report: &Report,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let before = cr.status.clone().unwrap_or_default().conditions;
+    let uid = cr.uid().unwrap_or_default();
+    let stamp = Timestamp::now();
+    let contested = other_writer(&cr, cx.role, stamp, cx.resync).map(|other| {
+        let note = format!("{other} writes this status too: let only one controller serve the cluster");
+        Event::new(What::Contested, note)
+    });
+    cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
+    let (mut cr, report) = write_fields(cx, cr, report.clone()).await?;
+    let mut statements = cx.stated.of(&uid);
+    let now = Instant::now().into_std();
+    let own = conditions::merge(&before, report.conditions.clone(), stamp);
+    let due = statements.to_be_written(&before, &own, now);
+    if due && let Some(patch) = conditions_patch(&cr, &report, stamp) {
+        let params = PatchParams {
+            field_manager: Some(cx.role.field_manager().to_owned()),
+            force: true,
+            ..PatchParams::default()
+        };
+        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
+        cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+        log_conditions(&cr, &report);
+        let created = cr.metadata.creation_timestamp.as_ref();
+        if let Some((since, took)) = conditions::became_available(&before, &own, created) {
+            cx.metrics.available_after(since, took);
+        }
+        statements.written(&before, &own, now);
+    } else {
+        statements.stood(&before, &own, now);
+    }
+    cx.stated.keep(&uid, statements);
+    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
+    Ok(cr)
+}
+
+/// Writes the plain fields that differ. What the API server does not take of them is left out, and told by the report that
+/// is given back: it would hold up all the rest.
+async fn write_fields(
+    cx: &Context,
+    cr: AzurePrivateLinkService,
+    mut report: Report,
+) -> Result<(AzurePrivateLinkService, Report), PassError> {
+    let params = PatchParams {
+        field_manager: Some(cx.role.field_manager().to_owned()),
+        ..PatchParams::default()
+    };
+    while let Some(patch) = fields_patch(&cr, &report) {
+        let write = api(cx, &cr);
+        match changing(write.patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await {
+            Ok(written) => {
+                cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
+                return Ok((written, report));
+            }
+            Err(error)
+                if error
+                    .invalid_fields()
+                    .iter()
+                    .any(|name| report.fields.contains_key(*name)) =>
+            {
+                report = report.without(&error.invalid_fields(), &cr);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((cr, report))
+}
+
+fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {
+    for condition in &report.conditions {
+        tracing::info!(
+            namespace = cr.namespace(),
+            name = cr.name_any(),
+            condition = condition.kind.as_str(),
+            holds = condition.status.as_str(),
+            reason = condition.reason.as_str(),
+            "{}",
+            condition.message
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::api::{ConditionType, Reason, Status};
+use crate::conditions::NewCondition;
+use crate::controllers::context::sample;
+use crate::controllers::samples;
+
+/// Its API server takes every status without this field, and keeps what was written.
+fn context(refused: &'static str, written: &Arc<Mutex<Vec<Value>>>) -> Context {
+    let written = Arc::clone(written);
+    let answers = tower::service_fn(move |request: Request<Body>| {
+        let written = Arc::clone(&written);
+        async move {
+            let body = request.into_body().collect_bytes().await?;
+            let body: Value = serde_json::from_slice(&body)?;
+            let (code, answer) = if body["status"].get(refused).is_some() {
+                let causes = json!([{"field": format!("status.{refused}"), "message": "too long", "reason": "FieldValueTooLong"}]);
+                let answer = json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "details": {"causes": causes}});
+                (422, answer)
+            } else {
+                // An Event has none.
+                let status = body["status"].as_object().cloned();
+                written.lock().unwrap().extend(status.map(Value::Object));
+                let mut cr = serde_json::to_value(samples::cr(json!({}), json!({})))?;
+                cr["status"] = body["status"].clone();
+                (200, cr)
+            };
+            let answer = serde_json::to_vec(&answer)?;
+            Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(answer))?)
+        }
+    });
+    sample::context(kube::Client::new(answers, "default"))
+}
+
+fn report() -> Report {
+    let parts = [
+        ConditionType::AzurePrivateEndpointAvailable,
+        ConditionType::AzurePrivateDNSAvailable,
+        ConditionType::AzurePrivateLinkServiceAvailable,
+    ];
+    let fields = json!({"privateEndpointIP": "10.0.0.5", "baseDomainDNSZoneID": "long"});
+    Report {
+        conditions: parts.map(|kind| NewCondition::holds(kind, "fine", Some(1))).into(),
+        fields: fields.as_object().cloned().unwrap_or_else(Map::new),
+    }
+}
+
+#[tokio::test]
+async fn field_that_the_api_server_does_not_take_holds_up_nothing_else_and_is_told() {
+    let written = Arc::default();
+    let cx = context("baseDomainDNSZoneID", &written);
+    let cr = samples::cr(json!({}), json!({}));
+    write_status(&cx, cr, None, &report()).await.unwrap();
+    let written = written.lock().unwrap();
+    assert_eq!(written[0], json!({"privateEndpointIP": "10.0.0.5"}));
+    let said = |kind: ConditionType| {
+        let all = written[1]["conditions"].as_array().unwrap();
+        let found = all.iter().find(|one| one["type"] == kind.as_str()).unwrap();
+        ["status", "reason", "message"].map(|field| found[field].as_str().unwrap().to_owned())
+    };
+    let wrong = "the API server does not take status.baseDomainDNSZoneID";
+    let failed = (Status::False.as_str(), Reason::AzureError.as_str());
+    assert_eq!(said(ConditionType::AzurePrivateEndpointAvailable)[2], "fine");
+    assert_eq!(
+        said(ConditionType::AzurePrivateDNSAvailable),
+        [failed.0, failed.1, wrong]
+    );
+    let whole = said(ConditionType::AzurePrivateLinkServiceAvailable);
+    assert_eq!(whole[0], failed.0, "{whole:?}");
+    assert_eq!(written.len(), 2);
+}
+
+#[tokio::test]
+async fn status_that_the_api_server_does_not_take_for_another_reason_is_an_error() {
+    let written = Arc::default();
+    let cx = context("conditions", &written);
+    let report = Report {
+        fields: Map::new(),
+        ..report()
+    };
+    let cr = samples::cr(json!({}), json!({}));
+    let error = write_status(&cx, cr, None, &report).await.err();
+    assert!(error.is_some_and(|error| error.invalid()));
+}
