@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 
@@ -25,6 +26,21 @@ const SERVED: &str = "azureprivatelinkservices";
 /// A CRD is missing or refused, or does not become Established.
 pub async fn install(client: &kube::Client) -> Result<()> {
     install_all(client, &[SERVED, FOREIGN[0], FOREIGN[1]]).await
+}
+
+/// Whether HostedClusters are served in the version that Hyperlink reads; what there is of them stays.
+///
+/// # Errors
+///
+/// Their CRD is missing, lacks that version, or is not accepted.
+pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let mut crd = crds.get(&format!("{}.hypershift.openshift.io", FOREIGN[0])).await?;
+    let versions = &mut crd.spec.versions;
+    let version = versions.iter_mut().find(|version| version.name == "v1beta1");
+    version.context("no v1beta1")?.served = served;
+    crds.replace(&crd.name_any(), &Default::default(), &crd).await?;
+    Ok(())
 }
 
 /// Installs those of the CRDs that are not there, and leaves the others as they are.

@@ -232,28 +232,41 @@ pub fn as_told(memory: &Memory, steps: &[Step], done: &[Done]) -> Vec<Done> {
     told.collect()
 }
 
-/// Tries to record an intent, when others write the object at the same time.
-const TRIES: usize = 3;
+/// Tries of a write, when others write the object at the same time.
+pub(super) const TRIES: usize = 3;
 
-/// Records the intent, on the object as it is now if others have changed it meanwhile. Where it began to go or was made anew,
-/// what was decided no longer holds: on one that goes no finalizer could be set any more.
+/// Records the intent, on the object as it is now if others have changed it meanwhile.
 async fn record(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
     intent: &str,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let (uid, deleting) = (cr.uid(), cr.metadata.deletion_timestamp.is_some());
     for _ in 1..TRIES {
-        let conflict = match record_once(cx, cr.clone(), intent).await {
-            Err(error) if error.conflict() => error,
+        match record_once(cx, cr.clone(), intent).await {
+            Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
             recorded => return recorded,
-        };
-        cr = within(api(cx, &cr).get(&cr.name_any())).await?;
-        if cr.uid() != uid || cr.metadata.deletion_timestamp.is_some() != deleting {
-            return Err(conflict);
         }
     }
     record_once(cx, cr, intent).await
+}
+
+/// The object as it is now, after a conflict: a pass is dear, and another one might meet the next change. Where it is another
+/// object, shall be otherwise or began to go, what was decided no longer holds: the conflict stays one.
+pub(super) async fn anew(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    conflict: PassError,
+) -> Result<AzurePrivateLinkService, PassError> {
+    let decided_of = |cr: &AzurePrivateLinkService| {
+        let meta = &cr.metadata;
+        (meta.uid.clone(), meta.generation, meta.deletion_timestamp.is_some())
+    };
+    let now = within(api(cx, cr).get(&cr.name_any())).await?;
+    if decided_of(&now) == decided_of(cr) {
+        Ok(now)
+    } else {
+        Err(conflict)
+    }
 }
 
 /// Writes finalizer and intent in one guarded patch, unless they stand.

@@ -205,10 +205,13 @@ fn reason(error: &watcher::Error) -> String {
         | WatchStartFailed(kube::Error::Api(status))
         | WatchFailed(kube::Error::Api(status))
         | WatchError(status) => status,
-        InitialListFailed(kube::Error::SerdeError(_))
-        | WatchStartFailed(kube::Error::SerdeError(_))
-        | WatchFailed(kube::Error::SerdeError(_))
-        | NoResourceVersion => return "the answer cannot be read".to_owned(),
+        InitialListFailed(kube::Error::SerdeError(_)) | NoResourceVersion => {
+            return "the answer cannot be read".to_owned();
+        }
+        // That something is not served is said in plain text, which a watch takes for an object.
+        WatchStartFailed(kube::Error::SerdeError(_)) | WatchFailed(kube::Error::SerdeError(_)) => {
+            return "not installed, or the answer cannot be read".to_owned();
+        }
         InitialListFailed(_) | WatchStartFailed(_) | WatchFailed(_) => return "no answer".to_owned(),
     };
     match (status.code, status.reason.as_str()) {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use super::event::{Event, What};
-use super::frame::{PassError, api, changing, told};
+use super::frame::{PassError, TRIES, anew, api, changing, told};
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::conditions;
@@ -18,6 +18,21 @@ use crate::metrics::{KubeResource, KubeVerb};
 /// unless another writer has to be left alone.
 /// What they tell of trouble is said on the custom resource and on `also`.
 pub async fn write_status(
+    cx: &Context,
+    mut cr: AzurePrivateLinkService,
+    also: Option<&ObjectReference>,
+    report: &Report,
+) -> Result<AzurePrivateLinkService, PassError> {
+    for _ in 1..TRIES {
+        match write_once(cx, cr.clone(), also, report).await {
+            Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
+            written => return written,
+        }
+    }
+    write_once(cx, cr, also, report).await
+}
+
+async fn write_once(
     cx: &Context,
     cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,

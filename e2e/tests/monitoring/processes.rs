@@ -8,9 +8,9 @@ use e2e::azure_sim::{HO_SECRET, Preset};
 use e2e::ground::Credential;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::runbook::quotes_samples_of;
+use e2e::runbook::{quotes_line, quotes_samples_of};
 use e2e::site::{SOON, leases, run};
-use e2e::{Ground, binaries, eventually, roles};
+use e2e::{Ground, binaries, crds, eventually, roles};
 use futures::future::try_join_all;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
@@ -60,6 +60,7 @@ fn alerts_on_processes_fire_while_these_cannot_work_and_no_longer() {
         secret(&ground, HO_SECRET)?;
         std::fs::write(token_file(&ground, 1), &token)?;
         all_rest(&watched.prometheus).await?;
+        hosted_clusters_are_served_no_more(&ground, &watched, &ho).await?;
         pods.stop().await?;
         ho.stop().await
     });
@@ -138,6 +139,20 @@ async fn tokens_end(watched: &Watched, ho: &Hyperlink) -> Result<()> {
     fire(&watched.prometheus, &[alert]).await?;
     says(ho, &["no new token"])?;
     quotes_samples_of(alert, &[ho.page("/metrics").await?.1])
+}
+
+/// HyperShift's definition does not serve the version that is watched, and serves it again.
+async fn hosted_clusters_are_served_no_more(ground: &Ground, watched: &Watched, ho: &Hyperlink) -> Result<()> {
+    let alert = "HyperlinkWatchFailing";
+    let client = ground.client()?;
+    crds::serve_hosted_clusters(&client, false).await?;
+    fire(&watched.prometheus, &[alert]).await?;
+    let line = "[+] controllers (ho): running; no news of hostedclusters: not installed, or the answer cannot be read";
+    shows(ho, line).await?;
+    quotes_line(alert, line)?;
+    quotes_samples_of(alert, &[ho.page("/metrics").await?.1])?;
+    crds::serve_hosted_clusters(&client, true).await?;
+    rest(&watched.prometheus, &[alert]).await
 }
 
 /// Waits until `/readyz` has this line.

@@ -124,9 +124,9 @@ async fn silence_after_a_broken_watch_is_good_and_after_a_broken_list_is_not() {
 #[rstest]
 #[case::list_grows_old(watcher::Error::WatchError(Status::failure("x", "Expired").with_code(410).boxed()), Health::Good)]
 #[case::nobody_answers(watcher::Error::WatchFailed(kube::Error::LinesCodecMaxLineLengthExceeded), Health::Failing("no news of hostedclusters: no answer".into()))]
-#[case::another_shape(
+#[case::not_served_or_of_another_shape(
     watcher::Error::WatchFailed(kube::Error::SerdeError(serde_json::from_str::<u8>("x").unwrap_err())),
-    Health::Failing("no news of hostedclusters: the answer cannot be read".into())
+    Health::Failing("no news of hostedclusters: not installed, or the answer cannot be read".into())
 )]
 #[tokio::test(start_paused = true)]
 async fn what_fails_is_told_in_few_words(#[case] error: watcher::Error, #[case] told: Health) {

@@ -1,7 +1,9 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
 use kube::client::Body;
+use rstest::rstest;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -86,4 +88,52 @@ async fn status_that_the_api_server_does_not_take_for_another_reason_is_an_error
     let cr = samples::cr(json!({}), json!({}));
     let error = write_status(&cx, cr, None, &report).await.err();
     assert!(error.is_some_and(|error| error.invalid()));
+}
+
+/// Its API server says `conflicts` times that somebody else was first, shows the object as `meanwhile`, and counts patches.
+fn busy(conflicts: usize, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Context {
+    let mut cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
+    let changed = meanwhile.as_object().into_iter().flatten();
+    changed.for_each(|(name, value)| cr["metadata"][name] = value.clone());
+    let patches = Arc::clone(patches);
+    let answers = tower::service_fn(move |request: Request<Body>| {
+        let of_status = request.uri().path().ends_with("/status");
+        let refused = of_status && patches.fetch_add(1, Ordering::SeqCst) < conflicts;
+        let (code, answer) = if refused {
+            (
+                409,
+                json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}),
+            )
+        } else {
+            (200, cr.clone())
+        };
+        async move {
+            let answer = Body::from(serde_json::to_vec(&answer)?);
+            Ok::<_, tower::BoxError>(Response::builder().status(code).body(answer)?)
+        }
+    });
+    sample::context(kube::Client::new(answers, "default"))
+}
+
+#[rstest]
+#[case::others_wrote(1, json!({"resourceVersion": "2"}), true, 3)]
+#[case::others_write_on_and_on(9, json!({"resourceVersion": "2"}), false, 3)]
+#[case::it_goes(1, json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false, 1)]
+#[case::it_shall_be_otherwise(1, json!({"generation": 7}), false, 1)]
+#[tokio::test]
+async fn report_is_written_onto_what_others_have_written_meanwhile(
+    #[case] conflicts: usize,
+    #[case] meanwhile: Value,
+    #[case] taken: bool,
+    #[case] sent: usize,
+) {
+    let patches = Arc::default();
+    let cx = busy(conflicts, &meanwhile, &patches);
+    let written = write_status(&cx, samples::cr(json!({}), json!({})), None, &report()).await;
+    assert_eq!(written.is_ok(), taken);
+    assert!(
+        written.err().is_none_or(|error| error.conflict()),
+        "the pass is run again"
+    );
+    assert_eq!(patches.load(Ordering::SeqCst), sent);
 }
