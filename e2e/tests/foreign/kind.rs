@@ -139,6 +139,7 @@ impl Machine {
         let program = Program::new(repository().join("hack/kind").join(name))
             .env("PATH", path)
             .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("KUBECACHEDIR", self.path("kubectl"))
             .env("CARGO_TARGET_DIR", self.path("target"))
             .env("HELM", self.path("bin/helm"));
         let program = arguments.iter().fold(program, Program::arg);
