@@ -19,7 +19,7 @@ use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
 use crate::azure::id::SubscriptionId;
 use crate::azure::scope::Scope;
-use crate::controllers::link_service::nat_subnet::NatSubnetRules;
+use crate::controllers::link_service::nat_prefix::NatSubnetRules;
 use crate::http::Serving;
 use crate::leader::LeaseTimes;
 use crate::scopes_file::ScopesFile;

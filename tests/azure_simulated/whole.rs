@@ -15,7 +15,7 @@ use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
-use hyperlink::controllers::link_service::nat_subnet::NatSubnetRules;
+use hyperlink::controllers::link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
 use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
 use hyperlink::controllers::recorder::Recorder;

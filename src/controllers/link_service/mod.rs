@@ -1,7 +1,7 @@
 //! HO: the load balancer's side of a private path. Observes, plans, executes, reports.
 
 pub mod frontend;
-pub mod nat_subnet;
+pub mod nat_prefix;
 mod observe;
 pub mod plan;
 mod preview;

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
 use super::frontend::{self, FrontendMatch, ServiceFacts};
-use super::nat_subnet::NatSubnetRules;
+use super::nat_prefix::NatSubnetRules;
 use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};

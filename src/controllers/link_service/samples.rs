@@ -1,7 +1,7 @@
 //! What the tests of the management side share: its settings, and a cluster with nothing around it.
 
 use super::frontend::FrontendMatch;
-use super::nat_subnet::NatSubnetRules;
+use super::nat_prefix::NatSubnetRules;
 use super::plan::{Settings, Surroundings};
 use crate::azure::id::SubscriptionId;
 use crate::controllers::identity::Leaving;

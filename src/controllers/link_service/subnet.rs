@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 
-use super::nat_subnet;
+use super::nat_prefix;
 use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, lower, same};
@@ -78,7 +78,7 @@ pub(super) fn bring(
             return Ok(Err(failed(IdError::Form.to_string())));
         };
         want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
-            Seen::Found(body) => nat_subnet::choose(body, settings.nat, &identity.infra_id, refused),
+            Seen::Found(body) => nat_prefix::choose(body, settings.nat, &identity.infra_id, refused),
             Seen::ReadFailed(error) => {
                 let subject = format!("virtual_network {}", network.name());
                 let problem = Problem::unread(Reason::NATSubnetCreationFailed, &subject, error);
