@@ -116,7 +116,8 @@ fn query_that_asks_for_what_does_not_exist_is_found() {
 fn every_alert_says_how_bad_it_is_what_it_is_and_where_to_read_on() {
     let alerts = alerts();
     let names: BTreeSet<_> = alerts.iter().map(|alert| text(&alert["alert"])).collect();
-    assert_eq!((names.len(), alerts.len()), (15, 15));
+    assert_eq!(names.len(), alerts.len(), "{names:?}");
+    assert!(!names.is_empty());
     for alert in &alerts {
         let name = text(&alert["alert"]);
         assert!(
