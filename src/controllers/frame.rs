@@ -251,7 +251,7 @@ async fn record(
 }
 
 /// The object as it is now, after a conflict: a pass is dear, and another one might meet the next change. Where it is another
-/// object, shall be otherwise or began to go, what was decided no longer holds: the conflict stays one.
+/// object, shall be otherwise, goes or is gone, what was decided no longer holds: the conflict stays one.
 pub(super) async fn anew(
     cx: &Context,
     cr: &AzurePrivateLinkService,
@@ -261,12 +261,8 @@ pub(super) async fn anew(
         let meta = &cr.metadata;
         (meta.uid.clone(), meta.generation, meta.deletion_timestamp.is_some())
     };
-    let now = within(api(cx, cr).get(&cr.name_any())).await?;
-    if decided_of(&now) == decided_of(cr) {
-        Ok(now)
-    } else {
-        Err(conflict)
-    }
+    let now = within(api(cx, cr).get_opt(&cr.name_any())).await?;
+    now.filter(|now| decided_of(now) == decided_of(cr)).ok_or(conflict)
 }
 
 /// Writes finalizer and intent in one guarded patch, unless they stand.

@@ -95,7 +95,7 @@ fn busy(conflicts: usize, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Cont
     let mut cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
     let changed = meanwhile.as_object().into_iter().flatten();
     changed.for_each(|(name, value)| cr["metadata"][name] = value.clone());
-    let patches = Arc::clone(patches);
+    let (patches, gone) = (Arc::clone(patches), meanwhile.is_null());
     let answers = tower::service_fn(move |request: Request<Body>| {
         let of_status = request.uri().path().ends_with("/status");
         let refused = of_status && patches.fetch_add(1, Ordering::SeqCst) < conflicts;
@@ -104,6 +104,9 @@ fn busy(conflicts: usize, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Cont
                 409,
                 json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"}),
             )
+        } else if gone {
+            let body = json!({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"});
+            (404, body)
         } else {
             (200, cr.clone())
         };
@@ -119,6 +122,7 @@ fn busy(conflicts: usize, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Cont
 #[case::others_wrote(1, json!({"resourceVersion": "2"}), true, 3)]
 #[case::others_write_on_and_on(9, json!({"resourceVersion": "2"}), false, 3)]
 #[case::it_goes(1, json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false, 1)]
+#[case::it_is_gone(1, Value::Null, false, 1)]
 #[case::it_shall_be_otherwise(1, json!({"generation": 7}), false, 1)]
 #[tokio::test]
 async fn report_is_written_onto_what_others_have_written_meanwhile(
