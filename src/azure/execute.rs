@@ -41,8 +41,8 @@ pub async fn run(steps: &[Step], client: &Client, memory: &Memory, pass: Pass) -
 /// What stands in for a write that is not sent yet.
 fn waits(step: &Step, memory: &Memory) -> Option<Done> {
     let deletes = step.verb == Verb::Delete;
-    if let Some(again) = delete_waits(step, memory).filter(|_| deletes) {
-        return Some(again);
+    if deletes && let Some(done) = delete_waits(step, memory) {
+        return Some(done);
     }
     memory.wait_for_turn(step.kind, &step.id, usual(deletes), Instant::now())?;
     Some(Done::Nothing)

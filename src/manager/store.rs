@@ -1,4 +1,4 @@
-//! What is told of the objects that the controllers keep in memory: how each custom resource stands, and whether news come.
+//! What is told of the objects that the controllers keep in memory: how each custom resource stands, and whether there is news of all.
 
 use std::time::Duration;
 

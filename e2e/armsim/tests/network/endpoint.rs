@@ -17,6 +17,12 @@ fn status(endpoint: &Value, list: &str) -> (String, String) {
     )
 }
 
+/// Those of the service, as it lists them.
+fn connections(sim: &mut Sim) -> Vec<Value> {
+    let list = sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"));
+    list.body["value"].as_array().unwrap().clone()
+}
+
 pub(crate) const MANUAL: &str = "manualPrivateLinkServiceConnections";
 
 pub(crate) const AUTOMATIC: &str = "privateLinkServiceConnections";
@@ -111,8 +117,7 @@ fn endpoint_of_a_gone_connection_is_disconnected_for_good() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
     sim.endpoint("pe", &alias);
-    let list = sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"));
-    let connection = list.body["value"][0]["id"].as_str().unwrap().to_owned();
+    let connection = connections(&mut sim)[0]["id"].as_str().unwrap().to_owned();
     let gone = sim.delete(&connection);
     assert_eq!(gone.status, 202);
     assert!(!gone.header("location").is_empty());
@@ -165,21 +170,10 @@ fn deletion_takes_interface_address_and_connection_along() {
         sim.delete(&path("pe")).header("x-ms-request-id"),
         gone.header("x-ms-request-id")
     );
-    assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(connections(&mut sim).len(), 1);
     sim.wait(10.0);
     assert_eq!(sim.get(&path("pe")).status, 404);
-    assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"],
-        json!([])
-    );
+    assert_eq!(connections(&mut sim), [] as [Value; 0]);
     assert_eq!(
         sim.world
             .resources(sim.now, &format!("{GUEST_NET}/networkInterfaces"))
@@ -225,14 +219,7 @@ fn seeded_endpoint_is_whole() {
         got.body["properties"]["networkInterfaces"][0]["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"],
         json!("10.1.0.4")
     );
-    assert_eq!(
-        sim.get(&format!("{NET}/privateLinkServices/svc/privateEndpointConnections"))
-            .body["value"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(connections(&mut sim).len(), 1);
 }
 
 #[test]
