@@ -14,6 +14,7 @@ use super::event::{self, Event};
 use super::facts::{Facts, Needs};
 use super::intent;
 use super::observe::until_decided;
+use super::report::fingerprint;
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::error::Class;
@@ -250,19 +251,17 @@ async fn record(
     record_once(cx, cr, intent).await
 }
 
-/// The object as it is now, after a conflict: a pass is dear, and another one might meet the next change. Where it is another
-/// object, shall be otherwise, goes or is gone, what was decided no longer holds: the conflict stays one.
+/// The object as it is now, after a conflict: a pass is dear, and another one might meet the next change. Where something has
+/// changed that is worth a pass, or the object is gone, what was decided no longer holds: the conflict stays one.
 pub(super) async fn anew(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     conflict: PassError,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let decided_of = |cr: &AzurePrivateLinkService| {
-        let meta = &cr.metadata;
-        (meta.uid.clone(), meta.generation, meta.deletion_timestamp.is_some())
-    };
+    let (statements, moment) = (cx.stated.of(&cr.uid().unwrap_or_default()), Instant::now().into_std());
+    let decided_on = |cr: &AzurePrivateLinkService| fingerprint(cr, cx.role, &statements, moment);
     let now = within(api(cx, cr).get_opt(&cr.name_any())).await?;
-    now.filter(|now| decided_of(now) == decided_of(cr)).ok_or(conflict)
+    now.filter(|now| decided_on(now) == decided_on(cr)).ok_or(conflict)
 }
 
 /// Writes finalizer and intent in one guarded patch, unless they stand.

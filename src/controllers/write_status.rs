@@ -24,42 +24,43 @@ pub async fn write_status(
     report: &Report,
 ) -> Result<AzurePrivateLinkService, PassError> {
     for _ in 1..TRIES {
-        match write_once(cx, cr.clone(), also, report).await {
+        match write_once(cx, &mut cr, also, report).await {
             Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
-            written => return written,
+            written => return written.map(|()| cr),
         }
     }
-    write_once(cx, cr, also, report).await
+    write_once(cx, &mut cr, also, report).await.map(|()| cr)
 }
 
+/// `cr` becomes what was written last, even if the rest is refused.
 async fn write_once(
     cx: &Context,
-    cr: AzurePrivateLinkService,
+    cr: &mut AzurePrivateLinkService,
     also: Option<&ObjectReference>,
     report: &Report,
-) -> Result<AzurePrivateLinkService, PassError> {
+) -> Result<(), PassError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
-    let contested = other_writer(&cr, cx.role, stamp, cx.resync).map(|other| {
+    let contested = other_writer(cr, cx.role, stamp, cx.resync).map(|other| {
         let note = format!("{other} writes this status too: let only one controller serve the cluster");
         Event::new(What::Contested, note)
     });
     cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
-    let (mut cr, report) = write_fields(cx, cr, report.clone()).await?;
+    let report = write_fields(cx, cr, report.clone()).await?;
     let mut statements = cx.stated.of(&uid);
     let now = Instant::now().into_std();
     let own = conditions::merge(&before, report.conditions.clone(), stamp);
     let due = statements.to_be_written(&before, &own, now);
-    if due && let Some(patch) = conditions_patch(&cr, &report, stamp) {
+    if due && let Some(patch) = conditions_patch(cr, &report, stamp) {
         let params = PatchParams {
             field_manager: Some(cx.role.field_manager().to_owned()),
             force: true,
             ..PatchParams::default()
         };
-        cr = changing(api(cx, &cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
+        *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
-        log_conditions(&cr, &report);
+        log_conditions(cr, &report);
         let created = cr.metadata.creation_timestamp.as_ref();
         if let Some((since, took)) = conditions::became_available(&before, &own, created) {
             cx.metrics.available_after(since, took);
@@ -69,27 +70,24 @@ async fn write_once(
         statements.stood(&before, &own, now);
     }
     cx.stated.keep(&uid, statements);
-    cx.events.troubles(&told(&cr, also), &before, &report.conditions).await;
-    Ok(cr)
+    cx.events.troubles(&told(cr, also), &before, &report.conditions).await;
+    Ok(())
 }
 
 /// Writes the plain fields that differ. What the API server does not take of them is left out, and told by the report that
 /// is given back: it would hold up all the rest.
-async fn write_fields(
-    cx: &Context,
-    cr: AzurePrivateLinkService,
-    mut report: Report,
-) -> Result<(AzurePrivateLinkService, Report), PassError> {
+async fn write_fields(cx: &Context, cr: &mut AzurePrivateLinkService, mut report: Report) -> Result<Report, PassError> {
     let params = PatchParams {
         field_manager: Some(cx.role.field_manager().to_owned()),
         ..PatchParams::default()
     };
-    while let Some(patch) = fields_patch(&cr, &report) {
-        let write = api(cx, &cr);
+    while let Some(patch) = fields_patch(cr, &report) {
+        let write = api(cx, cr);
         match changing(write.patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await {
             Ok(written) => {
                 cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
-                return Ok((written, report));
+                *cr = written;
+                break;
             }
             Err(error)
                 if error
@@ -97,12 +95,12 @@ async fn write_fields(
                     .iter()
                     .any(|name| report.fields.contains_key(*name)) =>
             {
-                report = report.without(&error.invalid_fields(), &cr);
+                report = report.without(&error.invalid_fields(), cr);
             }
             Err(error) => return Err(error),
         }
     }
-    Ok((cr, report))
+    Ok(report)
 }
 
 fn log_conditions(cr: &AzurePrivateLinkService, report: &Report) {

@@ -13,6 +13,7 @@ use crate::controllers::context::sample;
 use crate::controllers::samples;
 
 mod contradicted;
+mod overtaken;
 
 /// Panics in the first pass and settles in the second.
 struct Fragile {
