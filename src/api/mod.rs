@@ -21,3 +21,10 @@ pub use other_writer::other_writer;
 pub use pause::Paused;
 pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};
 pub use role::Role;
+
+use kube::ResourceExt;
+
+/// Whether an object is held by this finalizer when it goes.
+pub fn held_by(object: &impl ResourceExt, finalizer: &str) -> bool {
+    object.finalizers().iter().any(|one| one == finalizer)
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::id::{ResourceId, same};
 use super::mark::{MAX_TAGS, Marks};
-use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 
 /// A private endpoint as it is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Endpoint {
     }
 }
 
-impl Resource for Endpoint {
+impl Owned for Endpoint {
     fn kind(&self) -> Kind {
         Kind::Endpoint
     }
@@ -124,7 +124,9 @@ impl Resource for Endpoint {
     fn ours(&self, current: &Value) -> bool {
         self.marks.prove(current) || (self.is_like_ours(current) && !self.marks.deny(current))
     }
+}
 
+impl Resource for Endpoint {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
         let rules = [

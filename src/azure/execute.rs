@@ -119,7 +119,7 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
             },
             step.found.is_none(),
         );
-        memory.settled(step.kind, &step.id, Seen::Found(answer.body), now);
+        memory.resting(step.kind, &step.id, Seen::Found(answer.body), now);
         if step.kind == Kind::Endpoint {
             // The answer to a PUT does not show the address.
             memory.doubt(&step.id, now);
@@ -154,7 +154,7 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
         memory.hasten(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
     }
     if answer.status != 202 {
-        memory.settled(step.kind, &step.id, Seen::Absent, now);
+        memory.resting(step.kind, &step.id, Seen::Absent, now);
         return Done::Settled;
     }
     if step.kind != Kind::Connection {
@@ -275,9 +275,9 @@ mod tests {
             found: None,
         });
         let began = Instant::now();
-        memory.settled(Kind::Endpoint, &before, Seen::Absent, began);
+        memory.resting(Kind::Endpoint, &before, Seen::Absent, began);
         let goes = began + Duration::from_secs(1);
-        memory.settled(Kind::Endpoint, &after, Seen::Absent, goes);
+        memory.resting(Kind::Endpoint, &after, Seen::Absent, goes);
         assert_eq!(doubt_remembered(&steps, &memory, goes), []);
         assert_eq!(doubt_gone(&steps, &memory, goes), std::slice::from_ref(&before));
         assert_eq!(memory.recall(&before, goes), None);
@@ -322,7 +322,7 @@ mod tests {
             found: None,
         }];
         let looked = Instant::now();
-        memory.settled(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
+        memory.resting(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
         assert_eq!(doubt_remembered(&steps, &memory, looked), []);
         let later = looked + Duration::from_secs(1);
         assert_eq!(doubt_remembered(&steps, &memory, later), std::slice::from_ref(&service));

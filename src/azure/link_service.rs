@@ -6,28 +6,35 @@ use serde_json::{Value, json};
 
 use super::id::{ResourceId, SubscriptionId, same};
 use super::mark::{MAX_TAGS, Marks};
-use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 
 /// The name of the one NAT configuration.
 const NAT_CONFIGURATION: &str = "pls-nat-ip";
 
-/// A private link service as it is wanted.
+/// A private link service as far as it must be known to be taken away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkService {
+pub struct OwnedLinkService {
     /// Its id.
     pub id: ResourceId,
-    /// The region.
-    pub location: String,
     /// Tags, one of which proves ownership.
     pub marks: Marks,
     /// The frontend that it forwards to, as Azure spells the id.
     pub frontend: String,
+    /// The `resourceGuid` or the alias under which exactly this id was recorded as ours: of what is made anew both differ.
+    pub known_as: Vec<String>,
+}
+
+/// A private link service as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkService {
+    /// Which one, and what proves it ours.
+    pub owned: OwnedLinkService,
+    /// The region.
+    pub location: String,
     /// The subnet of its NAT address.
     pub nat_subnet: ResourceId,
     /// Who sees it, and whose connections are approved at once.
     pub subscriptions: BTreeSet<SubscriptionId>,
-    /// The `resourceGuid` or the alias under which exactly this id was recorded as ours: of what is made anew both differ.
-    pub known_as: Vec<String>,
 }
 
 /// The guid that Azure gives a resource when it is made.
@@ -40,16 +47,13 @@ pub fn alias(body: &Value) -> Option<&str> {
     body.pointer("/properties/alias").and_then(Value::as_str)
 }
 
-/// The connections that the service has now.
-pub fn connections(body: &Value) -> Vec<Connection> {
+/// The connections of private endpoints that the service has now.
+pub fn connections(body: &Value) -> Vec<ResourceId> {
     let list = body
         .pointer("/properties/privateEndpointConnections")
         .and_then(Value::as_array);
-    let read = |item: &Value| {
-        let id = id_at(item, "/id").filter(|id| id.is(Kind::Connection))?;
-        Some(Connection { id })
-    };
-    list.into_iter().flatten().filter_map(read).collect()
+    let ids = list.into_iter().flatten().filter_map(|item| id_at(item, "/id"));
+    ids.filter(|id| id.is(Kind::Connection)).collect()
 }
 
 /// The frontends that the service forwards to.
@@ -82,7 +86,7 @@ fn subscriptions(body: &Value, list: &str) -> BTreeSet<String> {
         .collect()
 }
 
-impl LinkService {
+impl OwnedLinkService {
     fn forwards_to_ours(&self, current: &Value) -> bool {
         matches!(frontends(current).as_slice(), [only] if same(only, &self.frontend))
     }
@@ -91,13 +95,9 @@ impl LinkService {
         let mut names = [resource_guid(current), alias(current)].into_iter().flatten();
         names.any(|name| self.known_as.iter().any(|known| same(known, name)))
     }
-
-    fn wanted_subscriptions(&self) -> BTreeSet<String> {
-        self.subscriptions.iter().map(|s| s.as_str().to_owned()).collect()
-    }
 }
 
-impl Resource for LinkService {
+impl Owned for OwnedLinkService {
     fn kind(&self) -> Kind {
         Kind::LinkService
     }
@@ -109,7 +109,29 @@ impl Resource for LinkService {
     fn ours(&self, current: &Value) -> bool {
         self.marks.prove(current) || self.forwards_to_ours(current) || self.is_known(current)
     }
+}
 
+impl LinkService {
+    fn wanted_subscriptions(&self) -> BTreeSet<String> {
+        self.subscriptions.iter().map(|s| s.as_str().to_owned()).collect()
+    }
+}
+
+impl Owned for LinkService {
+    fn kind(&self) -> Kind {
+        self.owned.kind()
+    }
+
+    fn id(&self) -> &ResourceId {
+        self.owned.id()
+    }
+
+    fn ours(&self, current: &Value) -> bool {
+        self.owned.ours(current)
+    }
+}
+
+impl Resource for LinkService {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let wanted = self.wanted_subscriptions();
         let proxy = current
@@ -118,7 +140,7 @@ impl Resource for LinkService {
             .unwrap_or(false);
         let rules = [
             (
-                !self.forwards_to_ours(current),
+                !self.owned.forwards_to_ours(current),
                 Difference::immutable("loadBalancerFrontendIpConfigurations"),
             ),
             (
@@ -152,44 +174,15 @@ impl Resource for LinkService {
             set(
                 &mut body,
                 &["properties", "loadBalancerFrontendIpConfigurations"],
-                json!([{"id": self.frontend}]),
+                json!([{"id": self.owned.frontend}]),
             );
             let subnet = json!({"id": self.nat_subnet.to_string()});
             let properties = json!({"primary": true, "privateIPAllocationMethod": "Dynamic", "subnet": subnet});
             let configuration = json!([{"name": NAT_CONFIGURATION, "properties": properties}]);
             set(&mut body, &["properties", "ipConfigurations"], configuration);
         }
-        mark(&mut body, "tags", &self.marks.all(), MAX_TAGS);
+        mark(&mut body, "tags", &self.owned.marks.all(), MAX_TAGS);
         body
-    }
-}
-
-/// A private endpoint's connection, at the link service's end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connection {
-    /// Its id.
-    pub id: ResourceId,
-}
-
-impl Resource for Connection {
-    fn kind(&self) -> Kind {
-        Kind::Connection
-    }
-
-    fn id(&self) -> &ResourceId {
-        &self.id
-    }
-
-    fn ours(&self, _: &Value) -> bool {
-        true
-    }
-
-    fn differs(&self, _: &Value) -> Vec<Difference> {
-        Vec::new()
-    }
-
-    fn body(&self, current: Option<&Value>) -> Value {
-        base(current)
     }
 }
 
@@ -200,17 +193,20 @@ mod tests {
     const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
     fn wanted() -> LinkService {
-        LinkService {
+        let owned = OwnedLinkService {
             id: ResourceId::parse(&format!("{NET}/privateLinkServices/pls-x")).unwrap(),
-            location: "eastus".into(),
             marks: Marks {
                 owner: ("cluster".into(), "x".into()),
                 ..Marks::default()
             },
             frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f"),
+            known_as: Vec::new(),
+        };
+        LinkService {
+            owned,
+            location: "eastus".into(),
             nat_subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/nat")).unwrap(),
             subscriptions: BTreeSet::from([SubscriptionId::parse("guest").unwrap()]),
-            known_as: Vec::new(),
         }
     }
 
@@ -218,6 +214,7 @@ mod tests {
     fn found() -> Value {
         let mut body = wanted().body(None);
         let frontend = wanted()
+            .owned
             .frontend
             .replace("frontendIPConfigurations", "FrontendIpConfigurations");
         set(
@@ -265,9 +262,9 @@ mod tests {
 
     #[test]
     fn service_that_was_recorded_is_ours_and_one_made_anew_under_its_name_is_not() {
-        let recorded = LinkService {
+        let recorded = OwnedLinkService {
             known_as: vec!["guid-1".into(), "pls-x.guid.eastus.azure.privatelinkservice".into()],
-            ..wanted()
+            ..wanted().owned
         };
         let other = |guid: &str, alias: &str| {
             json!({"properties": {"resourceGuid": guid, "alias": alias,
@@ -323,7 +320,7 @@ mod tests {
         set(
             &mut body,
             &["properties", "loadBalancerFrontendIpConfigurations"],
-            json!([{"id": wanted().frontend}, {"id": "other"}]),
+            json!([{"id": wanted().owned.frontend}, {"id": "other"}]),
         );
         assert!(!wanted().ours(&body));
     }

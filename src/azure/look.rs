@@ -85,9 +85,9 @@ impl Looker<'_> {
             (Progress::Settled, _) if half_linked => self.moving(kind, id, Seen::Pending, None),
             (Progress::Failed, Some(operation)) => match self.ask(kind, id, &operation).await {
                 Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
-                _ => self.settled(kind, id, seen, now),
+                _ => self.resting(kind, id, seen, now),
             },
-            (Progress::Settled | Progress::Failed, _) => self.settled(kind, id, seen, now),
+            (Progress::Settled | Progress::Failed, _) => self.resting(kind, id, seen, now),
         }
     }
 
@@ -96,21 +96,21 @@ impl Looker<'_> {
         match self.ask(kind, id, operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.delete_failed(kind, id, error),
-            Ok(OperationState::Succeeded) | Err(_) => self.settled(kind, id, seen, Instant::now()),
+            Ok(OperationState::Succeeded) | Err(_) => self.resting(kind, id, seen, Instant::now()),
         }
     }
 
     /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
     async fn not_found(&self, kind: Kind, id: &ResourceId) -> Seen {
         let Some(operation) = self.memory.operation(id).filter(|operation| !operation.deletes) else {
-            return self.settled(kind, id, Seen::Absent, Instant::now());
+            return self.resting(kind, id, Seen::Absent, Instant::now());
         };
         match self.ask(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
             Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
             Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
-            Err(_) => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(_) => self.resting(kind, id, Seen::Absent, Instant::now()),
         }
     }
 
@@ -118,7 +118,7 @@ impl Looker<'_> {
     async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Seen {
         match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
-            Err(error) if error.class == Class::Gone => self.settled(kind, id, Seen::Absent, Instant::now()),
+            Err(error) if error.class == Class::Gone => self.resting(kind, id, Seen::Absent, Instant::now()),
             Err(error) => self.look_failed(kind, id, error),
         }
     }
@@ -130,8 +130,8 @@ impl Looker<'_> {
         }
     }
 
-    fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) -> Seen {
-        self.memory.settled(kind, id, seen.clone(), now);
+    fn resting(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) -> Seen {
+        self.memory.resting(kind, id, seen.clone(), now);
         seen
     }
 

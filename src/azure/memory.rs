@@ -45,7 +45,7 @@ struct Entry {
     /// Good enough until then, for a pass that runs anyway.
     good_until: Instant,
     /// Nothing is under way and nothing doubted: if it is still the same, it needs no look of its own.
-    at_rest: bool,
+    listable: bool,
     /// How a list showed it when it was last read.
     listed: Option<u64>,
     /// Whether the last look was only at a list.
@@ -64,7 +64,7 @@ struct Entry {
 impl Entry {
     fn due_at(&mut self, when: Instant) {
         (self.due, self.good_until) = (when, when);
-        self.at_rest = false;
+        self.listable = false;
     }
 
     fn hold_from(&mut self, seen: Instant, hold: Duration, slack: Duration) {
@@ -141,7 +141,7 @@ impl Memory {
     /// How old a list may be to show that a resource at rest is still the same: none if the resource is not at rest.
     pub fn list_since(&self, id: &ResourceId, now: Instant) -> Option<Instant> {
         let entries = self.entries();
-        let entry = entries.get(id).filter(|entry| entry.at_rest)?;
+        let entry = entries.get(id).filter(|entry| entry.listable)?;
         Some(
             now.checked_sub(self.resync / 2)
                 .map_or(entry.looked, |then| then.max(entry.looked)),
@@ -166,15 +166,15 @@ impl Memory {
         let Some(scope) = Scope::of(kind, id) else {
             return 0;
         };
-        let at_rest = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.at_rest);
-        at_rest.filter(|(other, _)| scope.shows(other)).count()
+        let listable = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.listable);
+        listable.filter(|(other, _)| scope.shows(other)).count()
     }
 
     /// A list shows the resource as it did when it was last read: then it is still the same. Gives what that was.
     pub fn unchanged(&self, id: &ResourceId, listed: Listed) -> Option<Seen> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
-        if !entry.at_rest || entry.listed != Some(listed.fingerprint) {
+        if !entry.listable || entry.listed != Some(listed.fingerprint) {
             return None;
         }
         (entry.looked, entry.only_listed) = (listed.seen, true);
@@ -185,7 +185,7 @@ impl Memory {
 
     /// A list that was made before the resource was read shows it like this.
     pub fn listed(&self, id: &ResourceId, listed: Listed) {
-        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.at_rest) {
+        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.listable) {
             entry.listed = Some(listed.fingerprint);
         }
     }
@@ -202,7 +202,7 @@ impl Memory {
     }
 
     /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
-    pub fn settled(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
+    pub fn resting(&self, kind: Kind, id: &ResourceId, seen: Seen, now: Instant) {
         let (hold, slack) = (self.hold(kind, id), self.slack());
         if seen == Seen::Absent {
             self.entries().retain(|known, _| !known.is_in(id));
@@ -217,7 +217,7 @@ impl Memory {
                 Some(Seen::Absent) => entry.absent_since,
                 _ => entry.absent_since.or(Some(now)),
             };
-            entry.at_rest = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
+            entry.listable = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
             (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
             (entry.listed, entry.only_listed) = (None, false);
             entry.hold_from(now, hold, slack);
@@ -235,7 +235,7 @@ impl Memory {
     /// Azure took a write and works on it.
     pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
         self.update(kind, id, operation.began, |entry| {
-            (entry.at_rest, entry.absent_since) = (false, None);
+            (entry.listable, entry.absent_since) = (false, None);
             entry.made_here |= made_here;
             entry.operation = Some(operation);
         });
@@ -357,7 +357,7 @@ impl Memory {
             looked: now,
             due: now,
             good_until: now,
-            at_rest: false,
+            listable: false,
             listed: None,
             only_listed: false,
             absent_since: None,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::ArmError;
 use super::id::ResourceId;
-use super::resource::{Kind, Progress, Resource, Seen, progress};
+use super::resource::{Kind, Owned, Progress, Resource, Seen, progress};
 
 /// What to do with one resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +110,17 @@ impl Step {
         }
     }
 
+    /// A step that takes away what others have.
+    pub fn remove(kind: Kind, id: ResourceId) -> Self {
+        Self {
+            kind,
+            id,
+            verb: Verb::Delete,
+            why: Why::Unwanted,
+            found: None,
+        }
+    }
+
     /// The resource whose look shows how this one stands: a connection is seen at its service only.
     pub fn seen_at(&self) -> ResourceId {
         let service = (self.kind == Kind::Connection).then(|| self.id.parent()).flatten();
@@ -163,7 +174,7 @@ pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
     step(want, seen, verb, why)
 }
 
-fn step(of: &dyn Resource, seen: &Seen, verb: Verb, why: Why) -> Step {
+fn step(of: &dyn Owned, seen: &Seen, verb: Verb, why: Why) -> Step {
     Step {
         kind: of.kind(),
         id: of.id().clone(),
@@ -195,7 +206,7 @@ fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
 }
 
 /// Takes a resource away, if it is ours.
-pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
+pub fn away(owned: &dyn Owned, seen: &Seen) -> Step {
     let (verb, why) = match seen {
         Seen::Absent => (Verb::Keep, Why::AsWanted),
         Seen::Pending => (Verb::Wait, Why::Moving),
@@ -203,11 +214,11 @@ pub fn away(want: &dyn Resource, seen: &Seen) -> Step {
         Seen::WriteFailed(_) => (Verb::Wait, Why::Unproven),
         Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
         Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Seen::Found(current) if !want.ours(current) => (Verb::Refuse, Why::NotOurs),
+        Seen::Found(current) if !owned.ours(current) => (Verb::Refuse, Why::NotOurs),
         Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
         Seen::Found(_) => (Verb::Delete, Why::Unwanted),
     };
-    step(want, seen, verb, why)
+    step(owned, seen, verb, why)
 }
 
 /// What was changed about a resource.
@@ -264,7 +275,7 @@ mod tests {
     #[derive(Debug)]
     struct Wanted(ResourceId);
 
-    impl Resource for Wanted {
+    impl Owned for Wanted {
         fn kind(&self) -> Kind {
             Kind::Zone
         }
@@ -274,6 +285,9 @@ mod tests {
         fn ours(&self, current: &Value) -> bool {
             current["ours"] == json!(true)
         }
+    }
+
+    impl Resource for Wanted {
         fn moved_by_others(&self, current: &Value) -> bool {
             current.get("theirs").is_some()
         }

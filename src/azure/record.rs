@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::id::ResourceId;
 use super::mark::Marks;
-use super::resource::{Difference, Kind, Resource, base, mark, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 
 /// Seconds that resolvers may keep an answer.
 const TTL: u64 = 300;
@@ -35,7 +35,7 @@ pub fn addresses(body: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-impl Resource for Record {
+impl Owned for Record {
     fn kind(&self) -> Kind {
         Kind::Record
     }
@@ -51,7 +51,9 @@ impl Resource for Record {
             .unwrap_or(false);
         !registered && !self.marks.deny(current)
     }
+}
 
+impl Resource for Record {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let wanted: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
         let ttl = current.pointer("/properties/ttl").and_then(Value::as_u64);

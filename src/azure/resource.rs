@@ -173,14 +173,18 @@ impl Difference {
     }
 }
 
-/// A resource as it is wanted.
-pub trait Resource: Debug + Send + Sync {
+/// A resource as far as it must be known to be taken away.
+pub trait Owned: Debug + Send + Sync {
     /// Its kind.
     fn kind(&self) -> Kind;
     /// Its id.
     fn id(&self) -> &ResourceId;
     /// Whether `current` is provably ours: by our mark, or by a structure that only ours can have.
     fn ours(&self, current: &Value) -> bool;
+}
+
+/// A resource as it is wanted.
+pub trait Resource: Owned {
     /// Whether a change under way shows by itself that it is not of our making, and keeps what is there in force.
     fn moved_by_others(&self, _current: &Value) -> bool {
         false

@@ -4,7 +4,7 @@ use ipnet::Ipv4Net;
 use serde_json::{Value, json};
 
 use super::id::{ResourceId, lower};
-use super::resource::{Difference, Kind, Resource, base, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, set};
 
 /// A subnet for NAT addresses. Its exact name is its ownership.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub fn has_reference_shape(subnet: &Value) -> bool {
         && properties.is_some_and(|all| all.iter().all(known))
 }
 
-impl Resource for NatSubnet {
+impl Owned for NatSubnet {
     fn kind(&self) -> Kind {
         Kind::Subnet
     }
@@ -102,7 +102,9 @@ impl Resource for NatSubnet {
     fn ours(&self, _: &Value) -> bool {
         true
     }
+}
 
+impl Resource for NatSubnet {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let closed = !takes_link_services(current);
         closed

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::id::ResourceId;
 use super::mark::Marks;
-use super::resource::{Difference, Kind, Resource, base, mark, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 
 /// The limit of tags on private DNS resources.
 pub(super) const MAX_DNS_TAGS: usize = 15;
@@ -25,7 +25,7 @@ pub fn links(body: &Value) -> Option<u64> {
     body.pointer("/properties/numberOfVirtualNetworkLinks")?.as_u64()
 }
 
-impl Resource for Zone {
+impl Owned for Zone {
     fn kind(&self) -> Kind {
         Kind::Zone
     }
@@ -37,7 +37,9 @@ impl Resource for Zone {
     fn ours(&self, current: &Value) -> bool {
         self.marks.prove(current) || (self.proven && !self.marks.deny(current))
     }
+}
 
+impl Resource for Zone {
     /// Every PUT of ours carries the mark; HyperShift's, which come without end, wipe it.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.marks.prove(current)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::id::ResourceId;
 use super::mark::Marks;
-use super::resource::{Difference, Kind, Resource, base, id_at, mark, set};
+use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 use super::zone::MAX_DNS_TAGS;
 
 /// A virtual network link as it is wanted.
@@ -39,7 +39,7 @@ impl ZoneLink {
     }
 }
 
-impl Resource for ZoneLink {
+impl Owned for ZoneLink {
     fn kind(&self) -> Kind {
         Kind::ZoneLink
     }
@@ -51,7 +51,9 @@ impl Resource for ZoneLink {
     fn ours(&self, current: &Value) -> bool {
         self.marks.prove(current) || (self.proven && self.leads_to_ours(current) && !self.marks.deny(current))
     }
+}
 
+impl Resource for ZoneLink {
     /// As with zones: what is as wanted and written again goes on resolving.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.marks.prove(current)

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kube::api::PatchParams;
+
 use super::contention::Statements;
 use super::failures::Failures;
 use super::recorder::Recorder;
@@ -38,6 +40,16 @@ pub struct Context {
     pub served: Served,
     /// How often settled resources are looked at.
     pub resync: Duration,
+}
+
+impl Context {
+    /// Of each patch that the role sends.
+    pub fn patch_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.role.field_manager().to_owned()),
+            ..PatchParams::default()
+        }
+    }
 }
 
 /// What this process has stated in conditions, by the UID of the object.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use crate::api::{AzurePrivateLinkService, Reason, Role};
+use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
@@ -24,7 +24,7 @@ pub enum Course {
 impl Course {
     /// The way of `role` with an object; `going` is whether the object goes, or what it belongs to.
     pub fn of(role: Role, cr: &AzurePrivateLinkService, going: bool) -> Self {
-        match (going, cr.finalizers().iter().any(|f| f == role.finalizer())) {
+        match (going, held_by(cr, role.finalizer())) {
             (false, _) => Self::Build,
             (true, true) => Self::Teardown,
             (true, false) => Self::Nothing,
@@ -81,7 +81,7 @@ impl Problem {
     }
 
     /// Whether it is only that Azure has no time for a read.
-    pub fn patience(&self) -> bool {
+    pub fn is_throttled_read(&self) -> bool {
         self.unread && matches!(self.class, Some(Class::Throttled | Class::Busy))
     }
 
@@ -195,11 +195,11 @@ pub fn foremost<'a>(
     problems: impl IntoIterator<Item = (&'a Step, Problem)>,
 ) -> Option<Problem> {
     let mut unread = unread
-        .filter(|problem| problem.patience())
+        .filter(|problem| problem.is_throttled_read())
         .and_then(|problem| problem.class);
     let mut first = None;
     for (step, problem) in problems {
-        if problem.patience() {
+        if problem.is_throttled_read() {
             unread = problem.class;
         } else if unread.is_none() || !matches!(step.why, Why::Needs(_)) {
             return Some(problem);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
@@ -296,10 +296,7 @@ async fn patch_object(
     cr: &AzurePrivateLinkService,
     patch: &serde_json::Value,
 ) -> Result<AzurePrivateLinkService, PassError> {
-    let params = PatchParams {
-        field_manager: Some(cx.role.field_manager().to_owned()),
-        ..PatchParams::default()
-    };
+    let params = cx.patch_params();
     let patched = changing(api(cx, cr).patch(&cr.name_any(), &params, &Patch::Merge(patch))).await?;
     cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
     Ok(patched)

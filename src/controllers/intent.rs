@@ -6,7 +6,7 @@ use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::api::{AzurePrivateLinkService, Role};
+use crate::api::{AzurePrivateLinkService, Role, held_by};
 use crate::azure::plan::{Step, Why};
 
 use super::identity::Identity;
@@ -92,7 +92,7 @@ pub fn write<T: Serialize>(intent: &T) -> String {
 /// because deletion and the other role rely on it. A refusal takes back what was recorded of the resource.
 pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == role.finalizer());
+    let held = held_by(cr, role.finalizer());
     let any = |fits: fn(&Step) -> bool| steps.iter().any(fits);
     any(Step::writes)
         || (!(recorded && held) && any(|step| step.settled().is_some()))
@@ -102,7 +102,7 @@ pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
 /// The guarded merge patch that records an intent together with the role's finalizer, unless both stand.
 pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
     let (finalizer, annotation) = (role.finalizer(), role.intent_annotation());
-    let held = cr.finalizers().iter().any(|f| f == finalizer);
+    let held = held_by(cr, finalizer);
     if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
         return None;
     }

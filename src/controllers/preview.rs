@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,7 +13,7 @@ use super::decision::{Course, Decision};
 use super::facts::Facts;
 use super::intent;
 use super::report::{Report, conditions_patch, fields_patch};
-use crate::api::{AzurePrivateLinkService, Role};
+use crate::api::{AzurePrivateLinkService, Role, held_by};
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
 use crate::azure::plan::{Done, Step, Verb, Why};
@@ -182,7 +181,7 @@ impl Preview {
             .filter(|text| intent::patch(cr, role, text).is_some());
         let releases = course == Course::Teardown && decision.nothing_left();
         let sets = intent.is_some() && cr.metadata.deletion_timestamp.is_none();
-        let held = cr.finalizers().iter().any(|f| f == role.finalizer());
+        let held = held_by(cr, role.finalizer());
         let own = match (releases, sets && !held) {
             (true, _) => Some("remove"),
             (_, true) => Some("set"),

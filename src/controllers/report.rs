@@ -72,7 +72,7 @@ pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, pr
         .and_then(|status| conditions::get(&status.conditions, kind))
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
-        Some((reason, message)) if problem.patience() => NewCondition {
+        Some((reason, message)) if problem.is_throttled_read() => NewCondition {
             reason,
             ..NewCondition::holds(kind, message, generation)
         },

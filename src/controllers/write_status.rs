@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
@@ -53,11 +53,7 @@ async fn write_once(
     let own = conditions::merge(&before, report.conditions.clone(), stamp);
     let due = statements.to_be_written(&before, &own, now);
     if due && let Some(patch) = conditions_patch(cr, &report, stamp) {
-        let params = PatchParams {
-            field_manager: Some(cx.role.field_manager().to_owned()),
-            force: true,
-            ..PatchParams::default()
-        };
+        let params = cx.patch_params().force();
         *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(cr, &report);
@@ -77,10 +73,7 @@ async fn write_once(
 /// Writes the plain fields that differ. What the API server does not take of them is left out, and told by the report that
 /// is given back: it would hold up all the rest.
 async fn write_fields(cx: &Context, cr: &mut AzurePrivateLinkService, mut report: Report) -> Result<Report, PassError> {
-    let params = PatchParams {
-        field_manager: Some(cx.role.field_manager().to_owned()),
-        ..PatchParams::default()
-    };
+    let params = cx.patch_params();
     while let Some(patch) = fields_patch(cr, &report) {
         let write = api(cx, cr);
         match changing(write.patch_status(&cr.name_any(), &params, &Patch::Merge(&patch))).await {

@@ -42,7 +42,7 @@ impl Changes {
             vec![kind(), change],
         )?;
         let since = Label::one_of("since", Since::ALL.map(Since::label));
-        let to_available = declare.patience(
+        let to_available = declare.long_duration(
             "time_to_available_seconds",
             "How long it took until AzurePrivateLinkServiceAvailable was True: since the creation of the custom resource, or since it was True no more.",
             vec![since],

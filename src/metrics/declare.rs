@@ -112,7 +112,7 @@ impl<'a> Declare<'a> {
     }
 
     /// How long a hosted cluster has to wait.
-    pub(super) fn patience(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<HistogramVec> {
+    pub(super) fn long_duration(&mut self, name: &str, help: &'static str, labels: Vec<Label>) -> Result<HistogramVec> {
         self.histogram(name, help, labels, &OF_PATHS)
     }
 

@@ -1,7 +1,7 @@
 //! Carries out what the observer has decided: writes custom resources and external Services, each only when it differs.
 
 use k8s_openapi::api::core::v1::Service;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Patch, PostParams, Preconditions};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
@@ -17,20 +17,9 @@ use crate::metrics::{KubeResource, KubeVerb};
 const NOT_OURS: &str = "the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
 
 impl Observer {
-    fn manager(&self) -> Option<String> {
-        Some(self.cx.role.field_manager().to_owned())
-    }
-
-    fn patch_params(&self) -> PatchParams {
-        PatchParams {
-            field_manager: self.manager(),
-            ..PatchParams::default()
-        }
-    }
-
     fn post_params(&self) -> PostParams {
         PostParams {
-            field_manager: self.manager(),
+            field_manager: Some(self.cx.role.field_manager().to_owned()),
             ..PostParams::default()
         }
     }
@@ -57,7 +46,7 @@ impl Observer {
             Change::None => {}
             Change::Foreign => wrong.push(NOT_OURS.to_owned()),
             Change::Patch(patch) => {
-                changing(api.patch(&name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(&name, &self.cx.patch_params(), &Patch::Merge(&patch))).await?;
                 self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
                 tracing::info!(namespace, name, "custom resource changed");
             }
@@ -122,7 +111,7 @@ impl Observer {
                 KubeVerb::Create
             }
             Step::Patch(patch) => {
-                changing(api.patch(name, &self.patch_params(), &Patch::Merge(&patch))).await?;
+                changing(api.patch(name, &self.cx.patch_params(), &Patch::Merge(&patch))).await?;
                 KubeVerb::Patch
             }
             Step::Delete => {

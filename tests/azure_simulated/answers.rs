@@ -3,12 +3,12 @@
 use hyperlink::azure::client::Pass;
 use hyperlink::azure::error::{ArmError, Class};
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::{Done, Verb, away, toward};
+use hyperlink::azure::plan::{Done, Verb, toward};
 use hyperlink::azure::resource::{Kind, Resource, Seen};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{GUEST_SUB, link_service, record, subnet, zone, zone_link};
 
 async fn list(sim: &Sim, part: &str) -> Result<Vec<Value>, ArmError> {

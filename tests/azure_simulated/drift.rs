@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
+use hyperlink::azure::plan::{Done, Verb, Why, toward};
 use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{GUEST, NET, endpoint, id, link_service, record, subnet, zone, zone_link};
 
 const LATER: Duration = Duration::from_secs(7_200);
@@ -55,7 +55,7 @@ async fn subnet_that_was_closed_is_opened_and_keeps_what_others_attached() {
 async fn link_service_is_changed_back(#[case] field: &'static str, #[case] value: Value) {
     let mut sim = Sim::new();
     sim.bring(&link_service()).await;
-    sim.drift(&link_service().id, &format!("/properties/{field}"), value);
+    sim.drift(&link_service().owned.id, &format!("/properties/{field}"), value);
     is_repaired(&mut sim, &link_service(), field, "GET PUT GET").await;
 }
 
@@ -69,7 +69,7 @@ async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &s
     let mut sim = Sim::new();
     sim.bring(&subnet()).await;
     let old = sim.alias().await;
-    sim.drift(&link_service().id, path, json!(value));
+    sim.drift(&link_service().owned.id, path, json!(value));
     is_repaired(&mut sim, &link_service(), field, "GET DELETE GET PUT GET GET").await;
     assert_ne!(sim.alias().await, old);
 }
@@ -97,7 +97,7 @@ async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option
     let mut sim = Sim::new();
     let want = endpoint(&sim.alias().await);
     sim.bring(&want).await;
-    let service = sim.shown(&link_service().id).unwrap();
+    let service = sim.shown(&link_service().owned.id).unwrap();
     let connection = id(service["properties"]["privateEndpointConnections"][0]["id"]
         .as_str()
         .unwrap());

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Done, Verb, Why, away, toward};
+use hyperlink::azure::plan::{Done, Verb, Why, toward};
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{link_service, record, subnet, zone, zone_link};
 
 /// Looks at the link service until its operation has failed.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyperlink::azure::endpoint::Endpoint;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::link_service::{LinkService, alias};
+use hyperlink::azure::link_service::{LinkService, OwnedLinkService, alias};
 use hyperlink::azure::mark::Marks;
 use hyperlink::azure::plan::toward;
 use hyperlink::azure::record::Record;
@@ -75,13 +75,15 @@ pub(crate) fn nat_subnet(n: usize) -> NatSubnet {
 /// The Private Link Service of the nth cluster.
 pub(crate) fn service(n: usize) -> LinkService {
     LinkService {
-        id: id(&format!("{NET}/privateLinkServices/pls-{n}")),
+        owned: OwnedLinkService {
+            id: id(&format!("{NET}/privateLinkServices/pls-{n}")),
+            marks: marks(n),
+            frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}"),
+            known_as: Vec::new(),
+        },
         location: "westus2".into(),
-        marks: marks(n),
-        frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}"),
         nat_subnet: nat_subnet(n).id,
         subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
-        known_as: Vec::new(),
     }
 }
 
@@ -150,7 +152,7 @@ impl Fleet {
             for want in &management {
                 sim.bring(want.as_ref()).await;
             }
-            let alias = alias(&sim.shown(&service(n).id).unwrap()).unwrap().to_owned();
+            let alias = alias(&sim.shown(&service(n).owned.id).unwrap()).unwrap().to_owned();
             let mut guest: Group = vec![Box::new(endpoint(n, &alias))];
             guest.extend(zone_with_content(n, &internal(n), ["api", "*.apps"]));
             let (api, oauth) = (format!("api-c{n}"), format!("oauth-c{n}"));

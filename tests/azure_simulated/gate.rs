@@ -1,10 +1,10 @@
 //! The gate: shut, it holds writes and nothing else.
 
 use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Done, away, toward};
+use hyperlink::azure::plan::{Done, toward};
 use hyperlink::azure::resource::Seen;
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{link_service, record, subnet, zone};
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use hyperlink::azure::client::Pass;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::{away, toward};
+use hyperlink::azure::plan::toward;
 use hyperlink::azure::ports::CallVerb;
 use hyperlink::azure::resource::{Kind, Resource};
 use hyperlink::azure::zone::Zone;
@@ -14,7 +14,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
 
 /// Everything comes and goes once.

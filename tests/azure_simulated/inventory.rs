@@ -75,10 +75,10 @@ async fn drift_that_a_list_shows_is_read_before_it_is_repaired() {
     let of = service(3);
     fleet
         .sim
-        .drift(&of.id, "/properties/visibility", json!({"subscriptions": ["*"]}));
+        .drift(&of.owned.id, "/properties/visibility", json!({"subscriptions": ["*"]}));
     fleet.run(ROUND).await;
-    assert_eq!(of.differs(&fleet.sim.shown(&of.id).unwrap()), []);
-    let path = of.id.to_string();
+    assert_eq!(of.differs(&fleet.sim.shown(&of.owned.id).unwrap()), []);
+    let path = of.owned.id.to_string();
     let sent = fleet.verbs_to(|called| called == path);
     assert_eq!(sent, "GET PUT GET");
     assert_eq!(fleet.sim.writes(), 1);
@@ -132,7 +132,7 @@ async fn wrong_list_writes_nothing(#[case] body: Value) {
 
 /// Our services as somebody else's that forward elsewhere.
 fn others() -> Vec<Value> {
-    let other = |n| json!({"id": service(n).id.to_string(), "properties": {"provisioningState": "Succeeded"}});
+    let other = |n| json!({"id": service(n).owned.id.to_string(), "properties": {"provisioningState": "Succeeded"}});
     (0..MANY).map(other).collect()
 }
 

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use hyperlink::azure::endpoint::{Approval, address, approval};
-use hyperlink::azure::link_service::{Connection, connections};
-use hyperlink::azure::plan::{Done, away, toward};
-use hyperlink::azure::resource::{Resource, Seen};
+use hyperlink::azure::id::ResourceId;
+use hyperlink::azure::link_service::connections;
+use hyperlink::azure::plan::{Done, Step, toward};
+use hyperlink::azure::resource::{Kind, Resource, Seen};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::sim::Sim;
+use crate::sim::{Sim, away};
 use crate::wanted::{ADDRESS, endpoint, link_service, record, subnet, zone, zone_link};
 
 /// Many hours of passes change nothing.
@@ -100,7 +101,7 @@ async fn endpoint_in_an_approved_subscription_is_approved_and_has_its_address() 
 }
 
 /// A service that has been at rest for long, and the one connection to it.
-async fn connected() -> (Sim, Connection) {
+async fn connected() -> (Sim, ResourceId) {
     let mut sim = Sim::new();
     let alias = sim.alias().await;
     sim.bring(&endpoint(&alias)).await;
@@ -108,7 +109,7 @@ async fn connected() -> (Sim, Connection) {
     let Seen::Found(service) = sim.look(&link_service()).await else {
         panic!("no service");
     };
-    let [connection]: [Connection; 1] = connections(&service).try_into().unwrap();
+    let [connection]: [ResourceId; 1] = connections(&service).try_into().unwrap();
     (sim, connection)
 }
 
@@ -124,8 +125,7 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
         "PrivateLinkServiceWithPrivateEndpointConnectionsCannotBeDeleted"
     );
     sim.forget_calls();
-    let present = Seen::Found(json!({}));
-    let steps = [away(&connection, &present)];
+    let steps = [Step::remove(Kind::Connection, connection.clone())];
     // Passes of the service come and go while the connection is on its way.
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
@@ -149,7 +149,7 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     let (sim, connection) = connected().await;
     let refusal = json!({"status": 409, "code": "AnotherOperationInProgress", "message": "x"});
     sim.faults(&[(json!({"method": "DELETE", "times": 4}), refusal)]);
-    let steps = [away(&connection, &Seen::Found(json!({})))];
+    let steps = [Step::remove(Kind::Connection, connection)];
     let mut at = Vec::new();
     let began = tokio::time::Instant::now();
     sim.forget_calls();

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Done, Verb, away, toward};
+use hyperlink::azure::plan::{Done, Verb, toward};
 use hyperlink::azure::resource::{Resource, Seen};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::{Rule, Sim};
+use crate::sim::{Rule, Sim, away};
 use crate::wanted::{
     GUEST, NET, PRINCIPAL, SUB, endpoint, id, link_service, record, seed_with, subnet, zone, zone_link,
 };
@@ -219,7 +219,7 @@ async fn subnet_that_is_in_use() {
     sleep(Duration::from_secs(3_600)).await;
     let code = "InUseSubnetCannotBeDeleted";
     refused(&mut sim, away, &subnet(), Class::Busy, code, 3).await;
-    sim.remove(&service.id);
+    sim.remove(&service.owned.id);
     waits_and_goes_on(&mut sim, away, &subnet()).await;
 }
 

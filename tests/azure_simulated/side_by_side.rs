@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures::future::join_all;
 use hyperlink::azure::client::Pass;
 use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Done, Verb, away, toward};
+use hyperlink::azure::plan::{Done, Verb, toward};
 use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::fleet::{internal, nat_subnet, seed_for, service, zone};
-use crate::sim::{Rule, Sim};
+use crate::sim::{Rule, Sim, away};
 
 /// Passes over all, each when it is due, until all but those at `left_out` are as the rule wants them; how long that took.
 async fn all(sim: &mut Sim, rule: Rule, wants: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {

@@ -12,7 +12,7 @@ use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::link_service::alias;
 use hyperlink::azure::look::Looker;
 use hyperlink::azure::memory::Memory;
-use hyperlink::azure::plan::{Done, Step, Verb, away, toward};
+use hyperlink::azure::plan::{self, Done, Step, Verb, toward};
 use hyperlink::azure::ports::{CallSeen, Counters, Gate};
 use hyperlink::azure::resource::{Resource, Seen};
 use serde_json::{Value, json};
@@ -24,6 +24,11 @@ use crate::wanted::{link_service, seed};
 
 /// `toward` or `away`.
 pub(crate) type Rule = fn(&dyn Resource, &Seen) -> Step;
+
+/// Takes away what is known in full.
+pub(crate) fn away(want: &dyn Resource, seen: &Seen) -> Step {
+    plan::away(want, seen)
+}
 
 /// Lets that many writes pass.
 pub(crate) struct Valve(AtomicI64);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hyperlink::azure::endpoint::Endpoint;
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
-use hyperlink::azure::link_service::LinkService;
+use hyperlink::azure::link_service::{LinkService, OwnedLinkService};
 use hyperlink::azure::mark::Marks;
 use hyperlink::azure::record::Record;
 use hyperlink::azure::resource::Kind;
@@ -86,13 +86,15 @@ pub(crate) fn subnet() -> NatSubnet {
 /// A service whose NAT addresses come from a subnet that is there.
 pub(crate) fn link_service() -> LinkService {
     LinkService {
-        id: id(&format!("{NET}/privateLinkServices/pls-x")),
+        owned: OwnedLinkService {
+            id: id(&format!("{NET}/privateLinkServices/pls-x")),
+            marks: marks(),
+            frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
+            known_as: Vec::new(),
+        },
         location: "westus2".into(),
-        marks: marks(),
-        frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
         nat_subnet: id(&format!("{NET}/virtualNetworks/hub/subnets/given")),
         subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
-        known_as: Vec::new(),
     }
 }
 

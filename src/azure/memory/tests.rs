@@ -14,7 +14,7 @@ fn memory() -> Memory {
 #[tokio::test(start_paused = true)]
 async fn what_is_settled_is_recalled_until_its_next_look() {
     let (memory, now) = (memory(), Instant::now());
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     assert_eq!(memory.recall(&id(), now + Duration::from_secs(69)), Some(Seen::Absent));
     assert_eq!(memory.recall(&id(), now + Duration::from_secs(110)), None);
 }
@@ -22,7 +22,7 @@ async fn what_is_settled_is_recalled_until_its_next_look() {
 #[tokio::test(start_paused = true)]
 async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
     let (memory, now) = (memory(), Instant::now());
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
     assert_eq!(memory.recall(&id(), now + Duration::from_secs(9)), Some(Seen::Pending));
     assert_eq!(memory.recall(&id(), now + Duration::from_secs(10)), None);
@@ -34,9 +34,9 @@ async fn what_was_in_a_resource_that_went_is_forgotten() {
     let inside = id().child(Kind::Record, "api").unwrap();
     let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
     for known in [&inside, &beside] {
-        memory.settled(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
+        memory.resting(Kind::Record, known, Seen::Found(serde_json::json!({})), now);
     }
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     assert!(!memory.knows(&inside) && memory.knows(&beside));
 }
 
@@ -44,7 +44,7 @@ async fn what_was_in_a_resource_that_went_is_forgotten() {
 async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
     let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Busy, "X"));
     let fail = || {
-        memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+        memory.resting(Kind::Zone, &id(), Seen::Absent, now);
         memory.write_failed(Kind::Zone, &id(), &error, now).as_secs()
     };
     assert_eq!([fail(), fail(), fail()], [3, 6, 12]);
@@ -57,7 +57,7 @@ async fn failed_looks_wait_longer_until_one_succeeds() {
     let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Down, "X"));
     let fail = || memory.look_failed(Kind::Zone, &id(), &error, now).as_secs();
     assert_eq!([fail(), fail()], [5, 10]);
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     assert_eq!(fail(), 5);
 }
 
@@ -66,12 +66,12 @@ async fn what_was_seen_to_go_does_not_come_late() {
     let (memory, now) = (memory(), Instant::now());
     let late = now + Duration::from_secs(7);
     assert_eq!(memory.absent_for(&id(), late), None, "never looked for");
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
-    memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, late);
     assert_eq!(memory.absent_for(&id(), late), Some(Duration::from_secs(7)));
-    memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), late);
+    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), late);
     for _ in 0..2 {
-        memory.settled(Kind::Zone, &id(), Seen::Absent, late);
+        memory.resting(Kind::Zone, &id(), Seen::Absent, late);
         assert_eq!(memory.absent_for(&id(), late), None);
     }
 }
@@ -82,7 +82,7 @@ async fn only_the_same_refusal_adds_up() {
     let refused = |code, second| {
         let (error, at) = (ArmError::own(Class::Busy, code), now + Duration::from_secs(second));
         memory.delete_failed(Kind::Zone, &id(), &error, at);
-        memory.settled(Kind::Zone, &id(), Seen::Found(Value::Null), at);
+        memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at);
         memory.failing_for(&id(), at).as_secs()
     };
     assert_eq!(
@@ -107,7 +107,7 @@ async fn a_resource_that_went_is_no_longer_made_here() {
         true,
     );
     assert!(memory.made_here(&id()));
-    memory.settled(Kind::Zone, &id(), Seen::Absent, now);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     assert!(!memory.made_here(&id()));
 }
 
@@ -185,9 +185,9 @@ async fn what_was_forgotten_is_not_taken_for_absent() {
     let (memory, now) = (memory(), Instant::now());
     made(&memory, now);
     let inside = id().child(Kind::ZoneLink, "link").unwrap();
-    memory.settled(Kind::ZoneLink, &inside, Seen::Found(serde_json::json!({})), now);
+    memory.resting(Kind::ZoneLink, &inside, Seen::Found(serde_json::json!({})), now);
     let later = now + Duration::from_secs(10_000);
-    memory.settled(Kind::Zone, &id(), Seen::Found(serde_json::json!({})), later);
+    memory.resting(Kind::Zone, &id(), Seen::Found(serde_json::json!({})), later);
     memory.forget_left(later);
     assert!(memory.knows(&id()) && !memory.knows(&inside));
     assert!(!memory.made_here(&id()), "what is in it would be absent without a read");

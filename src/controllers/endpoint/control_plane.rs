@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
-use crate::api::{AzurePrivateLinkService, HostedControlPlane};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
 use crate::controllers::context::Context;
 use crate::controllers::frame::{PassError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb, PassResult};
@@ -27,10 +27,7 @@ pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(),
 async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Vec<String>) -> Result<(), PassError> {
     let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
     let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers}});
-    let params = PatchParams {
-        field_manager: Some(cx.role.field_manager().to_owned()),
-        ..PatchParams::default()
-    };
+    let params = cx.patch_params();
     changing(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;
     cx.metrics.kube_write(KubeResource::HostedControlPlane, KubeVerb::Patch);
     Ok(())
@@ -39,12 +36,12 @@ async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Ve
 /// Lets a control plane go that is being deleted, once nothing of ours is left.
 pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
     let settled = Ok((PassResult::Settled, Action::await_change()));
-    if !found.finalizers().iter().any(|f| f == HCP_FINALIZER) {
+    if !held_by(found, HCP_FINALIZER) {
         return settled;
     }
     let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
     let all = within(custom.list(&ListParams::default())).await?;
-    if all.iter().any(|cr| cr.finalizers().iter().any(|f| f == CPO_FINALIZER)) {
+    if all.iter().any(|cr| held_by(cr, CPO_FINALIZER)) {
         // Their change wakes this; the delay is for a lost event.
         return Ok((PassResult::Waiting, Action::requeue(Duration::from_secs(30))));
     }

@@ -10,7 +10,7 @@ use crate::azure::error::{ArmError, Class};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::plan::{Step, Verb, Why, toward};
 use crate::azure::record::{Record, addresses};
-use crate::azure::resource::{Kind, Progress, Resource, Seen, progress};
+use crate::azure::resource::{Kind, Owned, Progress, Resource, Seen, progress};
 use crate::azure::zone::{Zone, links};
 use crate::azure::zone_link::ZoneLink;
 use crate::controllers::facts::{Facts, Needs};

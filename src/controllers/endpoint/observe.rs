@@ -9,7 +9,7 @@ use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown;
 use crate::api::markers::HCP_FINALIZER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason, other_writer};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason, held_by, other_writer};
 use crate::controllers::claims::{Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
@@ -60,7 +60,7 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
     Ok(ControlPlane {
         identity: identity::of_spec(&found.name_any(), &found.spec)?,
         azure: azure.ok_or_else(|| problem(Reason::InvalidSpec, "the HostedControlPlane is not on Azure"))?,
-        held: found.finalizers().iter().any(|f| f == HCP_FINALIZER),
+        held: held_by(found, HCP_FINALIZER),
         public: PublicNames::of(&found.name_any(), &found.spec),
     })
 }

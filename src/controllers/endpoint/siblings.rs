@@ -5,8 +5,8 @@
 
 use kube::ResourceExt;
 
-use crate::api::AzurePrivateLinkService;
 use crate::api::markers::{CPO_FINALIZER, OAUTH, PRIVATE_ROUTER, SERVICES};
+use crate::api::{AzurePrivateLinkService, held_by};
 use crate::names;
 
 /// Another custom resource of the same control plane.
@@ -32,7 +32,7 @@ impl Sibling {
             name: other.name_any(),
             base_domain: other.spec.base_domain.clone(),
             stays: other.metadata.deletion_timestamp.is_none() && !control_plane_goes,
-            held: other.finalizers().iter().any(|f| f == CPO_FINALIZER),
+            held: held_by(other, CPO_FINALIZER),
             zone: status.base_domain_dns_zone_id,
         }
     }

@@ -13,7 +13,7 @@ use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
 use crate::azure::error::ArmError;
 use crate::azure::plan::{Step, Verb, away};
 use crate::azure::record::Record;
-use crate::azure::resource::{Kind, Resource};
+use crate::azure::resource::{Kind, Owned};
 use crate::azure::zone::links;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};

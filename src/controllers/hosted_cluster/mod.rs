@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch};
 use kube::core::ApiResource;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
@@ -83,10 +83,7 @@ async fn pass(
     let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());
     let mut statements = cx.stated.of(&uid);
     if aggregate::to_be_written(&shown, &wanted, &statements, now) {
-        let params = PatchParams {
-            field_manager: Some(cx.role.field_manager().to_owned()),
-            ..PatchParams::default()
-        };
+        let params = cx.patch_params();
         let patch = Patch::Merge(aggregate::patch(&hosted, &wanted));
         changing(api.patch_status(&cluster.name, &params, &patch)).await?;
         cx.metrics

@@ -10,7 +10,7 @@ use kube::{Api, Resource, ResourceExt};
 use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
@@ -157,7 +157,7 @@ fn goes(sibling: &AzurePrivateLinkService) -> bool {
 
 /// Whether a sibling is held until its service is gone. One that is not uses nothing, and nobody would take away after it.
 fn served(sibling: &AzurePrivateLinkService) -> bool {
-    sibling.finalizers().iter().any(|f| f == HO_FINALIZER)
+    held_by(sibling, HO_FINALIZER)
 }
 
 /// Whether a sibling stays longer than `cr`, and with it what both use. Of those that go together the one with the lowest

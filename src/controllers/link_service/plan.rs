@@ -12,9 +12,9 @@ use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
-use crate::azure::link_service::{LinkService, connections, resource_guid};
+use crate::azure::link_service::{LinkService, OwnedLinkService, connections, resource_guid};
 use crate::azure::load_balancer::Frontend;
-use crate::azure::plan::{Step, Verb, Why, away, toward};
+use crate::azure::plan::{Step, Verb, Why, toward};
 use crate::azure::resource::{Kind, Seen};
 use crate::azure::scope::Scope;
 use crate::controllers::decision::{Decision, Problem};
@@ -185,11 +185,12 @@ fn with_frontend(
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
-    match standing(cr, &want.id, facts, settings)? {
-        Ok(id) => want.id = id,
+    let owned = &mut want.owned;
+    match standing(cr, &owned.id, facts, settings)? {
+        Ok(id) => owned.id = id,
         Err(problem) => return Ok(Decision::stuck(problem)),
     }
-    want.known_as = known_as(cr, &want.id);
+    owned.known_as = known_as(cr, &owned.id);
     let mut decision = Decision::default();
     let mut recorded = intent::read(cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
     let ready = match &chosen {
@@ -210,8 +211,8 @@ fn with_frontend(
         },
     };
     recorded = HoIntent {
-        link_service: Some(want.id.to_string()),
-        frontend: want.frontend.clone(),
+        link_service: Some(owned.id.to_string()),
+        frontend: owned.frontend.clone(),
         resource_guid: recorded.resource_guid,
         nat_subnet: recorded.nat_subnet,
         nat_subnet_made: recorded.nat_subnet_made,
@@ -222,7 +223,7 @@ fn with_frontend(
     } else {
         decision
             .steps
-            .push(Step::needs(Kind::LinkService, want.id, "the NAT subnet"));
+            .push(Step::needs(Kind::LinkService, want.owned.id, "the NAT subnet"));
     }
     decision.intent = Some(intent::write(&recorded));
     Ok(decision)
@@ -293,20 +294,21 @@ fn wanted(
     settings: &Settings,
 ) -> Result<LinkService, IdError> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
-    let subscriptions = subscriptions(cr)?;
     Ok(LinkService {
-        id: names::in_group(
-            Kind::LinkService,
-            &settings.subscription,
-            &settings.resource_group,
-            &name,
-        )?,
+        owned: OwnedLinkService {
+            id: names::in_group(
+                Kind::LinkService,
+                &settings.subscription,
+                &settings.resource_group,
+                &name,
+            )?,
+            marks: names::link_service_marks(&identity.name, &identity.cluster_id),
+            frontend: frontend.id.clone(),
+            known_as: Vec::new(),
+        },
         location: location(&cr.spec.location),
-        marks: names::link_service_marks(&identity.name, &identity.cluster_id),
-        frontend: frontend.id.clone(),
         nat_subnet: subnet.clone(),
-        subscriptions,
-        known_as: Vec::new(),
+        subscriptions: subscriptions(cr)?,
     })
 }
 
@@ -318,12 +320,12 @@ fn bring_link_service(
     decision: &mut Decision,
     recorded: &mut HoIntent,
 ) -> Result<(), Needs> {
-    let seen = facts.look(Kind::LinkService, &want.id)?;
+    let seen = facts.look(Kind::LinkService, &want.owned.id)?;
     let mut step = toward(want, seen);
     if step.left() {
         (recorded.link_service, recorded.resource_guid) = (None, None);
     } else if let Some(found) = seen.found() {
-        let guid = resource_guid(found).filter(|_| !want.marks.prove(found));
+        let guid = resource_guid(found).filter(|_| !want.owned.marks.prove(found));
         recorded.resource_guid = guid.map(str::to_owned);
     }
     if step.verb == Verb::Delete {
@@ -346,11 +348,10 @@ fn bring_link_service(
 /// Adds steps that delete the connections of a service; says whether there are any.
 pub(super) fn disconnect(seen: &Seen, decision: &mut Decision) -> bool {
     let found = seen.found().map(connections).unwrap_or_default();
-    for connection in &found {
-        let present = Seen::Found(serde_json::Value::Null);
-        decision.steps.push(away(connection, &present));
-    }
-    !found.is_empty()
+    let any = !found.is_empty();
+    let steps = found.into_iter().map(|id| Step::remove(Kind::Connection, id));
+    decision.steps.extend(steps);
+    any
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Works from names and from what was recorded; no other object has to exist still. What was recorded may have been
 //! forged, so it counts only where name, scope and a fresh look agree.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
@@ -13,11 +12,11 @@ use super::frontend;
 use super::plan::{Settings, Surroundings, disconnect, known_as, recorded_elsewhere};
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
-use crate::api::{AzurePrivateLinkService, Reason};
-use crate::azure::id::{ResourceId, location};
-use crate::azure::link_service::{LinkService, nat_subnet};
+use crate::api::{AzurePrivateLinkService, Reason, held_by};
+use crate::azure::id::ResourceId;
+use crate::azure::link_service::{OwnedLinkService, nat_subnet};
 use crate::azure::plan::{Step, Verb, Why, away};
-use crate::azure::resource::{Kind, Resource, Seen};
+use crate::azure::resource::{Kind, Owned, Seen};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{Identity, Leaving};
@@ -95,7 +94,7 @@ fn of_whom(around: &Surroundings) -> Option<&Identity> {
 
 /// The service as it was seen. One by an operator that recorded nothing is known by its frontend.
 fn look_at<'a>(
-    want: &mut LinkService,
+    want: &mut OwnedLinkService,
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
     facts: &'a Facts,
@@ -112,7 +111,7 @@ fn look_at<'a>(
 }
 
 /// The step for the service; its connections go first.
-fn service_away(want: &LinkService, seen: &Seen, decision: &mut Decision) -> Step {
+fn service_away(want: &OwnedLinkService, seen: &Seen, decision: &mut Decision) -> Step {
     let mut step = away(want, seen);
     if step.verb == Verb::Delete && disconnect(seen, decision) {
         (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
@@ -133,7 +132,7 @@ fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
 const GUEST_FIRST: Duration = Duration::from_secs(300);
 
 fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
-    let stands = cr.finalizers().iter().any(|f| f == CPO_FINALIZER);
+    let stands = held_by(cr, CPO_FINALIZER);
     GUEST_FIRST.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
 }
 
@@ -146,13 +145,13 @@ fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
     std::iter::once(own.clone()).chain(beside).collect()
 }
 
-/// The service as far as it must be known to be deleted; none if its name could never have been used.
+/// The service to take away; none if its name could never have been used.
 fn leaving(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &str,
     settings: &Settings,
-) -> Result<Option<LinkService>, Problem> {
+) -> Result<Option<OwnedLinkService>, Problem> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
     let Ok(id) = names::in_group(
         Kind::LinkService,
@@ -163,14 +162,11 @@ fn leaving(
         return Ok(None);
     };
     let id = recorded_elsewhere(cr, &id, settings)?.unwrap_or(id);
-    Ok(Some(LinkService {
-        nat_subnet: id.clone(),
+    Ok(Some(OwnedLinkService {
         known_as: known_as(cr, &id),
         id,
-        location: location(&cr.spec.location),
         marks: names::link_service_marks(&identity.name, &identity.cluster_id),
         frontend: frontend.to_owned(),
-        subscriptions: BTreeSet::new(),
     }))
 }
 
