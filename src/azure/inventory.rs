@@ -86,7 +86,7 @@ impl Inventory {
         since: Instant,
         serves: impl FnOnce() -> usize,
     ) -> Option<Listed> {
-        let path = Scope::of(kind, id)?.path();
+        let path = ListOf::of(kind, id)?.path();
         let shared = self.resources.at(&path);
         let mut last = shared.lock().await;
         let (seen, list) = match last.known(Some(since), rest) {
@@ -140,14 +140,14 @@ fn fingerprint(body: &Value) -> Option<(ResourceId, u64)> {
 
 /// What one list shows: the resources of a kind in a subscription, a group or a parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Scope {
+pub(super) struct ListOf {
     kind: Kind,
     subscription: SubscriptionId,
     group: Option<String>,
     parent: Option<ResourceId>,
 }
 
-impl Scope {
+impl ListOf {
     /// The scope of the list that shows this resource; none where there is no list of use.
     pub(super) fn of(kind: Kind, id: &ResourceId) -> Option<Self> {
         let (group, parent) = match kind {

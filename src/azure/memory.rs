@@ -14,7 +14,7 @@ use url::Url;
 
 use super::error::ArmError;
 use super::id::ResourceId;
-use super::inventory::{Listed, PAGE, Scope};
+use super::inventory::{ListOf, Listed, PAGE};
 use super::plan::Change;
 use super::resource::{Kind, Progress, Seen, progress};
 use super::turns::{Turns, usual};
@@ -163,11 +163,11 @@ impl Memory {
         if matches!(kind, Kind::ZoneLink | Kind::Record) && !id.parent().is_some_and(|zone| short(&zone)) {
             return 0;
         }
-        let Some(scope) = Scope::of(kind, id) else {
+        let Some(list) = ListOf::of(kind, id) else {
             return 0;
         };
         let listable = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.listable);
-        listable.filter(|(other, _)| scope.shows(other)).count()
+        listable.filter(|(other, _)| list.shows(other)).count()
     }
 
     /// A list shows the resource as it did when it was last read: then it is still the same. Gives what that was.

@@ -15,9 +15,9 @@ use super::context::Context;
 use super::decision::Decision;
 use super::frame::{PassError, within};
 use super::pace::Pacer;
+use super::places::Places;
 use super::preview::Foreseen;
 use super::report::fingerprint;
-use super::turns::Turns;
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
 use crate::azure::plan::Done;
@@ -250,17 +250,17 @@ pub async fn run<R: Reconciler>(
     concurrency: u16,
     stop: CancellationToken,
 ) {
-    let turns = Arc::new(Turns::new(runner.label, concurrency));
-    let over = Arc::clone(&turns);
+    let places = Arc::new(Places::new(runner.label, concurrency));
+    let over = Arc::clone(&places);
     let passes = controller
         .graceful_shutdown_on(async move { over.end_with(stop).await })
         .run(
             move |cr, runner: Arc<Runner<R>>| {
-                let turns = Arc::clone(&turns);
+                let places = Arc::clone(&places);
                 async move {
                     let namespace = cr.namespace().unwrap_or_default();
                     let work = || runner.cx.served.during(&namespace, Arc::clone(&runner).reconcile(cr));
-                    let ended = turns.take(&runner.cx.metrics, work).await.flatten();
+                    let ended = places.take(&runner.cx.metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },

@@ -20,8 +20,8 @@ use super::claims::{Claim, Holder};
 use super::context::Context;
 use super::hosted_cluster;
 use super::neighbours::{ControlPlanes, Neighbours};
+use super::places::Places;
 use super::run::{Reconciler, Runner};
-use super::turns::Turns;
 use super::watch_health::WatchHealth;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
@@ -247,8 +247,8 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
     let custom = scope.events::<AzurePrivateLinkService>(&client, pages());
-    let turns = Arc::new(Turns::new(Label::Observer, scope.concurrency));
-    let over = Arc::clone(&turns);
+    let places = Arc::new(Places::new(Label::Observer, scope.concurrency));
+    let over = Arc::clone(&places);
     let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let of_service = {
@@ -268,14 +268,14 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
             move |control_plane, observer: Arc<Observer>| {
-                let turns = Arc::clone(&turns);
+                let places = Arc::clone(&places);
                 async move {
                     let namespace = control_plane.namespace().unwrap_or_default();
                     let work = || {
                         let served = &observer.context().served;
                         served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
                     };
-                    let ended = turns.take(&observer.context().metrics, work).await.flatten();
+                    let ended = places.take(&observer.context().metrics, work).await.flatten();
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -288,8 +288,8 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
 /// HostedClusters and the custom resources that name them, for the HO role where it sums up conditions.
 pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let client = cx.kube.clone();
-    let turns = Arc::new(Turns::new(Label::HostedCluster, scope.concurrency));
-    let over = Arc::clone(&turns);
+    let places = Arc::new(Places::new(Label::HostedCluster, scope.concurrency));
+    let over = Arc::clone(&places);
     let only = scope.namespace.clone();
     let clusters = scope
         .events_of(Api::<HostedCluster>::all(client.clone()), pages())
@@ -311,10 +311,10 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
             move |cluster, cx: Arc<Context>| {
-                let (turns, only) = (Arc::clone(&turns), only.clone());
+                let (places, only) = (Arc::clone(&places), only.clone());
                 async move {
                     let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-                    let ended = turns.take(&cx.metrics, work).await;
+                    let ended = places.take(&cx.metrics, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },

@@ -16,11 +16,11 @@ pub struct Readiness(Arc<Mutex<Vec<Entry>>>);
 
 struct Entry {
     name: Cow<'static, str>,
-    state: Standing,
+    state: State,
 }
 
 #[derive(PartialEq, Eq)]
-enum Standing {
+enum State {
     /// In which way.
     Ready(String),
     /// For what.
@@ -40,7 +40,7 @@ impl Readiness {
         let mut entries = self.entries();
         entries.push(Entry {
             name: name.into(),
-            state: Standing::Waiting(UNTRIED.to_owned()),
+            state: State::Waiting(UNTRIED.to_owned()),
         });
         ReadinessItem {
             all: self.clone(),
@@ -55,11 +55,11 @@ impl Readiness {
         for Entry { name, state } in entries.iter() {
             // Writing to a String cannot fail.
             let _ = match state {
-                Standing::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
-                Standing::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
+                State::Ready(how) => writeln!(lines, "[+] {name}: {how}"),
+                State::Waiting(reason) => writeln!(lines, "[-] {name}: {reason}"),
             };
         }
-        let ready = |entry: &Entry| matches!(entry.state, Standing::Ready(_));
+        let ready = |entry: &Entry| matches!(entry.state, State::Ready(_));
         let ready = !entries.is_empty() && entries.iter().all(ready);
         (ready, lines)
     }
@@ -68,7 +68,7 @@ impl Readiness {
     pub fn waits(&self) -> Vec<String> {
         let entries = self.entries();
         let waits = entries.iter().filter_map(|entry| match &entry.state {
-            Standing::Waiting(reason) if reason != UNTRIED => Some(format!("{}: {reason}", entry.name)),
+            State::Waiting(reason) if reason != UNTRIED => Some(format!("{}: {reason}", entry.name)),
             _ => None,
         });
         waits.collect()
@@ -87,15 +87,15 @@ impl ReadinessItem {
 
     /// Nothing is waited for, and how it stands: short, nothing secret.
     pub fn ready_as(&self, how: &str) {
-        self.set(Standing::Ready(clean(how)));
+        self.set(State::Ready(clean(how)));
     }
 
     /// It is not there, and why: short, stable, nothing secret.
     pub fn waiting(&self, reason: &str) {
-        self.set(Standing::Waiting(clean(reason)));
+        self.set(State::Waiting(clean(reason)));
     }
 
-    fn set(&self, state: Standing) {
+    fn set(&self, state: State) {
         let mut entries = self.all.entries();
         let Some(entry) = entries.get_mut(self.index) else {
             return;
@@ -104,8 +104,8 @@ impl ReadinessItem {
             return;
         }
         match &state {
-            Standing::Ready(how) => tracing::info!("{}: {how}", entry.name),
-            Standing::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
+            State::Ready(how) => tracing::info!("{}: {how}", entry.name),
+            State::Waiting(reason) => tracing::warn!("waiting for {}: {reason}", entry.name),
         }
         entry.state = state;
     }

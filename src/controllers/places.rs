@@ -6,12 +6,12 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::{Controller, Metrics};
 
 /// The places for the passes of one controller.
-pub struct Turns {
+pub struct Places {
     controller: Controller,
     places: Semaphore,
 }
 
-impl Turns {
+impl Places {
     /// `places` passes at once.
     pub fn new(controller: Controller, places: u16) -> Self {
         Self {
@@ -55,17 +55,17 @@ mod tests {
     #[tokio::test]
     async fn the_second_pass_is_queued_until_the_first_has_ended_and_the_stop_sends_the_third_away() {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
-        let turns = Arc::new(Turns::new(Controller::Endpoint, 1));
+        let places = Arc::new(Places::new(Controller::Endpoint, 1));
         let start = || {
             let (end, ended) = oneshot::channel::<()>();
             let (began, beginning) = oneshot::channel::<()>();
-            let (turns, metrics) = (Arc::clone(&turns), Arc::clone(&metrics));
+            let (places, metrics) = (Arc::clone(&places), Arc::clone(&metrics));
             let task = tokio::spawn(async move {
                 let work = || async {
                     began.send(()).unwrap();
                     ended.await.unwrap();
                 };
-                turns.take(&metrics, work).await
+                places.take(&metrics, work).await
             });
             (task, beginning, end)
         };
@@ -81,7 +81,7 @@ mod tests {
         let (third, _, _end) = start();
         let stop = CancellationToken::new();
         stop.cancel();
-        turns.end_with(stop).await;
+        places.end_with(stop).await;
         assert_eq!((third.await.unwrap(), depth(&metrics)), (None, "0".to_owned()));
         end_second.send(()).unwrap();
         assert_eq!(second.await.unwrap(), Some(()), "a running pass ends");
