@@ -73,11 +73,11 @@ impl Turns {
         }
     }
 
-    /// Who needs no turn any more holds nobody up.
+    /// Who needs no turn any more holds nobody up. What is sent keeps its turn until it is answered.
     pub fn leave(&self, id: &ResourceId) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, queue| {
-            queue.retain(|turn| turn.id != *id);
+            queue.retain(|turn| turn.taken || turn.id != *id);
             !queue.is_empty()
         });
     }
@@ -134,6 +134,17 @@ mod tests {
             [Some(1), Some(4)]
         );
         assert_eq!(line.beside(3, "b", None), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_sent_keeps_its_turn_though_somebody_lets_it_go() {
+        let line = Line(Turns::default(), Instant::now());
+        let (first, network) = (id("a"), id("a").parent().unwrap());
+        assert_eq!(line.0.take(&network, &first, LASTS, None, line.1), None);
+        line.0.leave(&first);
+        assert_eq!(line.at(0, "b", false), Some(3));
+        line.0.over(&network, &first);
+        assert_eq!(line.at(0, "b", false), None);
     }
 
     #[tokio::test(start_paused = true)]

@@ -127,15 +127,16 @@ pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all
             .find(|(taken, _)| *taken)
             .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
-    by_older.or_else(by_any)
+    // What ends it may be an event that this role does not hear.
+    by_older.or_else(by_any).map(|problem| problem.again(LOOK_AGAIN))
 }
 
 /// Why the NAT subnet that a custom resource gives is not its cluster's to use.
 pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
     let given = cr.spec.nat_subnet_id.as_deref()?;
-    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text));
+    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).again(LOOK_AGAIN));
     if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
-        return refused("natSubnetID is not that of the HostedCluster").map(|problem| problem.again(LOOK_AGAIN));
+        return refused("natSubnetID is not that of the HostedCluster");
     }
     let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
     let infra = names::infra_id_of_nat_subnet(id.name())?;

@@ -75,16 +75,14 @@ pub struct Scope {
 impl Scope {
     /// An item each time that all objects are to be looked at again.
     fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
-        stream::unfold(self.again.clone(), async |mut again| {
-            again.changed().await.ok()?;
-            Some(((), again))
-        })
+        stream::select(each(self.again.clone()), each(self.health.listed_anew()))
     }
 
     /// The same for who remembers what it saw in Azure: others may have led some of the objects.
     fn changes_for(&self, cx: &Arc<Context>) -> impl Stream<Item = ()> + Send + use<> {
         let cx = Arc::clone(cx);
-        self.changes().inspect(move |()| cx.memory.others_were_at_it())
+        let again = each(self.again.clone()).inspect(move |()| cx.memory.others_were_at_it());
+        stream::select(again, each(self.health.listed_anew()))
     }
 
     /// What is told of the objects in scope.
@@ -111,6 +109,14 @@ impl Scope {
             .modify(|object| object.meta_mut().managed_fields = None);
         self.health.observe(K::WATCHED, events)
     }
+}
+
+/// An item each time that something is told.
+fn each(told: Receiver<()>) -> impl Stream<Item = ()> + Send {
+    stream::unfold(told, async |mut told| {
+        told.changed().await.ok()?;
+        Some(((), told))
+    })
 }
 
 /// Small pages keep the first list from being held in memory twice.

@@ -13,6 +13,8 @@ use crate::metrics::{Metrics, Watched};
 
 /// One error is usual: a connection ends, an API server is restarted. What lasts gives another one soon.
 const FAILS: u32 = 2;
+/// Errors further apart are no row: a proxy may end each connection after a while. What fails for good fails far sooner again.
+const IN_A_ROW: Duration = Duration::from_secs(45);
 /// A watch that goes on says nothing until something changes. One that still failed would have said so within this time, with
 /// all tries in between.
 const QUIET: Duration = Duration::from_secs(180);
@@ -41,6 +43,7 @@ pub struct WatchHealth {
     metrics: Arc<Metrics>,
     all: Mutex<Vec<One>>,
     health: Sender<Health>,
+    anew: Sender<()>,
 }
 
 impl WatchHealth {
@@ -50,12 +53,19 @@ impl WatchHealth {
             metrics,
             all: Mutex::default(),
             health: Sender::new(Health::of(&[])),
+            anew: Sender::default(),
         }
     }
 
     /// How they stand, from now on.
     pub fn follow(&self) -> Receiver<Health> {
         self.health.subscribe()
+    }
+
+    /// Tells, from now on, when something has been listed again: no event tells of what went meanwhile, and those of what came are
+    /// heard before it is in any store.
+    pub(super) fn listed_anew(&self) -> Receiver<()> {
+        self.anew.subscribe()
     }
 
     /// The same events; how the watch stands is seen from them.
@@ -69,6 +79,7 @@ impl WatchHealth {
             health: Arc::clone(self),
             resource,
             errors: 0,
+            failed_at: None,
             quiet_at: None,
         };
         stream::unfold((watching, events.boxed()), async |(mut watching, mut events)| {
@@ -125,6 +136,7 @@ struct Watching {
     resource: Watched,
     /// In a row.
     errors: u32,
+    failed_at: Option<Instant>,
     /// When it is good again unless another error comes first; none while only a list can tell.
     quiet_at: Option<Instant>,
 }
@@ -162,11 +174,16 @@ impl Watching {
             return;
         }
         self.errors = 0;
-        let failed = self.health.change(|all| {
+        let changed = self.health.change(|all| {
             let one = all.get_mut(self.index)?;
+            let anew = listed && one.listed;
             one.listed |= listed;
-            one.failing.take()
+            Some((one.failing.take(), anew))
         });
+        let (failed, anew) = changed.unwrap_or_default();
+        if anew {
+            self.health.anew.send_replace(());
+        }
         if failed.is_some() {
             self.health.metrics.watches_failing(self.resource, -1);
             tracing::info!("the watch of {} is good again", self.resource.label());
@@ -179,9 +196,11 @@ impl Watching {
             // The list is made anew, as happens to every watch.
             return;
         }
-        self.errors = self.errors.saturating_add(1);
+        let now = Instant::now();
+        let in_a_row = self.failed_at.replace(now).is_some_and(|last| now - last < IN_A_ROW);
+        self.errors = if in_a_row { self.errors.saturating_add(1) } else { 1 };
         let only_a_list_tells = matches!(error, InitialListFailed(_) | NoResourceVersion);
-        self.quiet_at = (!only_a_list_tells).then(|| Instant::now() + QUIET);
+        self.quiet_at = (!only_a_list_tells).then_some(now + QUIET);
         if self.errors < FAILS {
             return;
         }

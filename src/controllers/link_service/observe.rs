@@ -11,6 +11,7 @@ use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
 use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
+use crate::azure::id::lower;
 use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Problem;
@@ -187,7 +188,7 @@ fn given_subnets(
     };
     let name = names::nat_subnet(&identity.infra_id);
     let own = control_plane.and_then(|found| claims::nat_subnet(&found.spec));
-    let mut all: Vec<String> = own.map(str::to_ascii_lowercase).into_iter().collect();
+    let mut all: Vec<String> = own.map(lower).into_iter().collect();
     all.extend(neighbours.clusters().nat_subnets(&name).map(str::to_owned));
     all.extend(neighbours.resources().nat_subnets(&name).map(str::to_owned));
     all

@@ -30,25 +30,39 @@ pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&
 pub(super) fn changes<K: ResourceExt + Send>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send {
-    let mut known = HashMap::new();
+    let mut known = Known::default();
     events
-        .try_filter(move |event| future::ready(tells_more(&mut known, event)))
+        .try_filter(move |event| future::ready(known.tells_more(event)))
         .touched_objects()
 }
 
-/// Whether an event tells more than what is `known`, by UID, from earlier ones; what is gone for good is not kept.
-fn tells_more<K: ResourceExt>(known: &mut HashMap<String, u64>, event: &watcher::Event<K>) -> bool {
-    let uid = |object: &K| object.uid().unwrap_or_default();
-    match event {
-        watcher::Event::Init | watcher::Event::InitDone => true,
-        watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-            let now = without_status(object);
-            known.insert(uid(object), now) != Some(now)
+/// What earlier events have told, by UID.
+#[derive(Default)]
+struct Known {
+    objects: HashMap<String, u64>,
+    listed: HashSet<String>,
+}
+
+impl Known {
+    /// Whether an event tells more than what is known; what is gone for good is not kept.
+    fn tells_more<K: ResourceExt>(&mut self, event: &watcher::Event<K>) -> bool {
+        let uid = |object: &K| object.uid().unwrap_or_default();
+        match event {
+            watcher::Event::Init => self.listed.clear(),
+            watcher::Event::InitDone => {
+                let listed = std::mem::take(&mut self.listed);
+                self.objects.retain(|uid, _| listed.contains(uid));
+            }
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                if matches!(event, watcher::Event::InitApply(_)) {
+                    self.listed.insert(uid(object));
+                }
+                let now = without_status(object);
+                return self.objects.insert(uid(object), now) != Some(now);
+            }
+            watcher::Event::Delete(object) => drop(self.objects.remove(&uid(object))),
         }
-        watcher::Event::Delete(object) => {
-            known.remove(&uid(object));
-            true
-        }
+        true
     }
 }
 
@@ -107,6 +121,23 @@ mod tests {
         assert_eq!(told(watched).await, times);
         let listed_anew = [first(), listed(cluster(changed))].concat();
         assert_eq!(told(listed_anew).await, times);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
+        let mut known = Known::default();
+        let made_anew = || cluster(json!({"uid": "v"}));
+        for event in [
+            listed(cluster(json!({}))),
+            listed(made_anew()),
+            vec![Event::Apply(made_anew())],
+        ]
+        .concat()
+        {
+            known.tells_more(&event);
+        }
+        assert_eq!(known.objects.keys().collect::<Vec<_>>(), ["v"]);
+        assert_eq!(known.listed.len(), 0);
     }
 
     #[tokio::test]

@@ -77,3 +77,53 @@ async fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
         ["a", "b", "c"]
     );
 }
+
+fn control_plane(name: &str) -> HostedControlPlane {
+    let metadata = json!({"name": name, "namespace": "n", "uid": name, "generation": 1});
+    serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_while_the_watch_was_broken_has_a_pass_once_the_list_is_complete() {
+    let (feed, events) = futures::channel::mpsc::unbounded();
+    let (passes, mut passed) = futures::channel::mpsc::unbounded();
+    let health = Arc::new(WatchHealth::new(Arc::new(
+        crate::metrics::Metrics::new("1", "c").unwrap(),
+    )));
+    let (_again, again) = tokio::sync::watch::channel(());
+    let (reader, planes) = stored(health.observe(Watched::HostedControlPlane, events));
+    let scope = Scope {
+        namespace: None,
+        concurrency: 1,
+        stop: CancellationToken::new(),
+        again,
+        health,
+    };
+    let controller = Controller::for_stream(changes(planes), reader).reconcile_all_on(scope.changes());
+    let pass = move |control_plane: Arc<HostedControlPlane>, _| {
+        passes.unbounded_send(control_plane.name_any()).unwrap();
+        async { Ok::<_, PassError>(Action::await_change()) }
+    };
+    let end = |_, _: &PassError, _| Action::await_change();
+    tokio::spawn(controller.run(pass, end, Arc::new(())).for_each(async |_| {}));
+    let tell = |events: Vec<Event<HostedControlPlane>>| {
+        events
+            .into_iter()
+            .for_each(|event| feed.unbounded_send(Ok(event)).unwrap());
+        // In simulated time: everything that can be done has been done by then.
+        tokio::time::sleep(Duration::from_secs(10))
+    };
+    tell(vec![
+        Event::Init,
+        Event::InitApply(control_plane("old")),
+        Event::InitDone,
+    ])
+    .await;
+    assert_eq!(passed.try_recv().unwrap(), "old");
+    tell(vec![Event::Init, Event::InitApply(control_plane("new"))]).await;
+    assert!(passed.try_recv().is_err(), "it is in no store yet");
+    tell(vec![Event::InitApply(control_plane("old")), Event::InitDone]).await;
+    let mut had: Vec<String> = std::iter::from_fn(|| passed.try_recv().ok()).collect();
+    had.sort();
+    assert_eq!(had, ["new", "old"]);
+}

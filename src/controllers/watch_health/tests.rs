@@ -107,6 +107,33 @@ async fn list_that_never_comes_keeps_the_role_from_being_ready_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn connection_that_a_proxy_ends_each_minute_is_no_failure() {
+    let ground = Ground::new();
+    ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
+    for _ in 0..5 {
+        let ended = watcher::Error::WatchFailed(kube::Error::LinesCodecMaxLineLengthExceeded);
+        assert_eq!(ground.after([Err(ended)]).await, Health::Good);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_is_made_anew_is_told_once_it_is_complete() {
+    let ground = Ground::new();
+    let mut anew = ground.health.listed_anew();
+    ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
+    ground
+        .after([Ok(Event::Apply(())), Ok(Event::Init), Ok(Event::InitApply(()))])
+        .await;
+    assert!(!anew.has_changed().unwrap());
+    ground.after([Ok(Event::InitDone)]).await;
+    assert!(anew.has_changed().unwrap());
+    anew.mark_unchanged();
+    ground.after([Ok(Event::Apply(()))]).await;
+    assert!(!anew.has_changed().unwrap());
+}
+
+#[tokio::test(start_paused = true)]
 async fn silence_after_a_broken_watch_is_good_and_after_a_broken_list_is_not() {
     let ground = Ground::new();
     ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;

@@ -63,6 +63,7 @@ fn newer_cluster_is_refused_and_the_older_one_notices_nothing(
         .clone();
     let problem = contested(&newer, &plane_of(&newer, &host.unwrap()), &all).unwrap();
     assert_eq!((problem.reason, problem.message.as_str()), (reason, message));
+    assert_eq!(problem.again, Some(LOOK_AGAIN), "nobody may tell of its end");
     assert_eq!(
         contested(&newer, &plane_of(&newer, "api.new"), &known(&[&newer])),
         None,
@@ -111,7 +112,7 @@ fn given_subnet_has_to_be_the_clusters_to_use(
     cr.spec.nat_subnet_id = Some(format!("{NET}/{given}"));
     let problem = foreign_nat_subnet(&cr, &hosted, &known(&[&older, &hosted]));
     assert_eq!(problem.as_ref().map(|p| p.message.as_str()), refused);
-    assert!(problem.is_none_or(|p| p.reason == Reason::ScopeNotAllowed));
+    assert!(problem.is_none_or(|p| p.reason == Reason::ScopeNotAllowed && p.again == Some(LOOK_AGAIN)));
 }
 
 fn recorded(cluster_id: &str, infra_id: &str) -> HoIntent {

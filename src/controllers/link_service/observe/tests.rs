@@ -37,7 +37,7 @@ fn sibling_that_nobody_serves_does_not_keep_the_subnet() {
     assert!(!stays(&living, &going("oauth-openshift", &[HO_FINALIZER])) && !goes(&living));
 }
 
-const NAT: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets";
+const NAT: &str = "/subscriptions/s/resourceGroups/Größe-Ü/providers/Microsoft.Network/virtualNetworks/v/subnets";
 
 fn hosted(name: &str, day: u8, given: Option<&str>) -> HostedCluster {
     let link = json!({"natSubnetID": given.map(|name| format!("{NAT}/{name}"))});
@@ -126,7 +126,7 @@ fn subnet_of_the_clusters_name_is_given_by(
     let plane = plane_of(&hosted("example", 1, plane));
     let leaving = Leaving::Of(crate::controllers::samples::identity());
     let given = given_subnets(&leaving, Some(&plane), &neighbours);
-    assert_eq!(given, vec![format!("{NAT}/infra-pls-nat").to_ascii_lowercase(); count]);
+    assert_eq!(given, vec![lower(&format!("{NAT}/infra-pls-nat")); count]);
     assert_eq!(
         given_subnets(&Leaving::Unknown, Some(&plane), &neighbours),
         Vec::<String>::new()
