@@ -110,7 +110,7 @@ impl Step {
         }
     }
 
-    /// A step that takes away what others have.
+    /// A step that takes away what was seen at another resource, as a connection is at its service.
     pub fn remove(kind: Kind, id: ResourceId) -> Self {
         Self {
             kind,
