@@ -8,6 +8,7 @@ pub mod conditions;
 pub mod config;
 pub mod controllers;
 pub mod http;
+mod json_depth;
 pub mod leader;
 pub mod metrics;
 pub mod names;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use hyperlink::config::{self, Config, Environment, Given};
 use hyperlink::metrics::Metrics;
-use hyperlink::telemetry;
+use hyperlink::telemetry::{self, Format};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ const BLOCKING_THREADS: usize = 4;
 fn main() -> ExitCode {
     // First of all: whoever builds a TLS client without it may pick another provider, or panic.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
-        return failed(&anyhow!("a TLS provider is installed already"));
+        return failed(Format::Text, &anyhow!("a TLS provider is installed already"));
     }
     match cli::task(std::env::args_os()) {
         Ok(Task::Run(given)) => run(&given),
@@ -39,24 +39,35 @@ fn main() -> ExitCode {
         Ok(Task::Crd) => done(crd()),
         Ok(Task::Metrics) => done(metrics()),
         Ok(Task::Version) => done(print(&format!("hyperlink {}\n", cli::version()))),
-        Err(usage) => {
-            // Help goes to standard output, all else to standard error. Nobody is left to tell if that is closed.
-            let _ = usage.print();
-            let planning = std::env::args_os().nth(1).is_some_and(|command| command == "plan");
-            match u8::try_from(usage.exit_code()) {
-                // 2 says that steps are pending.
-                Ok(code) if code == 0 || !planning => ExitCode::from(code),
-                _ => ExitCode::FAILURE,
-            }
-        }
+        Err(usage) => refused(&usage),
+    }
+}
+
+/// Help goes to standard output, all else to standard error.
+fn refused(usage: &clap::Error) -> ExitCode {
+    let format = config::log_format_in(std::env::args_os(), &Environment::of_process());
+    let is_help = usage.exit_code() == 0;
+    match format {
+        Format::Json if !is_help => complain(format, &usage.render().to_string()),
+        // Nobody is left to tell if that is closed.
+        _ => drop(usage.print()),
+    }
+    let running = std::env::args_os().nth(1).is_some_and(|command| command == "run");
+    match is_help {
+        true => ExitCode::SUCCESS,
+        false if running => ExitCode::from(WRONG_SETTINGS),
+        // 2 would say that steps are pending.
+        false => ExitCode::FAILURE,
     }
 }
 
 fn run(given: &Given) -> ExitCode {
-    match config::resolve(given, &Environment::of_process()) {
-        Ok(config) => done(start(config)),
+    let environment = Environment::of_process();
+    let format = config::log_format(given, &environment);
+    match config::resolve(given, &environment) {
+        Ok(config) => start(config).map_or_else(|error| failed(format, &error), |()| ExitCode::SUCCESS),
         Err(problems) => {
-            complain(&problems.to_string());
+            complain(format, &problems.to_string());
             ExitCode::from(WRONG_SETTINGS)
         }
     }
@@ -71,9 +82,11 @@ fn start(config: Config) -> anyhow::Result<()> {
 
 /// Prints what would be done. Exit codes as `terraform plan -detailed-exitcode`.
 fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
-    let config = match config::resolve_for_plan(given, &Environment::of_process()) {
+    let environment = Environment::of_process();
+    let format = config::log_format(given, &environment);
+    let config = match config::resolve_for_plan(given, &environment) {
         Ok(config) => config,
-        Err(problems) => return failed(&problems.into()),
+        Err(problems) => return failed(format, &problems.into()),
     };
     let planned = logged(&config.log.clone(), async {
         let plan = preview::plan(&config, object).await?;
@@ -87,7 +100,7 @@ fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
     match planned {
         Ok(false) => ExitCode::SUCCESS,
         Ok(true) => ExitCode::from(STEPS_PENDING),
-        Err(error) => failed(&error),
+        Err(error) => failed(format, &error),
     }
 }
 
@@ -149,18 +162,19 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn complain(text: &str) {
-    let _ = writeln!(std::io::stderr(), "hyperlink: {text}");
+fn complain(format: Format, error: &str) {
+    let _ = std::io::stderr().write_all(telemetry::last_words(format, error).as_bytes());
 }
 
+/// Of a task that has no log.
 fn done(ended: anyhow::Result<()>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+        Err(error) => failed(Format::Text, &error),
     }
 }
 
-fn failed(error: &anyhow::Error) -> ExitCode {
-    complain(&format!("{error:#}"));
+fn failed(format: Format, error: &anyhow::Error) -> ExitCode {
+    complain(format, &format!("{error:#}"));
     ExitCode::FAILURE
 }

@@ -1,9 +1,10 @@
 //! Builds clients, waits for what the roles need, runs their controllers while leading, and stops in order.
 
+mod items;
+pub(crate) mod management_cluster;
 mod own_pod;
 mod rights;
 mod store;
-mod territory;
 mod waits;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
+use hyperlink::azure::call_budget::CallBudgets;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
@@ -20,14 +22,16 @@ use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
 use hyperlink::controllers;
 use hyperlink::controllers::context::{Context, Stated};
-use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::custom_resources::CustomResources;
+use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
+use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::polls::Polls;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
-use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{Face, Pages, Readiness, ReadinessItem};
@@ -40,9 +44,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli;
-use store::{follow_watches, show_store};
-use territory::Claim;
-use waits::{keep_token, wait_for_arm, wait_for_crd};
+use items::{Items, RoleItems};
+use store::{follow_watches, show_objects};
+use waits::{keep_token, wait_for_arm, wait_for_crd, with_heartbeat};
 
 /// Running passes get this long to end when the process stops.
 const GRACE: Duration = Duration::from_secs(20);
@@ -55,50 +59,6 @@ struct Shared {
     metrics: Arc<Metrics>,
     /// Changes when all objects are to be looked at again.
     again: watch::Sender<()>,
-}
-
-/// What probes show of one role.
-struct RoleItems {
-    kubernetes: ReadinessItem,
-    crd: ReadinessItem,
-    rights: ReadinessItem,
-    lease: ReadinessItem,
-    namespaces: ReadinessItem,
-    controllers: ReadinessItem,
-}
-
-impl RoleItems {
-    fn of(readiness: &Readiness, role: Role) -> Self {
-        let item = |what: &str| readiness.item(format!("{what} ({role})"));
-        Self {
-            kubernetes: item("kubernetes"),
-            crd: item("custom resource definition"),
-            rights: item("rights"),
-            lease: item("lease"),
-            namespaces: item("namespaces"),
-            controllers: item("controllers"),
-        }
-    }
-}
-
-/// What probes show of the process.
-struct Items {
-    token: ReadinessItem,
-    arm: ReadinessItem,
-    scopes: Option<ReadinessItem>,
-    roles: Vec<(Role, RoleItems)>,
-}
-
-impl Items {
-    fn of(readiness: &Readiness, config: &Config) -> Self {
-        let roles = config.roles.iter().copied();
-        Self {
-            token: readiness.item("azure token"),
-            arm: readiness.item("azure resource manager"),
-            scopes: config.allow_scopes.as_ref().map(|_| readiness.item("allowed scopes")),
-            roles: roles.map(|role| (role, RoleItems::of(readiness, role))).collect(),
-        }
-    }
 }
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
@@ -213,7 +173,7 @@ async fn run_roles(
 /// Campaigns, leads, and hands over.
 async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: CancellationToken) -> anyhow::Result<()> {
     let lease = lease(&shared.config, role).context("no lease is configured")?;
-    let elector = Elector::new(shared.kube.clone(), lease.clone())?;
+    let elector = Elector::new(shared.kube.clone(), lease)?;
     let gate = Arc::new(elector.gate());
     // Ends by itself with the election.
     tokio::spawn(follow(
@@ -228,33 +188,26 @@ async fn run_role(shared: Arc<Shared>, role: Role, items: RoleItems, stop: Cance
     let rights = rights::rights(&shared.config, role)?;
     let ungated = kube::Client::try_from(shared.kube.clone())?;
     asking.spawn(rights::wait_for_rights(ungated, rights, items.rights));
-    items.namespaces.ready_as("not leading");
     items.controllers.ready_as("not leading");
-    tokio::select! {
-        () = wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd) => {}
+    let ready = async {
+        wait_for_crd(&kube, shared.config.namespace.as_deref(), &items.kubernetes, &items.crd).await;
+        match role {
+            Role::Ho => management_cluster::wait_for_uid(&kube, &items.kubernetes).await,
+            Role::Cpo => String::new(),
+        }
+    };
+    let management_cluster = tokio::select! {
+        uid = ready => uid,
         () = stop.cancelled() => return Ok(()),
-    }
+    };
     let Some(leadership) = elector.lead(stop.clone()).await else {
         return Ok(());
     };
-    let succeeds = leadership.succeeds();
-    let working = |finish: CancellationToken| async {
-        // Whoever looks at the leases of others ends with the work.
-        let mut looking = JoinSet::new();
-        let claim = Claim {
-            role,
-            lease,
-            succeeds,
-            kube: kube.clone(),
-            item: items.namespaces,
-        };
-        let served = tokio::select! {
-            served = claim.begin(&shared, &mut looking) => served,
-            () = finish.cancelled() => return Ok(()),
-        };
+    let working = |finish: CancellationToken| {
         let metrics = Arc::clone(&shared.metrics);
         let cx = context(&shared.config, role, kube, shared.azure.clone(), gate, metrics);
-        work(&shared, Context { served, ..cx }, items.controllers, finish).await
+        let work = work(&shared, management_cluster, cx, items.controllers, finish);
+        with_heartbeat(&shared.metrics, role, work)
     };
     let worked = leadership.work(&stop, GRACE, working).await;
     let Worked { outcome, released } = worked.with_context(|| format!("role {role}"))?;
@@ -297,6 +250,14 @@ async fn follow(mut standing: Receiver<Standing>, item: ReadinessItem, role: Rol
     }
 }
 
+/// The namespaces that the operator excludes.
+pub(crate) fn excluded(config: &Config) -> ExcludedNamespaces {
+    ExcludedNamespaces {
+        fixed: config.exclude_namespaces.clone(),
+        file: config.allow_scopes.as_ref().map(ScopesFile::allowed),
+    }
+}
+
 /// What the passes of a role work with.
 pub(crate) fn context(
     config: &Config,
@@ -322,18 +283,27 @@ pub(crate) fn context(
         kube,
         events,
         stated: Stated::default(),
+        polls: Polls::default(),
+        resources: Arc::new(CustomResources::new(role)),
         failures: Failures::default(),
-        arm: ArmClient::new(azure, endpoint, gate, metrics.clone()),
+        arm: ArmClient::new(azure, endpoint, gate, metrics.clone())
+            .with_call_budgets(CallBudgets::for_resync(config.resync)),
         memory,
         inventory: Inventory::default(),
         metrics,
-        served: Served::everything(),
+        excluded: excluded(config),
         resync: config.resync,
     }
 }
 
 /// Runs the role's controllers until `stop`.
-async fn work(shared: &Shared, cx: Context, watches: ReadinessItem, stop: CancellationToken) -> anyhow::Result<()> {
+async fn work(
+    shared: &Shared,
+    management_cluster: String,
+    cx: Context,
+    watches: ReadinessItem,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let (config, cx) = (&shared.config, Arc::new(cx));
     let health = Arc::new(WatchHealth::new(Arc::clone(&shared.metrics)));
     // Ends with the last watch.
@@ -345,15 +315,15 @@ async fn work(shared: &Shared, cx: Context, watches: ReadinessItem, stop: Cancel
         again: shared.again.subscribe(),
         health,
     };
-    let on_store = |store| show_store(store, &shared.metrics);
+    show_objects(Arc::clone(&cx.resources), &shared.metrics);
     match cx.role {
         Role::Ho => {
             let neighbours = Arc::new(Neighbours::default());
-            let controller = LinkServiceController::new(settings(config)?, Arc::clone(&neighbours));
+            let controller = LinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&neighbours));
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::LinkService));
             let sums_up = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
             tokio::join!(
-                controllers::watch::link_services(runner, scope.clone(), neighbours, on_store),
+                controllers::watch::link_services(runner, scope.clone(), neighbours),
                 async {
                     if sums_up {
                         controllers::watch::hosted_clusters(cx, scope).await;
@@ -362,33 +332,42 @@ async fn work(shared: &Shared, cx: Context, watches: ReadinessItem, stop: Cancel
             );
         }
         Role::Cpo => {
-            let control_planes = Arc::new(ControlPlanes::default());
-            let controller = endpoint(config, Arc::clone(&control_planes));
+            let hosted_clusters = serves_many(config).then(Arc::<Neighbours>::default);
+            let controller = endpoint(config, hosted_clusters.clone());
             let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::Endpoint));
             tokio::join!(
                 controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-                controllers::watch::endpoints(runner, scope, control_planes, on_store)
+                controllers::watch::endpoints(runner, scope, hosted_clusters)
             );
         }
     }
     Ok(())
 }
 
-/// The guest side's controller.
-pub(crate) fn endpoint(config: &Config, control_planes: Arc<ControlPlanes>) -> EndpointController {
+/// Whether the guest side serves many control planes with one identity.
+pub(crate) fn serves_many(config: &Config) -> bool {
+    config.namespace.is_none() && config.allow_scopes.is_some()
+}
+
+/// The guest side's controller; `hosted_clusters` if it serves many control planes.
+pub(crate) fn endpoint(config: &Config, hosted_clusters: Option<Arc<Neighbours>>) -> EndpointController {
     EndpointController {
-        control_planes,
+        hosted_clusters: hosted_clusters.map(|all| HostedClusters {
+            all,
+            cloud: config.azure.cloud_name,
+        }),
         allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
     }
 }
 
-pub(crate) fn settings(config: &Config) -> anyhow::Result<Settings> {
+pub(crate) fn settings(config: &Config, management_cluster: String) -> anyhow::Result<Settings> {
     let management = config
         .management
         .as_ref()
         .context("role ho has no management settings")?;
     Ok(Settings {
         cloud: config.azure.cloud_name,
+        management_cluster,
         subscription: management.subscription.clone(),
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),

@@ -10,6 +10,8 @@ use crate::azure::resource::Kind;
 
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
 pub const CLUSTER_ID_TAG: &str = "hypershift.openshift.io_cluster-id";
+/// The tag that says which management cluster a Private Link Service is served from: the UID of its namespace kube-system.
+pub const MANAGEMENT_CLUSTER_TAG: &str = "hypershift.openshift.io_management-cluster-id";
 /// The tag that says what a resource is for.
 const RESOURCE_TYPE_TAG: &str = "hypershift.openshift.io_resource-type";
 

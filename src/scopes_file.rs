@@ -57,12 +57,12 @@ impl ScopesFile {
         loop {
             let looked = self.look().await.map_err(|error| error.to_string());
             metrics.allowed_scopes_stale(looked.is_err());
-            let entries = self.allowed.borrow().entries();
+            let entries = content(&self.allowed.borrow());
             match &looked {
-                Ok(_) => item.ready_as(&format!("{entries} entries")),
+                Ok(_) => item.ready_as(&entries),
                 // It goes on as before, so it is no reason to send nobody here.
                 Err(error) => item.ready_as(&format!(
-                    "{entries} entries of the last good file, the new one is no use: {error}"
+                    "{entries} of the last good file, the new one is no use: {error}"
                 )),
             }
             if looked.as_ref().err() != failure.as_ref() {
@@ -93,6 +93,14 @@ impl ScopesFile {
             differs
         });
         Ok(())
+    }
+}
+
+/// How much is in a file, for `/readyz`.
+fn content(allowed: &AllowedScopes) -> String {
+    match (allowed.entries(), allowed.excluded()) {
+        (entries, 0) => format!("{entries} entries"),
+        (entries, excluded) => format!("{entries} entries, {excluded} namespaces excluded"),
     }
 }
 
@@ -150,10 +158,11 @@ mod tests {
         .await;
         assert!(!allowed.has_changed().unwrap());
 
-        fs::write(&path, ONE).unwrap();
+        fs::write(&path, format!("{ONE}\nexcludeNamespaces: [a-b]")).unwrap();
         allowed.changed().await.unwrap();
         assert_eq!(allowed.borrow().entries(), 1);
-        shows(&readiness, &metrics, "[+] allowed scopes: 1 entries\n", 0).await;
+        let shown = "[+] allowed scopes: 1 entries, 1 namespaces excluded\n";
+        shows(&readiness, &metrics, shown, 0).await;
     }
 
     async fn shows(readiness: &Readiness, metrics: &Metrics, text: &str, stale: i64) {

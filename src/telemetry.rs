@@ -18,7 +18,6 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 /// The names of log fields and what each holds. Who logs such a thing uses its name from here; a test reads the sources for it.
 pub const FIELDS: &[(&str, &str)] = &[
-    ("role", "`ho` or `cpo`"),
     ("controller", "the controller, as in the metrics"),
     ("namespace", "namespace of the Kubernetes object"),
     ("name", "name of the Kubernetes object"),
@@ -88,6 +87,17 @@ pub fn init(format: Format, filter: EnvFilter) -> Result<(), TryInitError> {
     tracing_subscriber::registry()
         .with(lines(format, filter, std::io::stderr()))
         .try_init()
+}
+
+/// Why the process ends, in the form of its log: also before that is set up, and for whoever reads nothing but the log.
+pub fn last_words(format: Format, error: &str) -> String {
+    match format {
+        Format::Text => format!("hyperlink: {error}\n"),
+        Format::Json => {
+            let message = Map::from_iter([("message".to_owned(), error.into())]);
+            json(&Level::ERROR, env!("CARGO_PKG_NAME"), message)
+        }
+    }
 }
 
 /// From now on a panic is a line of the log, which says where it was.
@@ -189,7 +199,7 @@ where
         event.record(&mut all);
         let line = match self.format {
             Format::Text => text(event.metadata(), all.0),
-            Format::Json => json(event.metadata(), all.0),
+            Format::Json => json(event.metadata().level(), event.metadata().target(), all.0),
         };
         // One write per line. A closed standard error is no reason to stop.
         if let Ok(mut out) = self.out.lock() {
@@ -198,10 +208,10 @@ where
     }
 }
 
-fn json(metadata: &Metadata<'_>, mut fields: Map<String, Value>) -> String {
+fn json(level: &Level, target: &str, mut fields: Map<String, Value>) -> String {
     fields.insert("timestamp".into(), now().into());
-    fields.insert("level".into(), metadata.level().as_str().into());
-    fields.insert("target".into(), metadata.target().into());
+    fields.insert("level".into(), level.as_str().into());
+    fields.insert("target".into(), target.into());
     let mut line = escape_control(&Value::Object(fields).to_string());
     line.push('\n');
     line
@@ -293,12 +303,12 @@ mod tests {
     #[test]
     fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
         let out = logged(Format::Json, "info", || {
-            let pass = tracing::info_span!("pass", role = "ho", name = "private-router", status = 202);
+            let pass = tracing::info_span!("pass", controller = "endpoint", name = "private-router", status = 202);
             let took_ms = std::time::Duration::from_millis(15).as_millis();
             pass.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(line["role"], "ho");
+        assert_eq!(line["controller"], "endpoint");
         assert_eq!(line["name"], "private-router");
         assert_eq!(line["status"], 201);
         assert_eq!(line["took_ms"], 15);

@@ -98,6 +98,59 @@ fn plan_that_cannot_be_made_is_never_mistaken_for_steps_pending() {
 }
 
 #[test]
+fn wrong_command_is_never_mistaken_for_steps_pending() {
+    for line in [&["plna", "a/b"][..], &["--frobnicate", "plan", "a/b"], &[]] {
+        assert_eq!(output(line).status.code(), Some(1), "{line:?}");
+    }
+}
+
+/// In a log of JSON there is no line of another form, whatever ends the process.
+fn ends_with_json(command: &mut Command, code: i32, message: &str) {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(code));
+    let lines = text(&output.stderr).lines();
+    let lines: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!(last["level"], "ERROR", "{last}");
+    assert!(last["timestamp"].is_string(), "{last}");
+    assert!(last["message"].as_str().unwrap().contains(message), "{last}");
+}
+
+#[test]
+fn wrong_settings_are_json_where_the_log_is() {
+    let missing = "  --role (or HYPERLINK_ROLE) is missing";
+    ends_with_json(&mut hyperlink(&["run", "--log-format", "json"]), 2, missing);
+    ends_with_json(hyperlink(&["run"]).env("HYPERLINK_LOG_FORMAT", "json"), 2, missing);
+    let line = ["plan", "a/b", "--log-format=json", "--resync", "soon"];
+    ends_with_json(&mut hyperlink(&line), 1, "  --resync: ");
+}
+
+#[test]
+fn wrong_command_line_is_json_where_the_log_is() {
+    for line in [
+        &["run", "--log-format", "json", "--frobnicate"][..],
+        &["run", "--frobnicate", "--log-format=json"],
+    ] {
+        ends_with_json(&mut hyperlink(line), 2, "--frobnicate");
+    }
+    let mut line = hyperlink(&["run", "--frobnicate"]);
+    ends_with_json(line.env("HYPERLINK_LOG_FORMAT", "json"), 2, "--frobnicate");
+    ends_with_json(
+        &mut hyperlink(&["plan", "--log-format", "json", "--frobnicate"]),
+        1,
+        "--frobnicate",
+    );
+}
+
+#[test]
+fn failure_is_json_where_the_log_is() {
+    let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
+    write!(kubeconfig, "{NOWHERE}").unwrap();
+    let line = ["plan", "a/b", "--credential", "azure-cli", "--log-format", "json"];
+    ends_with_json(hyperlink(&line).env("KUBECONFIG", kubeconfig.path()), 1, "Kubernetes");
+}
+
+#[test]
 fn plan_without_an_api_server_fails() {
     let mut kubeconfig = tempfile::NamedTempFile::new().unwrap();
     write!(kubeconfig, "{NOWHERE}").unwrap();

@@ -21,7 +21,7 @@ fn dashboard() -> Value {
 }
 
 fn alerts() -> Vec<Value> {
-    let file: Value = serde_yaml_ng::from_str(&read("alerts.yaml")).unwrap();
+    let file: Value = serde_saphyr::from_str(&read("alerts.yaml")).unwrap();
     let groups = file["groups"].as_array().unwrap();
     groups
         .iter()

@@ -106,7 +106,7 @@ fn find(directory: &Path, kind: &str) -> Result<PathBuf> {
 /// The file is no CRD, or it is refused.
 pub async fn install_file(client: &kube::Client, path: &Path) -> Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let crd = serde_yaml_ng::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
+    let crd = serde_saphyr::from_str(&text).with_context(|| format!("parse {}", path.display()))?;
     install_one(client, crd)
         .await
         .with_context(|| format!("install {}", path.display()))

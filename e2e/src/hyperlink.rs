@@ -280,6 +280,7 @@ pub fn allow_guest_subscription(place: &Place) -> Value {
         "namespace": place.hosted_clusters(),
         "scopes": [format!("/subscriptions/{}", place.azure().guest_subscription)],
         "additionalAllowedSubscriptions": [place.azure().additional_subscription],
+        "baseDomains": ["example.com", "example.net"],
     }]})
 }
 

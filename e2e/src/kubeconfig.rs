@@ -9,7 +9,6 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
 use kube::discovery::{Scope, pinned_kind};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// A kubeconfig on disk, and the same for clients in this process.
@@ -141,11 +140,8 @@ impl Access {
     pub async fn apply_yaml(&self, text: &str) -> Result<Vec<DynamicObject>> {
         let client = self.client()?;
         let mut applied = Vec::new();
-        for document in serde_yaml_ng::Deserializer::from_str(text) {
-            let document = Value::deserialize(document)?;
-            if !document.is_null() {
-                applied.push(apply(&client, document).await?);
-            }
+        for document in serde_saphyr::from_multiple(text)? {
+            applied.push(apply(&client, document).await?);
         }
         Ok(applied)
     }

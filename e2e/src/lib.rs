@@ -31,6 +31,7 @@ pub mod running;
 pub mod scenario;
 pub mod scenarios;
 pub mod site;
+pub mod tenant;
 pub mod wait;
 
 pub use control_plane::ControlPlane;

@@ -31,9 +31,26 @@ pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &s
         access.service_account(dir, namespace, role).await?;
         let file = format!("role-{role}.yaml");
         apply(access, &file, "ClusterRole", role, namespace, prefix).await?;
-        apply(access, "role-lease.yaml", "Role", role, namespace, prefix).await?;
+        install_lease(access, role, &format!("hyperlink-{role}"), namespace, prefix).await?;
     }
+    let file = "role-cpo-many.yaml";
+    apply(access, file, "ClusterRole", "cpo", namespace, prefix).await?;
     Ok(())
+}
+
+/// Gives a role what it needs for the lease of this name.
+///
+/// # Errors
+///
+/// As [`install`].
+pub async fn install_lease(access: &Access, account: &str, lease: &str, namespace: &str, prefix: &str) -> Result<()> {
+    let mut role = shipped("role-lease.yaml")?;
+    role["metadata"]["name"] = format!("{lease}-lease").into();
+    let rules = role["rules"].as_array_mut().context("a role without rules")?;
+    for rule in rules.iter_mut().filter(|rule| rule.get("resourceNames").is_some()) {
+        rule["resourceNames"] = json!([lease]);
+    }
+    bind(access, role, "Role", account, namespace, prefix).await
 }
 
 /// Gives `ho` what it needs beside with `--aggregate-conditions true`.
@@ -69,9 +86,24 @@ pub async fn metrics_reader(control_plane: &ControlPlane, name: &str) -> Result<
 }
 
 async fn apply(access: &Access, file: &str, kind: &str, account: &str, namespace: &str, prefix: &str) -> Result<()> {
+    bind(access, shipped(file)?, kind, account, namespace, prefix).await
+}
+
+/// One of the files that are shipped.
+fn shipped(file: &str) -> Result<Value> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-    let mut role: Value = serde_yaml_ng::from_str(&text)?;
+    Ok(serde_saphyr::from_str(&text)?)
+}
+
+async fn bind(
+    access: &Access,
+    mut role: Value,
+    kind: &str,
+    account: &str,
+    namespace: &str,
+    prefix: &str,
+) -> Result<()> {
     let namespaced = kind == "Role";
     if namespaced {
         role["metadata"]["namespace"] = namespace.into();

@@ -183,6 +183,9 @@ pub fn said(object: &DynamicObject, kind: &str, reason: &str) -> Result<()> {
     crate::runbook::quotes(found.with_context(|| format!("{all:?}"))?)
 }
 
+/// The conditions of the management side.
+pub const MANAGEMENT_SIDE: [&str; 2] = ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"];
+
 /// All conditions of a custom resource.
 pub const ALL: [&str; 5] = [
     "AzureInternalLoadBalancerAvailable",

@@ -23,8 +23,15 @@ pub const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 /// Lets HO replace a Private Link Service that another control plane operator is connected to.
 pub const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
+/// On the HostedCluster: the UID of the namespace kube-system of the management cluster that it came from. The Private Link
+/// Services of its name that were made there are adopted.
+pub const ADOPT_FROM: &str = "hyperlink.hypershift.openshift.io/adopt-from";
+
 /// The annotations of the custom resource that are read: a change of another one is nobody's concern.
 pub const READ_ANNOTATIONS: [&str; 5] = [CLUSTER_ANNOTATION, HO_INTENT, CPO_INTENT, ABANDON, ALLOW_REPLACE];
+
+/// The annotations of HostedClusters and HostedControlPlanes whose change is worth a reconcile.
+pub const READ_CLUSTER_ANNOTATIONS: [&str; 2] = [CLUSTER_ANNOTATION, ADOPT_FROM];
 
 /// On a Service that publishes a host name of a private cluster: exactly [`EXTERNAL_VALUE`].
 pub const EXTERNAL_LABEL: &str = "hypershift.openshift.io/azure-pls-external-private-svc";

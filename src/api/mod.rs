@@ -11,6 +11,7 @@ pub mod markers;
 pub mod other_writer;
 pub mod pause;
 pub mod private_link_service;
+pub mod prune;
 pub mod role;
 
 pub use cluster_ref::ClusterRef;
@@ -20,6 +21,7 @@ pub use hypershift::{HostedCluster, HostedControlPlane};
 pub use other_writer::other_writer;
 pub use pause::Paused;
 pub use private_link_service::{AzurePrivateLinkService, AzurePrivateLinkServiceSpec, AzurePrivateLinkServiceStatus};
+pub use prune::Prune;
 pub use role::Role;
 
 use kube::ResourceExt;

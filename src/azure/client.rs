@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, Response};
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 use uuid::Uuid;
 
+use super::call_budget::CallBudgets;
 use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId};
+use super::message::{is_sendable, request, retry_after, shows};
+use super::operation::OperationState;
 use super::ports::{CallSeen, CallVerb, Counters, Gate};
 use super::resource::Kind;
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
@@ -21,6 +24,10 @@ use super::transport::{Transport, TransportError};
 
 /// Pages of one list, at most.
 const MAX_PAGES: usize = 1_000;
+/// Items of one list, at most: the record sets that a zone can have.
+const MAX_ITEMS: usize = 25_000;
+/// Bytes of all pages of one list, at most. In memory they take a few times as much.
+const MAX_LIST: usize = 16 << 20;
 /// The wait that stands in where Azure says "throttled" and no time.
 const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 
@@ -51,6 +58,22 @@ pub enum Condition {
     Unchanged(String),
 }
 
+impl Condition {
+    fn on(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        let header = match self {
+            Self::Any => None,
+            Self::New => Some((IF_NONE_MATCH, "*")),
+            Self::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
+        };
+        if let Some((name, value)) = header
+            && let Ok(value) = value.parse()
+        {
+            request.headers_mut().insert(name, value);
+        }
+        request
+    }
+}
+
 /// A successful answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -58,21 +81,12 @@ pub struct Answer {
     pub status: u16,
     /// The body; `Null` when there is none.
     pub body: Value,
+    /// How many bytes the body had.
+    pub size: usize,
     /// How long Azure asks to wait.
     pub retry_after: Option<Duration>,
     /// Where the operation can be asked about; none where Azure names no place, or one on another host.
     pub operation: Option<Url>,
-}
-
-/// What an operation's URL says.
-#[derive(Debug, Clone, PartialEq)]
-pub enum OperationState {
-    /// Not ended; how long Azure asks to wait.
-    Running(Option<Duration>),
-    /// Ended well.
-    Succeeded,
-    /// Ended badly.
-    Failed(ArmError),
 }
 
 /// Calls ARM.
@@ -83,6 +97,7 @@ pub struct Client {
     gate: Arc<dyn Gate>,
     counters: Arc<dyn Counters>,
     throttle: Arc<Throttle>,
+    call_budgets: Arc<CallBudgets>,
 }
 
 impl Client {
@@ -94,12 +109,23 @@ impl Client {
             gate,
             counters,
             throttle: Arc::default(),
+            call_budgets: Arc::default(),
+        }
+    }
+
+    /// The same with other call budgets.
+    #[must_use]
+    pub fn with_call_budgets(self, budgets: CallBudgets) -> Self {
+        Self {
+            call_budgets: Arc::new(budgets),
+            ..self
         }
     }
 
     /// Reads one resource: an object with an id. A private endpoint comes with its network interfaces.
     pub async fn get(&self, pass: Pass, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
-        let mut url = self.url(kind, &id.to_string());
+        let address = id.to_string();
+        let mut url = self.url(kind, &address);
         if kind == Kind::Endpoint {
             url.query_pairs_mut().append_pair("$expand", "networkInterfaces");
         }
@@ -109,16 +135,19 @@ impl Client {
             verb: CallVerb::Get,
             budget: Budget::Reads,
             subscription: id.subscription(),
+            address: &address,
         };
         let answer = self.call(call, request(Method::GET, &url, None)).await?;
         // Whoever answers instead of ARM must not pass for a resource that has nothing of what is wanted.
-        match answer.body.get("id") {
-            Some(_) => Ok(answer),
-            None => Err(ArmError::own(Class::Down, "NotAResource")),
+        if shows(&answer.body, id) {
+            Ok(answer)
+        } else {
+            Err(ArmError::own(Class::Down, "NotAResource"))
         }
     }
 
-    /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end), all pages.
+    /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end), all pages; an error if
+    /// they are too many, or too much.
     pub async fn list(
         &self,
         pass: Pass,
@@ -126,7 +155,8 @@ impl Client {
         subscription: &SubscriptionId,
         path: &str,
     ) -> Result<Vec<Value>, ArmError> {
-        let mut items = Vec::new();
+        self.within_call_budget(kind, path)?;
+        let (mut items, mut size) = (Vec::new(), 0);
         let mut url = self.url(kind, path);
         let mut read = HashSet::new();
         while read.len() < MAX_PAGES && read.insert(url.clone()) {
@@ -136,11 +166,17 @@ impl Client {
                 verb: CallVerb::List,
                 budget: Budget::Reads,
                 subscription,
+                address: path,
             };
-            let mut answer = self.call(call, request(Method::GET, &url, None)).await?;
+            self.within_throttle(&call)?;
+            let mut answer = self.send(call, request(Method::GET, &url, None)).await?;
             match answer.body.get_mut("value").map(Value::take) {
                 Some(Value::Array(page)) => items.extend(page),
                 _ => return Err(ArmError::own(Class::Down, "NotAList")),
+            }
+            size += answer.size;
+            if items.len() > MAX_ITEMS || size > MAX_LIST {
+                return Err(ArmError::own(Class::Invalid, "ListTooLong"));
             }
             match answer.body.get("nextLink").and_then(Value::as_str) {
                 None | Some("") => return Ok(items),
@@ -159,42 +195,43 @@ impl Client {
         body: &Value,
         condition: &Condition,
     ) -> Result<Answer, ArmError> {
-        let url = self.url(kind, &id.to_string());
-        let mut request = request(Method::PUT, &url, Some(body));
-        let header = match condition {
-            Condition::Any => None,
-            Condition::New => Some((IF_NONE_MATCH, "*")),
-            Condition::Unchanged(etag) => Some((IF_MATCH, etag.as_str())),
-        };
-        if let Some((name, value)) = header
-            && let Ok(value) = value.parse()
-        {
-            request.headers_mut().insert(name, value);
-        }
+        let address = id.to_string();
+        let url = self.url(kind, &address);
+        let request = condition.on(request(Method::PUT, &url, Some(body)));
         let call = Call {
             pass,
             kind,
             verb: CallVerb::Put,
             budget: Budget::Writes,
             subscription: id.subscription(),
+            address: &address,
         };
         self.call(call, request).await
     }
 
     /// Removes one resource. What is gone already counts as removed.
-    pub async fn delete(&self, pass: Pass, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
-        let url = self.url(kind, &id.to_string());
+    pub async fn delete(
+        &self,
+        pass: Pass,
+        kind: Kind,
+        id: &ResourceId,
+        condition: &Condition,
+    ) -> Result<Answer, ArmError> {
+        let address = id.to_string();
+        let url = self.url(kind, &address);
         let call = Call {
             pass,
             kind,
             verb: CallVerb::Delete,
             budget: Budget::Deletes,
             subscription: id.subscription(),
+            address: &address,
         };
-        match self.call(call, request(Method::DELETE, &url, None)).await {
+        match self.call(call, condition.on(request(Method::DELETE, &url, None))).await {
             Err(error) if error.class == Class::Gone => Ok(Answer {
                 status: 204,
                 body: Value::Null,
+                size: 0,
                 retry_after: None,
                 operation: None,
             }),
@@ -202,12 +239,12 @@ impl Client {
         }
     }
 
-    /// Asks how an operation stands. The error's class is `Gone` when Azure does not know it any more.
+    /// Asks how an operation on a resource stands; it has a call budget of its own. The error's class is `Gone` when Azure does not know it any more.
     pub async fn operation(
         &self,
         pass: Pass,
         kind: Kind,
-        subscription: &SubscriptionId,
+        id: &ResourceId,
         url: &Url,
     ) -> Result<OperationState, ArmError> {
         let url = self.own_url(url.as_str())?;
@@ -216,26 +253,11 @@ impl Client {
             kind,
             verb: CallVerb::Poll,
             budget: Budget::Reads,
-            subscription,
+            subscription: id.subscription(),
+            address: &format!("{id}?operation"),
         };
         let answer = self.call(call, request(Method::GET, &url, None)).await?;
-        Ok(match answer.body.get("status").and_then(Value::as_str) {
-            Some("Succeeded") => OperationState::Succeeded,
-            Some(word @ ("Failed" | "Canceled")) => {
-                let mut error = ArmError::from_json(answer.status, &answer.body, None);
-                if answer.body.get("error").is_none() {
-                    error = ArmError {
-                        code: format!("Operation{word}"),
-                        class: Class::Busy,
-                        ..error
-                    };
-                }
-                OperationState::Failed(error)
-            }
-            None if answer.status == 204 => OperationState::Succeeded,
-            None if answer.status != 202 => return Err(ArmError::own(Class::Down, "NotAnOperation")),
-            _ => OperationState::Running(answer.retry_after),
-        })
+        OperationState::of(&answer)
     }
 
     fn url(&self, kind: Kind, path: &str) -> Url {
@@ -249,23 +271,43 @@ impl Client {
     fn own_url(&self, text: &str) -> Result<Url, ArmError> {
         let foreign = || ArmError::from(TransportError::ForeignHost("another host".to_owned()));
         let url = Url::parse(text).map_err(|_| foreign())?;
-        if url.origin() == self.endpoint.origin() {
+        if url.origin() == self.endpoint.origin() && is_sendable(&url) {
             Ok(url)
         } else {
             Err(foreign())
         }
     }
 
-    async fn call(&self, call: Call<'_>, mut request: Request<Bytes>) -> Result<Answer, ArmError> {
-        if let Some(wait) = self
-            .throttle
-            .wait(call.subscription, call.budget, call.kind, Instant::now())
-        {
-            return Err(ArmError {
-                retry_after: Some(wait),
-                ..ArmError::own(Class::Throttled, "WaitingForBudget")
-            });
+    /// Takes a call from the budget of what is addressed. That none is left is a defect, so it is logged as one.
+    fn within_call_budget(&self, kind: Kind, address: &str) -> Result<(), ArmError> {
+        let taken = self.call_budgets.take(kind, address, Instant::now());
+        if taken.is_err() {
+            self.counters.call_budget_exhausted(kind);
+            tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
         }
+        taken
+    }
+
+    async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
+        self.within_throttle(&call)?;
+        self.within_call_budget(call.kind, call.address)?;
+        self.send(call, request).await
+    }
+
+    fn within_throttle(&self, call: &Call<'_>) -> Result<(), ArmError> {
+        let wait = self
+            .throttle
+            .wait(call.subscription, call.budget, call.kind, Instant::now());
+        match wait {
+            None => Ok(()),
+            wait => Err(ArmError {
+                retry_after: wait,
+                ..ArmError::own(Class::Throttled, "WaitingForBudget")
+            }),
+        }
+    }
+
+    async fn send(&self, call: Call<'_>, mut request: Request<Bytes>) -> Result<Answer, ArmError> {
         if let Ok(id) = call.pass.correlation.to_string().parse() {
             request.headers_mut().insert("x-ms-correlation-request-id", id);
         }
@@ -336,6 +378,7 @@ impl Client {
         Ok(Answer {
             status: status.as_u16(),
             body,
+            size: answer.body().len(),
             retry_after,
             operation,
         })
@@ -352,32 +395,6 @@ struct Call<'a> {
     verb: CallVerb,
     budget: Budget,
     subscription: &'a SubscriptionId,
-}
-
-fn request(method: Method, url: &Url, body: Option<&Value>) -> Request<Bytes> {
-    let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
-    let mut request = Request::new(bytes);
-    *request.method_mut() = method;
-    // Every URL was parsed by `url`, whose output is a valid URI.
-    *request.uri_mut() = url.as_str().parse().unwrap_or_default();
-    request
-        .headers_mut()
-        .insert(ACCEPT, http::HeaderValue::from_static("application/json"));
-    if body.is_some() {
-        request
-            .headers_mut()
-            .insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    }
-    request
-}
-
-/// `Retry-After`: seconds, or a date in the future (RFC 9110, 10.2.3). Zero, the past and garbage count as absent.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return (seconds > 0).then(|| Duration::from_secs(seconds.min(3_600)));
-    }
-    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-    let wait = SystemTime::from(date).duration_since(now).ok()?;
-    (!wait.is_zero()).then_some(wait.min(Duration::from_secs(3_600)))
+    /// Whose call budget it takes from.
+    address: &'a str,
 }

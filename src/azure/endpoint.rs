@@ -21,10 +21,8 @@ pub struct Endpoint {
     pub subnet: ResourceId,
     /// The alias of the link service; none while that is not known or no longer wanted.
     pub alias: Option<String>,
-    /// The alias that it led to when it was last seen as ours.
-    pub former_alias: Option<String>,
-    /// The address that is on record for exactly this id.
-    pub recorded_address: Option<IpAddr>,
+    /// Whether this process has seen it to be ours, before it came to lead elsewhere.
+    pub proven: bool,
     /// What the owner of the link service reads with the request.
     pub request_message: &'static str,
 }
@@ -69,20 +67,34 @@ pub fn approval(body: &Value) -> Approval {
     }
 }
 
-/// The endpoint's address, from a body that was read with its network interfaces expanded.
+/// The endpoint's address, from a body that was read with its network interfaces expanded: the first that any DNS configuration or
+/// interface has. Azure shows empty ones beside it.
 pub fn address(body: &Value) -> Option<IpAddr> {
-    let interface =
-        body.pointer("/properties/networkInterfaces/0/properties/ipConfigurations/0/properties/privateIPAddress");
-    let custom = body.pointer("/properties/customDnsConfigs/0/ipAddresses/0");
-    custom
-        .or(interface)
-        .and_then(Value::as_str)
-        .and_then(|text| text.parse().ok())
+    let configurations = items(&body["properties"]["customDnsConfigs"]);
+    let of_configurations = configurations.flat_map(|one| items(&one["ipAddresses"]));
+    let interfaces = items(&body["properties"]["networkInterfaces"]);
+    let of_interfaces = interfaces
+        .flat_map(|interface| items(&interface["properties"]["ipConfigurations"]))
+        .map(|configuration| &configuration["properties"]["privateIPAddress"]);
+    let addresses = of_configurations.chain(of_interfaces).filter_map(Value::as_str);
+    let mut addresses = addresses.filter_map(|text| text.parse().ok());
+    addresses.next()
 }
 
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// The first connection that leads anywhere; the first of all, where none does.
 fn connection(body: &Value) -> Option<&Value> {
-    let list = |name: &str| body.pointer(&format!("/properties/{name}/0"));
-    list("manualPrivateLinkServiceConnections").or_else(|| list("privateLinkServiceConnections"))
+    let of = |list: &str| items(&body["properties"][list]);
+    let all = || of("manualPrivateLinkServiceConnections").chain(of("privateLinkServiceConnections"));
+    let leads = |one: &&Value| {
+        one["properties"]["privateLinkServiceId"]
+            .as_str()
+            .is_some_and(|to| !to.is_empty())
+    };
+    all().find(leads).or_else(|| all().next())
 }
 
 fn target(body: &Value) -> Option<&str> {
@@ -91,8 +103,14 @@ fn target(body: &Value) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
-fn leads_to(body: &Value, alias: Option<&String>) -> bool {
-    matches!((target(body), alias), (Some(found), Some(alias)) if same(found, alias))
+/// Whether it shows where it leads to.
+pub fn leads_anywhere(body: &Value) -> bool {
+    target(body).is_some_and(|to| !to.is_empty())
+}
+
+/// Whether it leads to the link service with this alias.
+pub fn leads_to(body: &Value, alias: &str) -> bool {
+    target(body).is_some_and(|found| same(found, alias))
 }
 
 impl Endpoint {
@@ -101,14 +119,12 @@ impl Endpoint {
     }
 
     fn leads_to_ours(&self, current: &Value) -> bool {
-        leads_to(current, self.alias.as_ref())
+        self.alias.as_deref().is_some_and(|alias| leads_to(current, alias))
     }
 
-    /// Without our mark: it takes its address from our subnet, and leads where ours lead, or has the address of ours.
+    /// Without our mark: it takes its address from our subnet, and leads where ours lead or did.
     fn is_like_ours(&self, current: &Value) -> bool {
-        let on_record = self.recorded_address.is_some() && address(current) == self.recorded_address;
-        let known = self.leads_to_ours(current) || leads_to(current, self.former_alias.as_ref()) || on_record;
-        self.in_our_subnet(current) && known
+        self.in_our_subnet(current) && (self.leads_to_ours(current) || self.proven)
     }
 }
 
@@ -182,8 +198,7 @@ mod tests {
             },
             subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/guest")).unwrap(),
             alias: Some(ALIAS.into()),
-            former_alias: None,
-            recorded_address: None,
+            proven: false,
             request_message: "hello",
         }
     }
@@ -234,27 +249,18 @@ mod tests {
     }
 
     #[test]
-    fn untagged_endpoint_to_an_old_alias_is_ours_by_what_is_on_record() {
+    fn untagged_endpoint_to_an_old_alias_is_ours_only_if_it_was_seen_so() {
         let mut body = found("Disconnected");
         body.as_object_mut().unwrap().remove("tags");
-        let nic = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}}]);
-        body["properties"]["networkInterfaces"] = nic;
         let new = Endpoint {
             alias: Some("pls.new.eastus.azure.privatelinkservice".into()),
             ..wanted()
         };
         assert!(!new.ours(&body));
-        let by_alias = Endpoint {
-            former_alias: Some(ALIAS.to_uppercase()),
-            ..new.clone()
-        };
-        let by_address = Endpoint {
-            recorded_address: "10.0.0.5".parse().ok(),
-            ..new
-        };
-        assert!(by_alias.ours(&body) && by_address.ours(&body));
+        let seen = Endpoint { proven: true, ..new };
+        assert!(seen.ours(&body));
         body["tags"] = json!({"cluster": "another"});
-        assert!(!by_alias.ours(&body) && !by_address.ours(&body) && !wanted().ours(&body));
+        assert!(!seen.ours(&body) && !wanted().ours(&body));
     }
 
     #[test]
@@ -268,5 +274,27 @@ mod tests {
             address(&json!({"properties": {"networkInterfaces": [{"id": "only"}]}})),
             None
         );
+    }
+
+    #[rstest]
+    #[case::second_configuration(json!({"customDnsConfigs": [{}, {"ipAddresses": []}, {"ipAddresses": ["", "10.0.0.5"]}]}))]
+    #[case::second_interface(json!({"customDnsConfigs": [{"ipAddresses": []}], "networkInterfaces": [{"id": "only"}, {"properties":
+        {"ipConfigurations": [{"properties": {}}, {"properties": {"privateIPAddress": "10.0.0.5"}}]}}]}))]
+    fn empty_ones_before_the_address_are_skipped(#[case] properties: Value) {
+        assert_eq!(address(&json!({"properties": properties})), "10.0.0.5".parse().ok());
+    }
+
+    #[test]
+    fn empty_connection_before_ours_is_skipped() {
+        let mut body = found("Approved");
+        let connections = &mut body["properties"]["manualPrivateLinkServiceConnections"];
+        let ours = connections[0].take();
+        *connections = json!([{}, {"properties": {"privateLinkServiceId": ""}}, ours]);
+        assert_eq!(approval(&body), Approval::Approved);
+        assert!(wanted().ours(&body) && wanted().differs(&body).is_empty());
+        let properties = body["properties"].as_object_mut().unwrap();
+        let automatic = properties.remove("manualPrivateLinkServiceConnections").unwrap();
+        properties.insert("privateLinkServiceConnections".into(), automatic);
+        assert_eq!(approval(&body), Approval::Approved);
     }
 }

@@ -9,8 +9,11 @@ use tracing::{info, warn};
 use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
 use super::error::ArmError;
 use super::id::ResourceId;
+use super::inventory::Inventory;
+use super::look::Looker;
 use super::memory::{Memory, Operation};
-use super::plan::{Change, Done, Step, Verb};
+use super::message::shows;
+use super::plan::{Change, Done, Step, Verb, Why};
 use super::resource::{Kind, Progress, Seen, progress};
 use super::turns::usual;
 
@@ -25,10 +28,13 @@ pub async fn run(steps: &[Step], client: &Client, memory: &Memory, pass: Pass) -
                 Done::Nothing
             }
             Verb::Keep => {
+                if let (Some(body), Why::AsWanted) = (&step.found, &step.why) {
+                    memory.prove(&step.id, body);
+                }
                 let change = memory.kept(&step.id).filter(|_| step.found.is_some());
                 change.map_or(Done::Nothing, Done::Reached)
             }
-            Verb::Put(_) | Verb::Delete => match waits(step, memory) {
+            Verb::Put(_) | Verb::Delete => match waits(step, client, memory, pass).await {
                 Some(done) => done,
                 None => sent(step, client, memory, pass).await,
             },
@@ -39,10 +45,13 @@ pub async fn run(steps: &[Step], client: &Client, memory: &Memory, pass: Pass) -
 }
 
 /// What stands in for a write that is not sent yet.
-fn waits(step: &Step, memory: &Memory) -> Option<Done> {
+async fn waits(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Option<Done> {
     let deletes = step.verb == Verb::Delete;
-    if deletes && let Some(done) = delete_waits(step, memory) {
+    if deletes && let Some(done) = delete_waits(step, client, memory, pass).await {
         return Some(done);
+    }
+    if !deletes && memory.wait_to_put_again(&step.id, Instant::now()).is_some() {
+        return Some(Done::Nothing);
     }
     memory.wait_for_turn(step.kind, &step.id, usual(deletes), Instant::now())?;
     Some(Done::Nothing)
@@ -57,7 +66,7 @@ async fn sent(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Done
             .await
             .map(|answer| put_done(step, memory, answer)),
         _ => client
-            .delete(pass, step.kind, &step.id)
+            .delete(pass, step.kind, &step.id, &delete_condition(step))
             .await
             .map(|answer| delete_done(step, memory, &answer)),
     };
@@ -82,11 +91,27 @@ async fn sent(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Done
 }
 
 /// What stands in for a delete that is not to be repeated yet: it is under way, or, of a connection, was refused just now. A
-/// look shows that of all other kinds.
-fn delete_waits(step: &Step, memory: &Memory) -> Option<Done> {
-    match memory.recall(&step.id, Instant::now())? {
+/// read shows that of all other kinds; a connection is only listed by its service, so its operation is polled here.
+async fn delete_waits(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Option<Done> {
+    let seen = match memory.recall(&step.id, Instant::now()) {
+        None if step.kind == Kind::Connection => {
+            let operation = memory.operation(&step.id)?;
+            let inventory = &Inventory::default();
+            let looker = Looker {
+                client,
+                memory,
+                inventory,
+                pass,
+            };
+            looker.deleting(step.kind, &step.id, &operation).await
+        }
+        known => known?,
+    };
+    match seen {
         Seen::Pending => Some(Done::Accepted),
-        Seen::DeleteFailed(error) if step.kind == Kind::Connection => Some(Done::Failed(error)),
+        Seen::DeleteFailed(error) | Seen::ReadFailed(error) if step.kind == Kind::Connection => {
+            Some(Done::Failed(error))
+        }
         _ => None,
     }
 }
@@ -103,10 +128,18 @@ fn condition(step: &Step) -> Condition {
     }
 }
 
+/// What others put into a zone after it was read is not deleted with it. Of other kinds nothing is known to be in them.
+fn delete_condition(step: &Step) -> Condition {
+    match step.kind {
+        Kind::Zone if step.found.is_some() => condition(step),
+        _ => Condition::Any,
+    }
+}
+
 fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
     let now = Instant::now();
     let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
-    let readable = answer.body.get("id").is_some();
+    let readable = shows(&answer.body, &step.id);
     let at_rest = readable && answer.status != 202 && progress(&answer.body) == Progress::Settled;
     if at_rest {
         memory.began(
@@ -153,26 +186,20 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
         // Connections are seen at their service only.
         memory.hasten(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
     }
-    if answer.status != 202 {
-        memory.resting(step.kind, &step.id, Seen::Absent, now);
-        return Done::Settled;
+    let operation = Operation {
+        url: answer.operation.clone(),
+        began: now,
+        deletes: true,
+    };
+    let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
+    memory.began(step.kind, &step.id, operation, false);
+    memory.moving(step.kind, &step.id, Seen::Pending, wait, now);
+    if answer.status == 202 {
+        return Done::Accepted;
     }
-    if step.kind != Kind::Connection {
-        let operation = Operation {
-            url: answer.operation.clone(),
-            began: now,
-            deletes: true,
-        };
-        memory.began(step.kind, &step.id, operation, false);
-    }
-    memory.moving(
-        step.kind,
-        &step.id,
-        Seen::Pending,
-        answer.retry_after.unwrap_or_else(|| step.kind.pace()),
-        now,
-    );
-    Done::Accepted
+    // Gone is what the next read shows.
+    memory.doubt(&step.id, now);
+    Done::Settled
 }
 
 fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
@@ -230,7 +257,7 @@ mod tests {
     use super::*;
     use crate::azure::error::Class;
     use crate::azure::mark::Marks;
-    use crate::azure::plan::{Why, away};
+    use crate::azure::plan::away;
     use crate::azure::zone_link::ZoneLink;
 
     #[test]

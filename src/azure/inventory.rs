@@ -15,6 +15,7 @@ use super::client::{Client, Pass};
 use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId, lower, same};
 use super::load_balancer::{Frontend, internal_frontends};
+use super::memory::Unread;
 use super::resource::Kind;
 
 /// A list that takes longer is given up: many wait for it.
@@ -71,6 +72,8 @@ impl Inventory {
         };
         list.map(|list| list.to_vec()).map_err(|error| ArmError {
             retry_after: Some(last.rests(&error)),
+            lasting: last.unread.is_some_and(|unread| unread.lasts(Instant::now())),
+            exact: true,
             ..error
         })
     }
@@ -235,6 +238,7 @@ impl<T> Lists<T> {
 struct Last<T> {
     made: Option<Made<T>>,
     failures: u32,
+    unread: Option<Unread>,
 }
 
 #[derive(Debug)]
@@ -249,6 +253,7 @@ impl<T> Default for Last<T> {
         Self {
             made: None,
             failures: 0,
+            unread: None,
         }
     }
 }
@@ -275,6 +280,10 @@ impl<T> Last<T> {
             Ok(_) => 0,
             Err(_) => self.failures.saturating_add(1),
         };
+        match &outcome {
+            Ok(_) => self.unread = None,
+            Err(_) => drop(Unread::again(&mut self.unread, Instant::now())),
+        }
         self.made = Some(Made {
             began,
             ended: Instant::now(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::id::{ResourceId, SubscriptionId, same};
-use super::mark::{MAX_TAGS, Marks};
+use super::mark::{MAX_TAGS, Marks, Stamp, Stamped};
 use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 
 /// The name of the one NAT configuration.
@@ -18,10 +18,12 @@ pub struct OwnedLinkService {
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub marks: Marks,
-    /// The frontend that it forwards to, as Azure spells the id.
-    pub frontend: String,
-    /// The `resourceGuid` or the alias under which exactly this id was recorded as ours: of what is made anew both differ.
-    pub known_as: Vec<String>,
+    /// The tag by which management clusters that share a group tell their services apart.
+    pub stamp: Stamp,
+    /// The frontend that it forwards to, as Azure spells the id; none while that is not known.
+    pub frontend: Option<String>,
+    /// Whether what is around it proves it ours: it forwards, or did, to a frontend of the cluster.
+    pub proven: bool,
 }
 
 /// A private link service as it is wanted.
@@ -35,11 +37,6 @@ pub struct LinkService {
     pub nat_subnet: ResourceId,
     /// Who sees it, and whose connections are approved at once.
     pub subscriptions: BTreeSet<SubscriptionId>,
-}
-
-/// The guid that Azure gives a resource when it is made.
-pub fn resource_guid(body: &Value) -> Option<&str> {
-    body.pointer("/properties/resourceGuid").and_then(Value::as_str)
 }
 
 /// The alias; complete only once the service is settled.
@@ -88,12 +85,13 @@ fn subscriptions(body: &Value, list: &str) -> BTreeSet<String> {
 
 impl OwnedLinkService {
     fn forwards_to_ours(&self, current: &Value) -> bool {
-        matches!(frontends(current).as_slice(), [only] if same(only, &self.frontend))
+        let ours = self.frontend.as_deref();
+        matches!((frontends(current).as_slice(), ours), ([only], Some(ours)) if same(only, ours))
     }
 
-    fn is_known(&self, current: &Value) -> bool {
-        let mut names = [resource_guid(current), alias(current)].into_iter().flatten();
-        names.any(|name| self.known_as.iter().any(|known| same(known, name)))
+    /// Without our tags: it hangs on a frontend of the cluster.
+    fn hangs_on_ours(&self, current: &Value) -> bool {
+        self.forwards_to_ours(current) || (self.proven && !self.marks.deny(current))
     }
 }
 
@@ -107,7 +105,15 @@ impl Owned for OwnedLinkService {
     }
 
     fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || self.forwards_to_ours(current) || self.is_known(current)
+        match self.stamp.on(current) {
+            Stamped::Other => false,
+            Stamped::Own | Stamped::Former => self.marks.prove(current) || self.hangs_on_ours(current),
+            // What was made without a stamp may be another management cluster's, unless this one came after that.
+            Stamped::Not => {
+                let inherited = self.stamp.former.is_some() && !self.marks.deny(current);
+                inherited || self.hangs_on_ours(current)
+            }
+        }
     }
 }
 
@@ -156,6 +162,7 @@ impl Resource for LinkService {
                 Difference::of("autoApproval"),
             ),
             (proxy, Difference::of("enableProxyProtocol")),
+            (self.owned.stamp.on(current) == Stamped::Former, Difference::of("tags")),
         ];
         rules
             .into_iter()
@@ -181,6 +188,14 @@ impl Resource for LinkService {
             let configuration = json!([{"name": NAT_CONFIGURATION, "properties": properties}]);
             set(&mut body, &["properties", "ipConfigurations"], configuration);
         }
+        // By itself: another's gives way even where there is no room for all.
+        let stamp = &self.owned.stamp;
+        mark(
+            &mut body,
+            "tags",
+            &[(stamp.tag.clone(), stamp.own.clone())].into(),
+            MAX_TAGS,
+        );
         mark(&mut body, "tags", &self.owned.marks.all(), MAX_TAGS);
         body
     }
@@ -199,8 +214,13 @@ mod tests {
                 owner: ("cluster".into(), "x".into()),
                 ..Marks::default()
             },
-            frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f"),
-            known_as: Vec::new(),
+            stamp: Stamp {
+                tag: "management".into(),
+                own: "m".into(),
+                former: None,
+            },
+            frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f")),
+            proven: false,
         };
         LinkService {
             owned,
@@ -216,6 +236,7 @@ mod tests {
         let frontend = wanted()
             .owned
             .frontend
+            .unwrap()
             .replace("frontendIPConfigurations", "FrontendIpConfigurations");
         set(
             &mut body,
@@ -260,20 +281,50 @@ mod tests {
         assert!(!wanted().ours(&body));
     }
 
+    fn stamped(tag: Option<&str>) -> Value {
+        let mut body = found();
+        body["tags"]["management"] = json!(tag);
+        body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "other"}]);
+        body
+    }
+
     #[test]
-    fn service_that_was_recorded_is_ours_and_one_made_anew_under_its_name_is_not() {
-        let recorded = OwnedLinkService {
-            known_as: vec!["guid-1".into(), "pls-x.guid.eastus.azure.privatelinkservice".into()],
+    fn service_of_another_management_cluster_is_not_ours_whatever_it_looks_like() {
+        let proven = OwnedLinkService {
+            proven: true,
             ..wanted().owned
         };
-        let other = |guid: &str, alias: &str| {
-            json!({"properties": {"resourceGuid": guid, "alias": alias,
-                "loadBalancerFrontendIpConfigurations": [{"id": "other"}]}})
-        };
-        assert!(recorded.ours(&other("GUID-1", "another")));
-        assert!(recorded.ours(&other("guid-2", "pls-x.guid.eastus.azure.privatelinkservice")));
-        assert!(!recorded.ours(&other("guid-2", "pls-x.guid2.eastus.azure.privatelinkservice")));
-        assert!(!wanted().ours(&other("guid-1", "another")));
+        assert!(proven.ours(&stamped(Some("m"))) && proven.ours(&stamped(None)));
+        assert!(!proven.ours(&stamped(Some("theirs"))));
+        let mut body = found();
+        body["tags"]["management"] = json!("theirs");
+        assert!(!wanted().ours(&body), "though it has our cluster's tag and frontend");
+    }
+
+    #[test]
+    fn service_that_nobody_stamped_is_ours_by_its_frontend_alone() {
+        assert!(wanted().ours(&stamped(Some("m"))), "our cluster's tag");
+        assert!(!wanted().ours(&stamped(None)));
+        let mut body = stamped(None);
+        body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": wanted().owned.frontend}]);
+        assert!(wanted().ours(&body));
+    }
+
+    #[test]
+    fn service_of_the_former_management_cluster_is_ours_and_gets_our_stamp() {
+        let mut heir = wanted();
+        heir.owned.stamp.former = Some("former".into());
+        assert!(heir.ours(&stamped(Some("former"))) && heir.ours(&stamped(None)));
+        assert!(!heir.ours(&stamped(Some("theirs"))));
+        let mut body = found();
+        body["tags"]["management"] = json!("former");
+        assert_eq!(heir.differs(&body), [Difference::of("tags")]);
+        assert_eq!(heir.differs(&heir.body(Some(&body))), []);
+        let tags = body["tags"].as_object_mut().unwrap();
+        tags.remove("cluster");
+        tags.extend((tags.len()..MAX_TAGS).map(|n| (format!("t{n}"), json!("x"))));
+        let put = heir.body(Some(&body));
+        assert_eq!(put["tags"]["management"], "m", "there is room for no more tags");
     }
 
     #[test]
@@ -333,10 +384,8 @@ mod tests {
             &["properties", "loadBalancerFrontendIpConfigurations"],
             json!([{"id": "other"}]),
         );
-        assert_eq!(
-            wanted().differs(&body),
-            [Difference::immutable("loadBalancerFrontendIpConfigurations")]
-        );
+        let expected = Difference::immutable("loadBalancerFrontendIpConfigurations");
+        assert_eq!(wanted().differs(&body), [expected]);
     }
 
     #[test]
@@ -345,9 +394,7 @@ mod tests {
         set(&mut body, &["properties", "fqdns"], json!(["a.b"]));
         set(&mut body, &["tags", "cost-center"], json!("42"));
         let put = wanted().body(Some(&body));
-        assert_eq!(
-            (&put["properties"]["fqdns"], &put["tags"]["cost-center"]),
-            (&json!(["a.b"]), &json!("42"))
-        );
+        assert_eq!(put["properties"]["fqdns"], json!(["a.b"]));
+        assert_eq!(put["tags"]["cost-center"], "42");
     }
 }

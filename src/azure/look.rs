@@ -5,11 +5,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::client::{Client, OperationState, Pass};
+use super::client::{Client, Pass};
+use super::deletion::{self, Deletion};
 use super::error::{ArmError, Class};
 use super::id::ResourceId;
 use super::inventory::{Inventory, Listed};
+use super::link_service;
 use super::memory::{Memory, Operation};
+use super::operation::OperationState;
 use super::resource::{Kind, Progress, Seen, progress};
 use super::zone_link;
 
@@ -53,7 +56,13 @@ impl Looker<'_> {
         if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {
             return seen;
         }
-        let seen = match self.client.get(self.pass, kind, id).await {
+        let mut answer = self.client.get(self.pass, kind, id).await;
+        let gone = |error: &ArmError| error.class == Class::Gone;
+        if answer.as_ref().is_err_and(gone) && self.memory.was_there(id) {
+            // What would follow is a write over whatever is there.
+            answer = self.client.get(self.pass, kind, id).await;
+        }
+        let seen = match answer {
             Ok(answer) => self.found(kind, id, answer.body).await,
             Err(error) if error.class == Class::Gone => self.not_found(kind, id).await,
             Err(error) => self.look_failed(kind, id, error),
@@ -77,40 +86,55 @@ impl Looker<'_> {
     async fn found(&self, kind: Kind, id: &ResourceId, body: serde_json::Value) -> Seen {
         let (now, operation, state) = (Instant::now(), self.memory.operation(id), progress(&body));
         let half_linked = kind == Kind::ZoneLink && !zone_link::completed(&body);
+        self.memory.shown(id);
+        if kind == Kind::LinkService {
+            self.memory.connections_are(id, &link_service::connections(&body));
+        }
         let seen = Seen::Found(body);
         match (state, operation) {
             (Progress::Deleting, _) => self.moving(kind, id, seen, None),
-            (_, Some(operation)) if operation.deletes => self.not_yet_deleted(kind, id, seen, &operation).await,
+            (_, Some(operation)) if operation.deletes => self.deleting(kind, id, &operation).await,
             (Progress::Moving, _) => self.moving(kind, id, seen, None),
             (Progress::Settled, _) if half_linked => self.moving(kind, id, Seen::Pending, None),
             (Progress::Failed, Some(operation)) => match self.ask(kind, id, &operation).await {
                 Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
-                _ => self.resting(kind, id, seen, now),
+                _ => self.failed_state(kind, id, seen),
             },
-            (Progress::Settled | Progress::Failed, _) => self.resting(kind, id, seen, now),
+            (Progress::Failed, None) => self.failed_state(kind, id, seen),
+            (Progress::Settled, _) => self.resting(kind, id, seen, now),
         }
     }
 
-    /// A delete was accepted and the resource does not say that it is going.
-    async fn not_yet_deleted(&self, kind: Kind, id: &ResourceId, seen: Seen, operation: &Operation) -> Seen {
-        match self.ask(kind, id, operation).await {
-            Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
-            Ok(OperationState::Failed(error)) => self.delete_failed(kind, id, error),
-            Ok(OperationState::Succeeded) | Err(_) => self.resting(kind, id, seen, Instant::now()),
+    /// A resource that says that its last operation failed. If that was ours, it is put again only after a while.
+    fn failed_state(&self, kind: Kind, id: &ResourceId, seen: Seen) -> Seen {
+        if self.memory.is_put(id) {
+            self.write_failed(kind, id, ArmError::own(Class::Busy, "OperationFailed"))
+        } else {
+            self.resting(kind, id, seen, Instant::now())
+        }
+    }
+
+    /// A delete was accepted, and the resource is still shown and does not say that it is going.
+    pub async fn deleting(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Seen {
+        let said = self.ask(kind, id, operation).await;
+        match deletion::progress(operation, said, Instant::now()) {
+            Deletion::Running(wait) => self.moving(kind, id, Seen::Pending, wait),
+            Deletion::Failed(error) => self.delete_failed(kind, id, error),
+            Deletion::Unread(error) => self.look_failed(kind, id, error),
         }
     }
 
     /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
     async fn not_found(&self, kind: Kind, id: &ResourceId) -> Seen {
         let Some(operation) = self.memory.operation(id).filter(|operation| !operation.deletes) else {
-            return self.resting(kind, id, Seen::Absent, Instant::now());
+            return self.absent(kind, id);
         };
         match self.ask(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
             Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
             Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
-            Err(_) => self.resting(kind, id, Seen::Absent, Instant::now()),
+            Err(_) => self.absent(kind, id),
         }
     }
 
@@ -118,14 +142,24 @@ impl Looker<'_> {
     async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Seen {
         match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
-            Err(error) if error.class == Class::Gone => self.resting(kind, id, Seen::Absent, Instant::now()),
+            Err(error) if error.class == Class::Gone => self.absent(kind, id),
             Err(error) => self.look_failed(kind, id, error),
+        }
+    }
+
+    /// A read found nothing. Just after a PUT that was taken that proves nothing.
+    fn absent(&self, kind: Kind, id: &ResourceId) -> Seen {
+        let now = Instant::now();
+        if self.memory.shows_late(id, now) {
+            self.moving(kind, id, Seen::Pending, None)
+        } else {
+            self.resting(kind, id, Seen::Absent, now)
         }
     }
 
     async fn ask(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Result<OperationState, ArmError> {
         match &operation.url {
-            Some(url) => self.client.operation(self.pass, kind, id.subscription(), url).await,
+            Some(url) => self.client.operation(self.pass, kind, id, url).await,
             None => Err(ArmError::own(Class::Gone, "NoOperation")),
         }
     }
@@ -142,9 +176,11 @@ impl Looker<'_> {
     }
 
     fn look_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {
-        let wait = self.memory.look_failed(kind, id, &error, Instant::now());
+        let now = Instant::now();
+        let wait = self.memory.look_failed(kind, id, &error, now);
         self.log("look failed", kind, id, &error, wait);
-        Seen::ReadFailed(error)
+        let lasting = self.memory.unread_for_long(id, now);
+        Seen::ReadFailed(ArmError { lasting, ..error })
     }
 
     fn write_failed(&self, kind: Kind, id: &ResourceId, error: ArmError) -> Seen {

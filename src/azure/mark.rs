@@ -38,10 +38,53 @@ impl Marks {
     }
 
     fn owner_in<'a>(&self, tags: Option<&'a Value>) -> Option<&'a str> {
-        let tags = tags.and_then(Value::as_object)?;
-        let mark = tags.iter().find(|(k, _)| k.eq_ignore_ascii_case(&self.owner.0));
-        mark.and_then(|(_, v)| v.as_str()).filter(|v| !v.is_empty())
+        value(tags, &self.owner.0)
     }
+}
+
+/// A tag that tells apart those who share a group and may come to use one name: each stamps its own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// The tag.
+    pub tag: String,
+    /// Its own value.
+    pub own: String,
+    /// The value of the one that it came after, as an administrator says.
+    pub former: Option<String>,
+}
+
+/// Whose stamp a resource carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamped {
+    /// The own one.
+    Own,
+    /// That of the one that it came after.
+    Former,
+    /// Another's: then nothing else makes it ours.
+    Other,
+    /// None.
+    Not,
+}
+
+impl Stamp {
+    /// The stamp on `body`.
+    pub fn on(&self, body: &Value) -> Stamped {
+        match value(body.get("tags"), &self.tag) {
+            None => Stamped::Not,
+            Some(found) if found == self.own => Stamped::Own,
+            Some(found) if self.former.as_deref() == Some(found) => Stamped::Former,
+            Some(_) => Stamped::Other,
+        }
+    }
+}
+
+/// The value of a tag; none if it is empty.
+fn value<'a>(tags: Option<&'a Value>, tag: &str) -> Option<&'a str> {
+    let tags = tags.and_then(Value::as_object)?;
+    let found = tags.iter().find(|(name, _)| name.eq_ignore_ascii_case(tag));
+    found
+        .and_then(|(_, value)| value.as_str())
+        .filter(|value| !value.is_empty())
 }
 
 #[cfg(test)]
@@ -60,6 +103,21 @@ mod tests {
         assert!(!marks.prove(&json!({"tags": {"cluster": "A"}})));
         assert!(!marks.prove(&json!({"tags": {"type": "x"}})));
         assert!(!marks.prove(&json!({"tags": null})));
+    }
+
+    #[test]
+    fn stamp_is_that_of_one_management_cluster() {
+        let stamp = Stamp {
+            tag: "management".into(),
+            own: "a".into(),
+            former: Some("b".into()),
+        };
+        let on = |tags: Value| stamp.on(&json!({"tags": tags}));
+        assert_eq!(on(json!({"Management": "a"})), Stamped::Own);
+        assert_eq!(on(json!({"management": "b"})), Stamped::Former);
+        assert_eq!(on(json!({"management": "c"})), Stamped::Other);
+        assert_eq!(on(json!({"management": ""})), Stamped::Not);
+        assert_eq!(on(Value::Null), Stamped::Not);
     }
 
     #[test]

@@ -10,31 +10,16 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use url::Url;
 
 use super::error::ArmError;
 use super::id::ResourceId;
 use super::inventory::{ListOf, Listed, PAGE};
 use super::plan::Change;
 use super::resource::{Kind, Progress, Seen, progress};
-use super::turns::{Turns, usual};
+use super::turns::Turns;
 
-/// An operation that takes longer than this holds no other: Azure decides.
-const STUCK: Duration = Duration::from_secs(30);
-
-/// What takes longer than usual is looked at again this soon.
-const OVERDUE: Duration = Duration::from_secs(2);
-
-/// A long-running operation that this process has started.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
-    /// Where Azure tells about it, if it said so.
-    pub url: Option<Url>,
-    /// When it was started.
-    pub began: Instant,
-    /// Whether it removes the resource.
-    pub deletes: bool,
-}
+/// However long a resource has been changing, it is read at least this often.
+pub const LONGEST_POLL: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Entry {
@@ -52,12 +37,24 @@ struct Entry {
     only_listed: bool,
     /// Since when every look has shown that it is not there.
     absent_since: Option<Instant>,
+    /// The same, even if it was seen to go.
+    gone_since: Option<Instant>,
     operation: Option<Operation>,
+    /// Since when every read has shown it in change.
+    changing_since: Option<Instant>,
     look_failures: u32,
+    /// Reads of it, and lists of what is in it, that fail.
+    unread: Option<Unread>,
+    lists_unread: Option<Unread>,
     write_failures: u32,
     /// How the last write failed, and since when every one has failed with this code.
     failing: Option<(ArmError, Instant)>,
     made_here: bool,
+    /// Which one was seen to be ours: of what is made anew under the name it differs.
+    proven: Option<String>,
+    /// Whether it is not there since it was deleted here.
+    went: bool,
+    puts: Puts,
     change: Option<Change>,
 }
 
@@ -190,12 +187,6 @@ impl Memory {
         }
     }
 
-    /// For how long looks have shown nothing but that the resource is not there; none if it was seen to go, or never looked for.
-    pub fn absent_for(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
-        let since = self.entries().get(id)?.absent_since?;
-        Some(now.saturating_duration_since(since))
-    }
-
     /// The operation under way on the resource.
     pub fn operation(&self, id: &ResourceId) -> Option<Operation> {
         self.entries().get(id).and_then(|entry| entry.operation.clone())
@@ -210,33 +201,42 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             let absent = seen == Seen::Absent;
             entry.made_here &= !absent;
+            entry.proven = entry.proven.take().filter(|_| !absent);
             let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
+            entry.went = absent && (went || entry.went);
             entry.absent_since = match &entry.seen {
                 _ if !absent || went => None,
                 Some(Seen::Found(_)) => None,
                 Some(Seen::Absent) => entry.absent_since,
                 _ => entry.absent_since.or(Some(now)),
             };
+            entry.gone_since = absent.then(|| entry.gone_since.unwrap_or(now));
             entry.listable = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
-            (entry.seen, entry.operation, entry.look_failures) = (Some(seen), None, 0);
-            (entry.listed, entry.only_listed) = (None, false);
+            (entry.seen, entry.operation, entry.changing_since, entry.look_failures) = (Some(seen), None, None, 0);
+            (entry.unread, entry.listed) = (None, None);
             entry.hold_from(now, hold, slack);
         });
     }
 
-    /// The resource is changing; look again after `wait`.
+    /// The resource is changing; read it again after `wait`, and the later the longer it has been changing.
     pub fn moving(&self, kind: Kind, id: &ResourceId, seen: Seen, wait: Duration, now: Instant) {
         self.update(kind, id, now, |entry| {
-            entry.seen = Some(seen);
-            entry.due_at(now + wait);
+            let since = *entry.changing_since.get_or_insert(now);
+            let patience = (now.saturating_duration_since(since) / 5).min(LONGEST_POLL);
+            (entry.seen, entry.gone_since, entry.unread) = (Some(seen), None, None);
+            entry.due_at(now + wait.max(patience));
         });
     }
 
     /// Azure took a write and works on it.
     pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
         self.update(kind, id, operation.began, |entry| {
-            (entry.listable, entry.absent_since) = (false, None);
+            (entry.listable, entry.absent_since, entry.changing_since) = (false, None, Some(operation.began));
             entry.made_here |= made_here;
+            if !operation.deletes {
+                entry.puts.took(operation.began);
+                entry.went = false;
+            }
             entry.operation = Some(operation);
         });
     }
@@ -248,36 +248,11 @@ impl Memory {
         }
     }
 
-    /// How long a write has to wait for those of this process into the same network; it is looked at again then. None if its turn is
-    /// now: nobody else's comes before [`turn_is_over`](Self::turn_is_over).
-    pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
-        let network = id.parent().filter(|_| kind == Kind::Subnet)?;
-        let entries = self.entries();
-        let others = entries.iter().filter(|(other, entry)| {
-            let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
-            *other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
-        });
-        let left = |operation: &Operation| usual(operation.deletes).saturating_sub(now.duration_since(operation.began));
-        let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();
-        let busy = left.map(|left| left.max(OVERDUE));
-        drop(entries);
-        let wait = self.turns.take(&network, id, lasts, busy, now)?;
-        self.hasten(id, wait, now);
-        Some(wait)
-    }
-
-    /// The write that did not have to wait is answered.
-    pub fn turn_is_over(&self, kind: Kind, id: &ResourceId) {
-        if let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) {
-            self.turns.over(&network, id);
-        }
-    }
-
     /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
     pub fn kept(&self, id: &ResourceId) -> Option<Change> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
-        (entry.write_failures, entry.failing) = (0, None);
+        (entry.write_failures, entry.failing, entry.puts) = (0, None, Puts::default());
         entry.change.take()
     }
 
@@ -287,7 +262,11 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             entry.look_failures = entry.look_failures.saturating_add(1);
             wait = error.delay(entry.look_failures);
-            entry.seen = Some(Seen::ReadFailed(error.clone()));
+            let lasting = Unread::again(&mut entry.unread, now);
+            entry.seen = Some(Seen::ReadFailed(ArmError {
+                lasting,
+                ..error.clone()
+            }));
             entry.due_at(now + wait);
         });
         wait
@@ -308,25 +287,12 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
-            (entry.seen, entry.operation) = (Some(seen), None);
+            (entry.seen, entry.operation, entry.puts) = (Some(seen), None, Puts::default());
             let same = entry.failing.take().filter(|(last, _)| last.code == error.code);
             entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
             entry.due_at(now + wait);
         });
         wait
-    }
-
-    /// For how long every write of the resource has failed with the same code.
-    pub fn failing_for(&self, id: &ResourceId, now: Instant) -> Duration {
-        let entries = self.entries();
-        let since = entries.get(id).and_then(|entry| entry.failing.as_ref());
-        since.map_or(Duration::ZERO, |(_, since)| now.saturating_duration_since(*since))
-    }
-
-    /// How the last write of the resource failed, until it is seen to be as wanted.
-    pub fn failing(&self, id: &ResourceId) -> Option<ArmError> {
-        let entries = self.entries();
-        entries.get(id)?.failing.as_ref().map(|(error, _)| error.clone())
     }
 
     /// The next look at the resource is due at once.
@@ -361,14 +327,21 @@ impl Memory {
             listed: None,
             only_listed: false,
             absent_since: None,
+            gone_since: None,
             operation: None,
+            changing_since: None,
             look_failures: 0,
+            unread: None,
+            lists_unread: None,
             write_failures: 0,
             failing: None,
             made_here: false,
+            proven: None,
+            went: false,
+            puts: Puts::default(),
             change: None,
         });
-        entry.looked = now;
+        (entry.looked, entry.only_listed) = (now, false);
         change(entry);
     }
 
@@ -394,7 +367,16 @@ impl Memory {
 }
 
 mod left;
+mod operation;
+mod puts;
+mod since;
+mod turn;
+
 pub use left::UnderWay;
+pub use operation::Operation;
+use puts::Puts;
+pub use puts::SHOWS_LATE;
+pub(in crate::azure) use since::Unread;
 
 #[cfg(test)]
 mod tests;

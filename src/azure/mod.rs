@@ -1,7 +1,9 @@
 //! ARM as Hyperlink uses it. Knows no Kubernetes and nothing of the rest of this crate.
 
 pub mod auth;
+pub mod call_budget;
 pub mod client;
+mod deletion;
 pub mod endpoint;
 pub mod error;
 pub mod execute;
@@ -13,6 +15,8 @@ pub mod load_balancer;
 pub mod look;
 pub mod mark;
 pub mod memory;
+mod message;
+pub mod operation;
 pub mod plan;
 pub mod ports;
 pub mod read_only;

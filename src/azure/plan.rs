@@ -152,6 +152,15 @@ impl Step {
         self.verb == Verb::Refuse
     }
 
+    /// The same step, but what it depends on cannot be read.
+    pub fn unreadable(self, error: &ArmError) -> Self {
+        Self {
+            verb: Verb::Wait,
+            why: Why::Unread(error.clone()),
+            ..self
+        }
+    }
+
     /// The same step, but the resource is left to others, who use it like this.
     pub fn leave(self, what: &'static str) -> Self {
         Self {

@@ -63,4 +63,6 @@ pub trait Counters: Send + Sync {
     fn call(&self, seen: CallSeen);
     /// Azure told what is left of a budget; `budget` is the header's name without the `x-ms-ratelimit-remaining-` prefix.
     fn budget(&self, budget: &'static str, remaining: u64);
+    /// A call was not sent because its resource had no call budget left.
+    fn call_budget_exhausted(&self, kind: Kind);
 }

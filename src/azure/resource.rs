@@ -98,6 +98,9 @@ impl Kind {
     }
 }
 
+/// What was not deleted here is gone for certain when reads have said so for this long.
+pub const GONE_FOR: Duration = Duration::from_secs(30);
+
 /// What was seen of one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Seen {

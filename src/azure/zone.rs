@@ -16,7 +16,7 @@ pub struct Zone {
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub marks: Marks,
-    /// Whether its structure proves that it is ours: the status named it, or our link and records are in it.
+    /// Whether its structure proves that it is ours: our link and records are in it, or were when this process saw it.
     pub proven: bool,
 }
 

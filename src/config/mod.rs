@@ -10,6 +10,7 @@ mod serving;
 mod setting;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub struct Config {
     pub roles: BTreeSet<Role>,
     /// The only namespace to serve; none: all.
     pub namespace: Option<String>,
+    /// Namespaces that are left to processes of their own.
+    pub exclude_namespaces: BTreeSet<String>,
     /// What the cpo role may serve; none: whatever is in its only namespace.
     pub allow_scopes: Option<ScopesFile>,
     /// Passes at once, per controller.
@@ -150,6 +153,28 @@ pub fn resolve_for_plan(given: &Given, environment: &Environment) -> Result<Conf
     reader.finish(settled)
 }
 
+/// The form of the log, also where other settings are wrong; text where it is wrong itself.
+pub fn log_format(given: &Given, environment: &Environment) -> telemetry::Format {
+    let mut reader = Reader::new(given, environment);
+    let format = reader.one(&setting::LOG_FORMAT, parse::log_format);
+    format.unwrap_or(telemetry::Format::Text)
+}
+
+/// As [`log_format`], of a command line that cannot be read as a whole.
+pub fn log_format_in(arguments: impl IntoIterator<Item = OsString>, environment: &Environment) -> telemetry::Format {
+    let mut given = Given::default();
+    let mut arguments = arguments.into_iter().filter_map(|argument| argument.into_string().ok());
+    while let Some(argument) = arguments.next() {
+        let value = match argument.strip_prefix("--log-format") {
+            Some("") => arguments.next(),
+            Some(value) => value.strip_prefix('=').map(str::to_owned),
+            None => continue,
+        };
+        given.set(&setting::LOG_FORMAT, value);
+    }
+    log_format(&given, environment)
+}
+
 /// None when something is missing or wrong; the reader then knows what.
 fn settle<'a>(
     reader: &mut Reader<'a>,
@@ -158,6 +183,7 @@ fn settle<'a>(
 ) -> Option<Config> {
     use setting::*;
     let namespace = reader.one(&NAMESPACE, parse::namespace);
+    let exclude_namespaces = BTreeSet::from_iter(reader.list(&EXCLUDE_NAMESPACE, parse::namespace));
     let allow_scopes = reader.one(&ALLOW_SCOPES, parse::scopes_file);
     let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
     let resync = reader.one(&RESYNC, parse::duration);
@@ -177,6 +203,7 @@ fn settle<'a>(
     Some(Config {
         roles,
         namespace,
+        exclude_namespaces,
         allow_scopes,
         concurrency: concurrency?,
         resync: resync?,

@@ -49,6 +49,8 @@ settings! {
         "What this process does: ho is the management side (load balancer look-up, NAT subnet, Private Link Service), cpo the guest side (Private Endpoint, private DNS).";
     NAMESPACE = "namespace", "HYPERLINK_NAMESPACE", "NAME" ["Kubernetes namespace"], Words("all namespaces"), false,
         "Serve this namespace only.";
+    EXCLUDE_NAMESPACE = "exclude-namespace", "HYPERLINK_EXCLUDE_NAMESPACE", "NAME" ["Kubernetes namespaces"], Words("none"), true,
+        "Namespaces of control planes that are left to processes of their own. The file of --allow-scopes may exclude more, without a restart.";
     ALLOW_SCOPES = "allow-scopes", "HYPERLINK_ALLOW_SCOPES", "FILE" ["path of a YAML or JSON file"], Words("none; required for role cpo without --namespace"), false,
         "Which parts of Azure the control planes may use, by HostedCluster; all others are refused. Read again when it changes.";
     CONCURRENCY = "concurrency", "HYPERLINK_CONCURRENCY", "NUMBER" ["passes at once, per controller"], Value("64"), false,

@@ -8,15 +8,17 @@ use kube::ResourceExt;
 use super::decision::{Decision, Problem};
 use super::event::{Event, What};
 use crate::api::markers::ABANDON;
-use crate::api::{AzurePrivateLinkService, Reason, Role};
+use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Done, Step, Why};
 use crate::azure::resource::Kind;
+use crate::conditions;
 
 /// What to say when the custom resource may go now; none if it may not.
 ///
-/// Never for a failure that time can mend: at least one has to be a denial. A lock needs no word: who set it keeps what is
-/// locked, and all else is gone by then. Nor does what is refused as long as `OVERDUE`; `failing` tells how long each step is.
+/// Never for a failure that time can mend: at least one has to be a denial. What is locked, or refused as in use, as long as
+/// `OVERDUE` needs no word: who set the lock keeps what is locked, and all else is gone by then. `failing` tells how long each
+/// step has failed.
 pub fn permission(
     cr: &AzurePrivateLinkService,
     role: Role,
@@ -28,9 +30,10 @@ pub fn permission(
     let remaining: Vec<(&Step, &Done)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
     let error = |(step, done): &(&Step, &Done)| failure(step, done).cloned();
     let waits = |(step, _): &(&Step, &Done)| matches!(step.why, Why::Needs(_));
+    let overdue = |one: &(&Step, &Done)| failing(one.0) >= OVERDUE;
     let locked = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_lock(&error));
-    let refused = |one: &(&Step, &Done)| error(one).is_some_and(|e| is_in_use(one.0, &e)) && failing(one.0) >= OVERDUE;
-    let stays = |one: &(&Step, &Done)| locked(one) || refused(one);
+    let refused = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_in_use(one.0, &error));
+    let stays = |one: &(&Step, &Done)| (locked(one) || refused(one)) && overdue(one);
     if decision.problem.is_none() && remaining.iter().any(stays) && remaining.iter().all(|one| stays(one) || waits(one))
     {
         let why = if remaining.iter().any(refused) {
@@ -59,6 +62,23 @@ pub fn permission(
         listed(cr, role, &remaining)
     );
     Some(Event::new(What::Abandoned, note))
+}
+
+/// The steps of a deletion that a lock forbids.
+pub fn locked<'a>(decision: &'a Decision, done: &'a [Done]) -> impl Iterator<Item = &'a Step> {
+    let steps = decision.steps.iter().zip(done);
+    let locked = steps.filter(|(step, done)| failure(step, done).is_some_and(is_lock));
+    locked.map(|(step, _)| step)
+}
+
+/// Whether the guest's side reports that a lock keeps it from being deleted. It cannot tell the HostedCluster; and what it
+/// says besides may be forged.
+pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
+    let deleted = cr.metadata.deletion_timestamp.is_some();
+    let stored = cr.status.as_ref().filter(|_| deleted);
+    let guest = ConditionType::owned_by(Role::Cpo).filter_map(|kind| conditions::get(&stored?.conditions, kind));
+    let mut reasons = guest.map(|condition| condition.reason.as_str());
+    reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }
 
 fn failure<'a>(step: &'a Step, done: &'a Done) -> Option<&'a ArmError> {
@@ -124,8 +144,14 @@ fn word(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'stati
     }
 }
 
-/// The problem that keeps the custom resource from going, and what is wrong with the word that shall let it go.
-pub fn noted(cr: &AzurePrivateLinkService, role: Role, problem: Problem) -> Problem {
+/// What becomes of what is locked, for people.
+pub const LOCKED_STAYS: &str = "what is locked is left if the lock stays for 10 minutes";
+
+/// The problem that keeps the custom resource from going, how a lock ends, and what is wrong with the word that shall let it go.
+pub fn noted(cr: &AzurePrivateLinkService, role: Role, mut problem: Problem) -> Problem {
+    if problem.reason == Reason::ScopeLocked {
+        problem.message = format!("{}; {LOCKED_STAYS}", problem.message);
+    }
     match word(cr, role) {
         Some(Err(wrong)) => Problem {
             message: format!("{}; the annotation {ABANDON} does not count: {wrong}", problem.message),

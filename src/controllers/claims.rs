@@ -1,4 +1,8 @@
 //! Who names what only one cluster may have, and in which order they came. Pure: the index over all that is watched.
+//!
+//! What an object names from the first is as old as the object. What it comes to name while this process watches is newer than
+//! all that stood then: an object that was made early and left blank takes nothing from those that came between. Nothing in
+//! Kubernetes tells when a field was set, so after a restart the object's age counts again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
@@ -10,6 +14,7 @@ use crate::api::hypershift::{ClusterSpec, PublishedService};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::azure::id::lower;
 use crate::names;
+use crate::observer::spec::base_domain;
 
 /// Something that one object only may have. Spelt in lower case, as Azure and DNS compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,6 +31,10 @@ pub enum Claim {
     NatSubnet(String),
     /// The address of a load balancer.
     Address(String),
+    /// The guest's virtual network, which several may share.
+    Network(String),
+    /// The base domain, which several may share.
+    BaseDomain(String),
 }
 
 impl Claim {
@@ -38,7 +47,13 @@ impl Claim {
             nat_subnet(&cluster.spec).map(Self::nat_subnet),
         ];
         let hosts = host_names(&cluster.spec).map(Self::HostName);
-        let all = std::iter::once(namespace).chain(ids.into_iter().flatten()).chain(hosts);
+        let azure = cluster.spec.platform.azure.as_ref();
+        let network = azure.and_then(|azure| azure.vnet_id.as_deref()).map(Self::network);
+        let domain = base_domain(&cluster.name_any(), &cluster.spec).ok().flatten();
+        let shared = [network, domain.map(Self::BaseDomain)];
+        let all = std::iter::once(namespace)
+            .chain(ids.into_iter().chain(shared).flatten())
+            .chain(hosts);
         all.filter(|claim| !claim.text().is_empty()).collect()
     }
 
@@ -57,6 +72,11 @@ impl Claim {
         Self::NatSubnet(lower(id))
     }
 
+    /// A virtual network.
+    pub fn network(id: &str) -> Self {
+        Self::Network(lower(id))
+    }
+
     /// The address of a load balancer, if it is one.
     pub fn address(text: &str) -> Option<Self> {
         let address: IpAddr = text.parse().ok()?;
@@ -65,9 +85,8 @@ impl Claim {
 
     /// What a custom resource claims.
     pub fn of_resource(cr: &AzurePrivateLinkService) -> Vec<Self> {
-        let subnet = cr.spec.nat_subnet_id.as_deref().map(Self::nat_subnet);
         let address = cr.spec.load_balancer_ip.as_deref().and_then(Self::address);
-        subnet.into_iter().chain(address).collect()
+        address.into_iter().collect()
     }
 
     fn text(&self) -> &str {
@@ -77,7 +96,9 @@ impl Claim {
             | Self::HostName(text)
             | Self::Namespace(text)
             | Self::NatSubnet(text)
-            | Self::Address(text) => text,
+            | Self::Address(text)
+            | Self::Network(text)
+            | Self::BaseDomain(text) => text,
         }
     }
 }
@@ -131,11 +152,48 @@ impl Holder {
     }
 }
 
+/// Since when something is claimed; earlier sorts first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Since {
+    /// When its object was made, or the newest one that stood when it came later.
+    at: Timestamp,
+    /// Of what was claimed in one second, which it was; 0 for what stood when this process began.
+    late: u64,
+}
+
+impl Since {
+    /// Later than all that stands.
+    const LAST: Self = Self {
+        at: Timestamp::MAX,
+        late: u64::MAX,
+    };
+
+    fn the_first(holder: &Holder) -> Self {
+        Self {
+            at: holder.created,
+            late: 0,
+        }
+    }
+}
+
+/// An object, and what it claims.
+#[derive(Debug)]
+struct Known {
+    holder: Holder,
+    claims: HashMap<Claim, Since>,
+}
+
 /// All claims of the objects of one kind.
 #[derive(Debug, Default)]
 pub struct Claims {
-    holders: HashMap<Claim, BTreeSet<Holder>>,
-    by_object: HashMap<ClusterRef, (Holder, Vec<Claim>)>,
+    holders: HashMap<Claim, BTreeSet<(Since, Holder)>>,
+    by_object: HashMap<ClusterRef, Known>,
+    /// When the newest object was made that ever was here.
+    newest: Timestamp,
+    /// How often an object came, or came to claim more, since all were listed.
+    late: u64,
+    /// Whether all objects have been listed once.
+    complete: bool,
     /// While all objects are listed anew: which of them have come.
     listed: Option<HashSet<ClusterRef>>,
 }
@@ -146,13 +204,40 @@ impl Claims {
         if let Some(listed) = &mut self.listed {
             listed.insert(holder.object.clone());
         }
-        self.drop_of(&holder.object);
-        for claim in &claims {
-            self.holders.entry(claim.clone()).or_default().insert(holder.clone());
+        let before = self.drop_of(&holder.object).filter(|known| known.holder == holder);
+        let anew = self.since_now(&holder, before.is_some());
+        let since = |claim: &Claim| before.as_ref().and_then(|known| known.claims.get(claim).copied());
+        let claims: HashMap<Claim, Since> = claims
+            .into_iter()
+            .map(|claim| {
+                let since = since(&claim).unwrap_or(anew);
+                (claim, since)
+            })
+            .collect();
+        for (claim, since) in &claims {
+            let holders = self.holders.entry(claim.clone()).or_default();
+            holders.insert((*since, holder.clone()));
         }
-        if !claims.is_empty() {
-            self.by_object.insert(holder.object.clone(), (holder, claims));
+        self.by_object.insert(holder.object.clone(), Known { holder, claims });
+    }
+
+    /// Since when an object claims what it did not claim before. One that claims nothing yet is `known` too.
+    fn since_now(&mut self, holder: &Holder, known: bool) -> Since {
+        // What was not created yet is no measure.
+        if holder.created < Timestamp::MAX {
+            self.newest = self.newest.max(holder.created);
         }
+        if !self.complete {
+            return Since::the_first(holder);
+        }
+        self.late += 1;
+        let late = self.late;
+        let at = if known {
+            self.newest.max(holder.created)
+        } else {
+            holder.created
+        };
+        Since { at, late }
     }
 
     /// An object is gone.
@@ -172,31 +257,52 @@ impl Claims {
         for gone in known.iter().filter(|object| !listed.contains(object)) {
             self.drop_of(gone);
         }
+        self.complete = true;
     }
 
-    fn drop_of(&mut self, object: &ClusterRef) {
-        let Some((holder, claims)) = self.by_object.remove(object) else {
-            return;
-        };
-        for claim in claims {
-            if let Some(holders) = self.holders.get_mut(&claim) {
-                holders.remove(&holder);
+    fn drop_of(&mut self, object: &ClusterRef) -> Option<Known> {
+        let known = self.by_object.remove(object)?;
+        for (claim, since) in &known.claims {
+            if let Some(holders) = self.holders.get_mut(claim) {
+                holders.remove(&(*since, known.holder.clone()));
                 if holders.is_empty() {
-                    self.holders.remove(&claim);
+                    self.holders.remove(claim);
                 }
             }
         }
+        Some(known)
     }
 
-    /// Who claims this, the oldest first.
+    /// Who claims this, the first of them first.
     pub fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Holder> {
-        self.holders.get(claim).into_iter().flatten()
+        self.holders.get(claim).into_iter().flatten().map(|(_, holder)| holder)
     }
 
-    /// Whether an older object than `own` claims this.
+    /// Since when an object claims this.
+    fn since(&self, own: &Holder, claim: &Claim) -> Since {
+        let known = self.by_object.get(&own.object).filter(|known| known.holder == *own);
+        match known.map(|known| known.claims.get(claim)) {
+            Some(Some(since)) => *since,
+            // It was read before the watch has told of it.
+            Some(None) if self.complete => Since::LAST,
+            None if self.complete => Since {
+                late: u64::MAX,
+                ..Since::the_first(own)
+            },
+            _ => Since::the_first(own),
+        }
+    }
+
+    /// Whether another object claims this, and did before `own`.
     pub fn older(&self, own: &Holder, claim: &Claim) -> bool {
-        let mut others = self.holders(claim).filter(|holder| holder.object != own.object);
-        others.any(|holder| holder < own)
+        self.older_than(own, claim, claim)
+    }
+
+    /// Whether another object claims this, and did before `own` came to claim what it has `claimed`.
+    pub fn older_than(&self, own: &Holder, claimed: &Claim, claim: &Claim) -> bool {
+        let since = self.since(own, claimed);
+        let mut others = self.holders.get(claim).into_iter().flatten();
+        others.any(|(other, holder)| holder.object != own.object && (other, holder) < (&since, own))
     }
 
     /// Whether any other object than `own` claims this.
@@ -204,13 +310,28 @@ impl Claims {
         self.holders(claim).any(|holder| Some(&holder.object) != own)
     }
 
-    /// The NAT subnets of this name that somebody gives.
-    pub fn nat_subnets<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+    /// The HostedClusters in a virtual network that have a base domain, with that.
+    pub fn domains_in(&self, network: &str) -> Vec<(ClusterRef, String)> {
+        let network = Claim::network(network);
+        let there = self.holders(&network);
+        let domain = |holder: &Holder| {
+            let known = self.by_object.get(&holder.object)?;
+            known.claims.keys().find_map(|claim| match claim {
+                Claim::BaseDomain(domain) => Some((holder.object.clone(), domain.clone())),
+                _ => None,
+            })
+        };
+        there.filter_map(domain).collect()
+    }
+
+    /// The NAT subnets of this name that somebody gives, and who does.
+    pub fn nat_subnets<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a str, &'a Holder)> {
         let end = format!("/{}", lower(name));
-        self.holders.keys().filter_map(move |claim| match claim {
-            Claim::NatSubnet(id) if id.ends_with(&end) => Some(id.as_str()),
+        let given = self.holders.iter().filter_map(move |(claim, givers)| match claim {
+            Claim::NatSubnet(id) if id.ends_with(&end) => Some((id.as_str(), givers)),
             _ => None,
-        })
+        });
+        given.flat_map(|(id, givers)| givers.iter().map(move |(_, giver)| (id, giver)))
     }
 }
 

@@ -1,8 +1,8 @@
 //! When to write a condition of ours that somebody else has written over. Pure: the caller brings the time.
 //!
 //! Who writes a list of conditions that was read before we spoke *puts back* what stood then, and means nothing by it: that is
-//! answered soon. Who says another status *contradicts*: that is answered at once, then at ever longer intervals, so that two
-//! writers do not wake each other for ever: four times in ten minutes. Same status in other words is left alone, unless ours
+//! answered soon. Who says another status *contradicts*: that is answered once at once, then after a minute at least, doubled
+//! each time, so that two writers do not wake each other for ever: four times in ten minutes. Same status in other words is left alone, unless ours
 //! names another controller.
 
 use std::collections::{HashMap, VecDeque};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::api::prune::read_message;
 use crate::api::{ConditionType, Reason, Role};
 
 /// How what is stored goes against what this process has stated.
@@ -43,8 +44,8 @@ impl Dispute {
                 most: Duration::from_secs(10),
             },
             Self::Contradiction => Pace {
-                at_once: 2,
-                first: Duration::from_secs(150),
+                at_once: 1,
+                first: Duration::from_secs(60),
                 most: Duration::from_secs(600),
             },
         }
@@ -102,10 +103,11 @@ pub struct Statements {
     earlier: VecDeque<u64>,
 }
 
-/// What a condition says; when it last changed does not count.
+/// What a condition says, as far as watches keep it; when it last changed does not count.
 fn statement(said: &Condition) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&said.status, &said.reason, &said.message, said.observed_generation).hash(&mut hasher);
+    let text = [&said.reason, &said.message].map(|text| read_message(text));
+    (&said.status, text, said.observed_generation).hash(&mut hasher);
     hasher.finish()
 }
 

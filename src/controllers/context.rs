@@ -7,9 +7,11 @@ use std::time::Duration;
 use kube::api::PatchParams;
 
 use super::contention::Statements;
+use super::custom_resources::CustomResources;
+use super::excluded::ExcludedNamespaces;
 use super::failures::Failures;
+use super::polls::Polls;
 use super::recorder::Recorder;
-use super::served::Served;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
@@ -28,6 +30,10 @@ pub struct Context {
     pub events: Recorder,
     /// What was stated in conditions.
     pub stated: Stated,
+    /// What is asked for again and again.
+    pub polls: Polls,
+    /// The custom resources that are watched.
+    pub resources: Arc<CustomResources>,
     /// How often passes have failed in a row.
     pub failures: Failures,
     /// What was seen in Azure.
@@ -36,8 +42,8 @@ pub struct Context {
     pub inventory: Inventory,
     /// Where everything is counted.
     pub metrics: Arc<Metrics>,
-    /// Which namespaces are ours.
-    pub served: Served,
+    /// Which namespaces others serve.
+    pub excluded: ExcludedNamespaces,
     /// How often settled resources are looked at.
     pub resync: Duration,
 }
@@ -108,21 +114,26 @@ pub(crate) mod sample {
     }
 
     pub(crate) fn context(kube: kube::Client) -> Context {
+        context_with(kube, Duration::from_secs(60))
+    }
+
+    pub(crate) fn context_with(kube: kube::Client, resync: Duration) -> Context {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let endpoint = "https://management.azure.com".parse().unwrap();
-        let minute = Duration::from_secs(60);
         Context {
             role: Role::Cpo,
             events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
             kube,
             stated: Stated::default(),
+            polls: Polls::default(),
+            resources: Arc::new(CustomResources::new(Role::Cpo)),
             failures: Failures::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Arc::new(Memory::new(minute, minute)),
+            memory: Arc::new(Memory::new(resync, resync)),
             inventory: Inventory::default(),
             metrics,
-            served: Served::everything(),
-            resync: minute,
+            excluded: ExcludedNamespaces::default(),
+            resync,
         }
     }
 }

@@ -48,7 +48,8 @@ pub struct Problem {
     pub again: Option<Duration>,
     /// The class of the error that it is, if it is one of Azure's.
     pub class: Option<Class>,
-    /// Whether it is only that something could not be read: nothing is known to have changed.
+    /// Whether it is only that something could not be read for a short while, or that Azure has no time: nothing is known to
+    /// have changed.
     pub unread: bool,
 }
 
@@ -74,15 +75,14 @@ impl Problem {
 
     /// An error of Azure's to a read of `subject`.
     pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
-        Self {
-            unread: true,
-            ..Self::error(reason, subject, error)
+        if has_no_time(error.class) || !error.lasting {
+            return Self {
+                unread: true,
+                ..Self::error(reason, subject, error)
+            };
         }
-    }
-
-    /// Whether it is only that Azure has no time for a read.
-    pub fn is_throttled_read(&self) -> bool {
-        self.unread && matches!(self.class, Some(Class::Throttled | Class::Busy))
+        let subject = format!("{subject} cannot be read, nothing is known of it now");
+        Self::error(reason, &subject, error)
     }
 
     /// The same, but looked at again after `wait`.
@@ -105,6 +105,10 @@ pub struct Decision {
     pub intent: Option<String>,
     /// When to look again, whatever the resources say.
     pub again: Option<Duration>,
+    /// Of what is deleted: whether the cluster's other custom resource goes on using a part, which has no step.
+    pub shared: bool,
+    /// Of what is deleted: a part that may be left and has no step, because nothing tells where it is.
+    pub not_found: Option<String>,
 }
 
 impl Decision {
@@ -138,7 +142,7 @@ impl Decision {
         });
         let of_all = self.problem.as_ref().and_then(|problem| problem.class);
         let mut classes = of_steps.chain(of_all);
-        classes.any(|class| !matches!(class, Class::Throttled | Class::Busy))
+        classes.any(|class| !has_no_time(class))
     }
 
     /// The first step for a kind.
@@ -188,30 +192,37 @@ pub fn obstacle<'a>(
     decision.problem.clone().or_else(|| foremost(None, problems))
 }
 
-/// The first of several problems. What Azure has no time to show says least, and so does what waits for it: `unread` tells
+/// The first of several problems. What could not be read just now says least, and so does what waits for it: `unread` tells
 /// that there is such a thing already.
 pub fn foremost<'a>(
     unread: Option<&Problem>,
     problems: impl IntoIterator<Item = (&'a Step, Problem)>,
 ) -> Option<Problem> {
-    let mut unread = unread
-        .filter(|problem| problem.is_throttled_read())
-        .and_then(|problem| problem.class);
+    let class = |problem: &Problem| problem.class.filter(|class| has_no_time(*class));
+    let mut unread = unread.filter(|problem| problem.unread).map(class);
     let mut first = None;
     for (step, problem) in problems {
-        if problem.is_throttled_read() {
-            unread = problem.class;
-        } else if unread.is_none() || !matches!(step.why, Why::Needs(_)) {
-            return Some(problem);
+        if problem.unread {
+            unread = Some(class(&problem));
+            first.get_or_insert(problem);
+            continue;
         }
-        let problem = Problem {
+        let Some(class) = unread.filter(|_| matches!(step.why, Why::Needs(_))) else {
+            return Some(problem);
+        };
+        let waits = Problem {
             unread: true,
-            class: unread,
+            class,
             ..problem
         };
-        first.get_or_insert(problem);
+        first.get_or_insert(waits);
     }
     first
+}
+
+/// Whether Azure has no time for a call, which is no failure.
+fn has_no_time(class: Class) -> bool {
+    matches!(class, Class::Throttled | Class::Busy)
 }
 
 fn reason_of(error: &ArmError, failure: Reason) -> Reason {

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use crate::api::{ConditionType, Reason, Status};
-use crate::azure::error::Class;
+use crate::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
 use crate::azure::id::ResourceId;
-use crate::azure::plan::{Change, Step, Why};
+use crate::azure::plan::{Change, Done, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
+use crate::controllers::decision::Decision;
 
 /// What has happened: the Event's reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,14 +29,18 @@ pub enum What {
     Denied,
     /// Azure's request limit is reached.
     Throttled,
+    /// A resource was called too often, and is left alone for a while: a defect of this program.
+    CallBudgetExhausted,
     /// Another controller plays the same role.
     Contested,
-    /// Something of ours stays for others who use it, or nobody could look.
+    /// Something stays that others use, that nothing proves ours, or that nobody could look at.
     Released,
     /// Something of ours may be left in Azure, as somebody allowed.
     Abandoned,
-    /// Nothing of ours is left.
+    /// Nothing of ours is left, but for what the cluster's other custom resource uses.
     Gone,
+    /// A namespace has more custom resources than are served.
+    NotServed,
     /// This process waits for something. Told on its own pod.
     NotReady,
 }
@@ -51,10 +56,12 @@ impl What {
             What::Refused => "Refused",
             What::Denied => "Denied",
             What::Throttled => "Throttled",
+            What::CallBudgetExhausted => "CallBudgetExhausted",
             What::Contested => "OtherControllerActive",
             What::Released => "Released",
             What::Abandoned => "Abandoned",
             What::Gone => "Gone",
+            What::NotServed => "NotServed",
             What::NotReady => "NotReady",
         }
     }
@@ -66,7 +73,12 @@ impl What {
             What::Adopted => "Adopt",
             What::Repaired => "Repair",
             What::Replaced => "Replace",
-            What::Refused | What::Denied | What::Throttled | What::Contested => "Reconcile",
+            What::Refused
+            | What::Denied
+            | What::Throttled
+            | What::CallBudgetExhausted
+            | What::Contested
+            | What::NotServed => "Reconcile",
             What::Released | What::Abandoned | What::Gone => "Delete",
             What::NotReady => "Wait",
         }
@@ -116,6 +128,21 @@ pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
     }
 }
 
+/// A resource that was called too often, by what became of the steps.
+pub fn call_budget_exhausted(steps: &[Step], done: &[Done]) -> Option<Event> {
+    let exhausted = |error: &ArmError| error.code == CALL_BUDGET_EXHAUSTED;
+    let step = steps.iter().zip(done).find_map(|(step, done)| {
+        let unsent = matches!(done, Done::Failed(error) if exhausted(error));
+        (unsent || step.why.error().is_some_and(exhausted)).then_some(step)
+    })?;
+    let note = format!(
+        "{} {} was called too often and is left alone for a while: a defect of Hyperlink, please report it",
+        step.kind.label(),
+        step.id
+    );
+    Some(Event::new(What::CallBudgetExhausted, note))
+}
+
 /// A custom resource without an intent of ours, whose service or endpoint is there as wanted: somebody else made it.
 pub fn adopted(steps: &[Step]) -> Option<Event> {
     let own = |step: &&Step| matches!(step.kind, Kind::LinkService | Kind::Endpoint);
@@ -124,20 +151,39 @@ pub fn adopted(steps: &[Step]) -> Option<Event> {
     Some(Event::new(What::Adopted, note))
 }
 
-/// Nothing of ours is left, but for what others use. Without a step nobody has looked.
-pub fn released(steps: &[Step]) -> Vec<Event> {
-    if steps.is_empty() {
+/// How a custom resource ends: nothing of ours is left, or what is. Without a step nobody has looked.
+pub fn released(decision: &Decision) -> Vec<Event> {
+    if decision.steps.is_empty() {
         return vec![not_looked_at("nothing tells what was made for it")];
     }
-    let left = steps.iter().filter_map(|step| match &step.why {
-        Why::InUse(users) if step.left() => {
-            let note = format!("{} {} stays: used by {users}", step.kind.label(), step.id);
-            Some(Event::new(What::Released, note))
-        }
-        _ => None,
+    let left = left(decision);
+    if !left.is_empty() {
+        return left;
+    }
+    let but = if decision.shared {
+        " but what the cluster's other custom resource uses"
+    } else {
+        ""
+    };
+    let note = format!("nothing of ours is left in Azure{but}");
+    vec![Event::new(What::Gone, note)]
+}
+
+/// What is left in Azure under our names, and why.
+pub fn left(decision: &Decision) -> Vec<Event> {
+    let stays = decision.steps.iter().filter(|step| step.left()).map(|step| {
+        let why = match &step.why {
+            Why::InUse(users) => format!("used by {users}"),
+            _ => "nothing proves that it is this cluster's".to_owned(),
+        };
+        format!("{} {} stays: {why}", step.kind.label(), step.id)
     });
-    let gone = Event::new(What::Gone, "nothing of ours is left in Azure");
-    left.chain([gone]).collect()
+    let not_found = decision.not_found.iter();
+    let not_found = not_found.map(|what| format!("{what} may be left: nothing tells where it is"));
+    stays
+        .chain(not_found)
+        .map(|note| Event::new(What::Released, note))
+        .collect()
 }
 
 /// It is not known whether anything is left, for this reason.

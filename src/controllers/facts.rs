@@ -3,6 +3,7 @@
 //! A decision is run on the facts at hand; where one is missing it answers with a need, and is run again with it.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -34,8 +35,14 @@ pub type Needs = Vec<Need>;
 pub struct Facts {
     /// Single resources.
     pub looks: HashMap<ResourceId, Seen>,
+    /// Those that this process has seen to be ours, and not to be gone since.
+    pub proven: HashSet<ResourceId>,
+    /// Those that are absent for certain.
+    pub surely_gone: HashSet<ResourceId>,
     /// The single resources that were read just now.
     pub new_looks: HashSet<ResourceId>,
+    /// For how long resources that are absent have been so, as far as this process has seen.
+    pub gone_for: HashMap<ResourceId, Duration>,
     /// Frontends by scope.
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
     /// The scopes whose frontends were read just now.
@@ -56,6 +63,11 @@ impl Facts {
             return self.look(kind, id);
         }
         Err(vec![Need::NewLook(kind, id.clone())])
+    }
+
+    /// For how long a resource has been absent; nothing where it was not seen before.
+    pub fn gone_for(&self, id: &ResourceId) -> Duration {
+        self.gone_for.get(id).copied().unwrap_or_default()
     }
 
     /// Says at once what of several resources has not been seen yet.

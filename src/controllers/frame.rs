@@ -1,5 +1,6 @@
 //! What every pass has in common: decide, record the intent, execute, release, and when to look again.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use kube::api::Patch;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
+use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
 use super::event::{self, Event};
@@ -21,7 +23,7 @@ use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::memory::Memory;
 use crate::azure::plan::{Done, Step, Why};
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::resource::{GONE_FOR, Kind, Seen};
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -112,12 +114,15 @@ pub async fn decided<X>(
     (began, mut goes_since): (Instant, Option<Instant>),
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
 ) -> (Decision, X) {
+    let mut read_again = HashSet::new();
     loop {
         let (decision, extra) = until_decided(cx, pass, facts, decide).await;
         let mut doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
         if let Some(since) = goes_since.take_if(|_| decision.nothing_left()) {
             doubted.extend(execute::doubt_gone(&decision.steps, &cx.memory, since));
         }
+        // What a read could not show better the first time, it does not the second.
+        doubted.retain(|id| read_again.insert(id.clone()));
         if doubted.is_empty() {
             return (decision, extra);
         }
@@ -134,13 +139,15 @@ fn by_our_clock(since: Timestamp, began: Instant) -> Option<Instant> {
 /// Decides and executes, again and again as long as something comes to rest at once.
 ///
 /// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
-/// `goes_since` is since when what is decided on goes, if it does.
-pub async fn carry_out<X>(
+/// `goes_since` is since when what is decided on goes, if it does. `recorded` is asked once finalizer and intent stand, before the first
+/// write to Azure; its error ends the reconcile.
+pub async fn carry_out<X, R: Future<Output = Result<(), PassError>>>(
     cx: &Context,
     pass: Pass,
     mut cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
     goes_since: Option<Timestamp>,
+    recorded: impl Fn(AzurePrivateLinkService) -> R,
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Outcome<X>, PassError> {
     let began = Instant::now();
@@ -155,6 +162,7 @@ pub async fn carry_out<X>(
         {
             let known = cr.annotations().contains_key(cx.role.intent_annotation());
             cr = record(cx, cr, intent).await?;
+            recorded(cr.clone()).await?;
             let adopted = event::adopted(&decision.steps).filter(|_| !known);
             cx.events.say(&told(&cr, also), adopted.as_slice()).await;
         }
@@ -162,6 +170,8 @@ pub async fn carry_out<X>(
         cx.events
             .say(&told(&cr, also), &changes(cx, &decision.steps, &done))
             .await;
+        let exhausted = event::call_budget_exhausted(&decision.steps, &done);
+        cx.events.stands(&cr.object_ref(&()), "call budget", exhausted).await;
         rounds += 1;
         let came_to_rest = decision
             .steps
@@ -184,6 +194,11 @@ pub async fn carry_out<X>(
         }
         facts.inside.clear();
     }
+}
+
+/// For [`carry_out`] where nothing is to be asked.
+pub async fn go_on(_: AzurePrivateLinkService) -> Result<(), PassError> {
+    Ok(())
 }
 
 /// Doubts what was changed by others between the look and the write; whether there is such a thing.
@@ -323,14 +338,41 @@ pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
         .unwrap_or(cx.resync)
 }
 
+/// Whether everything that is gone is so for certain; what is not is read again in time. Asked before a custom resource is let
+/// go: nobody would look for what is left then.
+pub fn surely_gone(cx: &Context, decision: &Decision, now: Instant) -> bool {
+    let gone = decision.steps.iter().filter(|step| step.gone()).map(Step::seen_at);
+    let open: Vec<_> = gone.filter(|id| !cx.memory.surely_gone(id)).collect();
+    open.iter().for_each(|id| cx.memory.hasten(id, GONE_FOR, now));
+    open.is_empty()
+}
+
+/// Has what a lock forbids tried once more when the lock has stood so long that it is left.
+pub fn await_locks(cx: &Context, decision: &Decision, done: &[Done], now: Instant) {
+    for step in abandon::locked(decision, done) {
+        let rest = abandon::OVERDUE.checked_sub(cx.memory.failing_for(&step.id, now));
+        if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
+            cx.memory.hasten(&step.id, rest, now);
+        }
+    }
+}
+
 /// When a list that a step depends on, and that could not be read, may be asked for again: nothing else keeps that. A zone
 /// that is gone shows with its own next look.
 fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
-    let Why::Unread(error) = &step.why else {
-        return None;
+    let error = match &step.why {
+        Why::Unread(error) if error.class != Class::Gone => Some(error),
+        _ => None,
     };
-    let of_its_own = matches!(cx.memory.recall(&step.id, now), Some(Seen::ReadFailed(_)));
-    (!of_its_own && error.class != Class::Gone).then(|| error.delay(1))
+    let of_its_own = || matches!(cx.memory.recall(&step.id, now), Some(Seen::ReadFailed(_)));
+    let key = step.id.to_string();
+    match error.filter(|_| !of_its_own()) {
+        Some(error) => Some(cx.polls.wait(&key, error.delay(1), now)),
+        None => {
+            cx.polls.over(&key);
+            None
+        }
+    }
 }
 
 #[cfg(test)]

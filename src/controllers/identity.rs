@@ -34,7 +34,7 @@ impl Identity {
 }
 
 /// The management side hears of HostedClusters, but not of HostedControlPlanes.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
+pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// The HostedClusters that may be the one of a custom resource in `namespace`, the likeliest first: the one that its annotation
 /// names, if that has its control plane here, and those that have, so that an annotation cannot hide them.
@@ -54,7 +54,7 @@ pub fn cluster_ref(annotation: Option<&str>) -> Result<ClusterRef, Problem> {
 }
 
 /// The identity that both objects agree on, for a custom resource in `namespace`, if this process serves their `cloud`.
-pub fn agree(
+fn agree(
     namespace: &str,
     cluster: &ClusterRef,
     hosted: Option<&HostedCluster>,
@@ -103,10 +103,30 @@ pub fn agree(
     Ok(own)
 }
 
+/// The identity of the cluster that a custom resource names, if its objects agree on it and nobody else has what they name.
+/// `hosted` is the HostedCluster whose control plane is in the namespace, whatever the custom resource names.
+pub fn vouched(
+    cr: &AzurePrivateLinkService,
+    hosted: Option<&HostedCluster>,
+    control_plane: Option<&HostedControlPlane>,
+    all: &Claims,
+    cloud: &str,
+) -> Result<Identity, Problem> {
+    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let cluster = cluster_ref(annotation)?;
+    let named = hosted.filter(|hosted| Holder::of(*hosted).object == cluster);
+    let namespace = cr.namespace().unwrap_or_default();
+    let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
+    let contested = named
+        .zip(control_plane)
+        .and_then(|(hosted, plane)| contested(hosted, plane, all));
+    contested.map_or(Ok(identity), Err)
+}
+
 /// Why a cluster whose objects agree may not have what it names: another HostedCluster has it.
 ///
 /// Its owner's claims give way to older ones only. What the control plane alone names was never its own.
-pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
+fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
     let own = Holder::of(hosted);
     let claimed = |text: String| Problem::new(Reason::HostNameClaimed, text);
     let by_older = Claim::of_cluster(hosted).into_iter().find_map(|claim| {
@@ -115,8 +135,12 @@ pub fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all
             Claim::ClusterId(_) => duplicate("an older HostedCluster has this cluster id"),
             Claim::InfraId(_) => duplicate("an older HostedCluster has this infra id"),
             Claim::HostName(host) => claimed(format!("an older HostedCluster has the host name {host}")),
-            // Several may derive one namespace, and use one NAT subnet.
-            Claim::Namespace(_) | Claim::NatSubnet(_) | Claim::Address(_) => return None,
+            // Several may derive one namespace, and share networks and domains.
+            Claim::Namespace(_)
+            | Claim::NatSubnet(_)
+            | Claim::Address(_)
+            | Claim::Network(_)
+            | Claim::BaseDomain(_) => return None,
         };
         all.older(&own, &claim).then_some(problem)
     });
@@ -140,8 +164,8 @@ pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, 
     }
     let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
     let infra = names::infra_id_of_nat_subnet(id.name())?;
-    let others = all.other(Some(&Holder::of(hosted).object), &Claim::infra_id(infra));
-    if others {
+    // A newer one has taken a name that was given before.
+    if all.older_than(&Holder::of(hosted), &Claim::nat_subnet(given), &Claim::infra_id(infra)) {
         refused("natSubnetID is the subnet of another cluster")
     } else {
         None

@@ -26,12 +26,6 @@ pub struct HoIntent {
     /// The Private Link Service, unless it was found to be somebody else's.
     #[serde(rename = "privateLinkServiceID", default, skip_serializing_if = "Option::is_none")]
     pub link_service: Option<String>,
-    /// The service's `resourceGuid`, where nothing on the service itself tells for good that it is ours.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource_guid: Option<String>,
-    /// The frontend that the service forwards to.
-    #[serde(rename = "frontendID")]
-    pub frontend: String,
     /// The NAT subnet of our name, if it is used or was.
     #[serde(rename = "natSubnetID", default, skip_serializing_if = "Option::is_none")]
     pub nat_subnet: Option<String>,
@@ -73,9 +67,12 @@ pub struct CpoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
-    /// The alias that the endpoint led to when it was last seen as ours, or that it is about to lead to.
-    #[serde(rename = "privateLinkServiceAlias", default, skip_serializing_if = "Option::is_none")]
-    pub alias: Option<String>,
+    /// The aliases that the endpoint led to when it was seen as ours, and the one that it is about to lead to, at last.
+    #[serde(rename = "privateLinkServiceAliases", default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// What is there or about to be created under our names, unless it was found to be somebody else's.
+    #[serde(rename = "resourceIDs", default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
 }
 
 /// Reads an intent from its annotation; a damaged one counts as none.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::claims::{Claim, Claims, Holder};
 use super::frame::{PassError, within};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::api::{AzurePrivateLinkService, HostedCluster};
 
 /// A pass waits this long for the first lists.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,12 +63,18 @@ pub struct Neighbours {
 impl Neighbours {
     /// What two lists tell, for who does not watch.
     pub async fn read(kube: &kube::Client) -> Result<Self, PassError> {
-        let neighbours = Self::default();
-        let params = ListParams::default();
-        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&params)).await?;
-        events(clusters.items).for_each(|event| neighbours.cluster(&event));
-        let resources = within(Api::<AzurePrivateLinkService>::all(kube.clone()).list(&params)).await?;
+        let neighbours = Self::read_clusters(kube).await?;
+        let resources = Api::<AzurePrivateLinkService>::all(kube.clone());
+        let resources = within(resources.list(&ListParams::default())).await?;
         events(resources.items).for_each(|event| neighbours.resource(&event));
+        Ok(neighbours)
+    }
+
+    /// What one list tells of the HostedClusters alone.
+    pub async fn read_clusters(kube: &kube::Client) -> Result<Self, PassError> {
+        let neighbours = Self::default();
+        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&ListParams::default())).await?;
+        events(clusters.items).for_each(|event| neighbours.cluster(&event));
         Ok(neighbours)
     }
 
@@ -84,8 +90,12 @@ impl Neighbours {
 
     /// Waits until all have been listed once: nobody decides on a part of them.
     pub async fn known(&self) -> Result<(), PassError> {
-        let clusters = self.clusters.known("HostedClusters");
-        tokio::try_join!(clusters, self.resources.known("AzurePrivateLinkServices")).map(drop)
+        tokio::try_join!(self.clusters_known(), self.resources.known("AzurePrivateLinkServices")).map(drop)
+    }
+
+    /// The same of the HostedClusters alone.
+    pub async fn clusters_known(&self) -> Result<(), PassError> {
+        self.clusters.known("HostedClusters").await
     }
 
     /// What the HostedClusters claim. Not to be held while waiting.
@@ -96,38 +106,6 @@ impl Neighbours {
     /// What the custom resources claim. Not to be held while waiting.
     pub fn resources(&self) -> MutexGuard<'_, Claims> {
         self.resources.claims()
-    }
-}
-
-/// The cluster ids of the control planes in scope.
-#[derive(Debug, Default)]
-pub struct ControlPlanes(Known);
-
-impl ControlPlanes {
-    /// What a list tells, for who does not watch.
-    pub async fn read(api: &Api<HostedControlPlane>) -> Result<Self, PassError> {
-        let control_planes = Self::default();
-        let all = within(api.list(&ListParams::default())).await?;
-        events(all.items).for_each(|event| control_planes.control_plane(&event));
-        Ok(control_planes)
-    }
-
-    /// A HostedControlPlane has changed.
-    pub fn control_plane(&self, event: &Event<HostedControlPlane>) {
-        self.0.heard(event, |found| {
-            let id = found.spec.cluster_id.as_deref().map(Claim::cluster_id);
-            id.into_iter().collect()
-        });
-    }
-
-    /// Waits until all have been listed once: nobody decides on a part of them.
-    pub async fn known(&self) -> Result<(), PassError> {
-        self.0.known("HostedControlPlanes").await
-    }
-
-    /// What they claim. Not to be held while waiting.
-    pub fn claims(&self) -> MutexGuard<'_, Claims> {
-        self.0.claims()
     }
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
+use tokio::time::Instant;
+
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
 use crate::azure::client::Pass;
@@ -11,7 +13,7 @@ use crate::azure::error::ArmError;
 use crate::azure::id::SubscriptionId;
 use crate::azure::load_balancer::Frontend;
 use crate::azure::look::Looker;
-use crate::azure::resource::Kind;
+use crate::azure::resource::{Kind, Seen};
 
 /// A list that is searched for something that must have appeared just now may be this old.
 const JUST_NOW: Duration = Duration::from_secs(5);
@@ -43,7 +45,23 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
         Need::NewLook(kind, id) => Some((id.clone(), looker.look_anew(*kind, id).await)),
         _ => None,
     });
-    facts.looks.extend(join_all(looks).await.into_iter().flatten());
+    let seen: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
+    let now = Instant::now();
+    let gone = seen
+        .iter()
+        .filter_map(|(id, _)| Some((id.clone(), cx.memory.gone_for(id, now)?)));
+    facts.gone_for.extend(gone);
+    for (id, seen) in &seen {
+        // It may have been seen otherwise before.
+        facts.proven.remove(id);
+        facts.surely_gone.remove(id);
+        match seen {
+            Seen::Found(body) if cx.memory.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
+            Seen::Absent if cx.memory.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
+            _ => {}
+        }
+    }
+    facts.looks.extend(seen);
     for need in needs {
         match need {
             Need::Look(..) => {}
@@ -69,6 +87,7 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
                     .arm
                     .list(pass, kind, zone.subscription(), &format!("{zone}/{part}"))
                     .await;
+                let found = cx.memory.list_of(&zone, found, Instant::now());
                 facts.inside.insert((kind, zone), found);
             }
         }

@@ -1,4 +1,4 @@
-//! Which passes come too early. Events bypass every delay of the work queue, so the delay is kept here.
+//! Which reconciles come too early. Events bypass every delay of the work queue, so the delay is kept here.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,46 +7,116 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::rate::Rate;
+
+/// What a reconcile goes by, as hashes of texts that are long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    own: u64,
+    inputs: u64,
+}
+
+impl Fingerprint {
+    /// Of an object of which nothing else is read yet.
+    pub fn of(object: &str) -> Self {
+        Self {
+            own: hash(object),
+            inputs: 0,
+        }
+    }
+
+    /// The same with what was read besides.
+    pub fn with(self, inputs: &str) -> Self {
+        Self {
+            inputs: hash(inputs),
+            ..self
+        }
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 #[derive(Debug)]
-struct Pace {
-    /// The hash of the fingerprint, which is long.
-    fingerprint: u64,
+struct Last {
+    fingerprint: Fingerprint,
     not_before: Instant,
+}
+
+impl Last {
+    fn rest(&self, now: Instant) -> Option<Duration> {
+        let rest = self.not_before.checked_duration_since(now);
+        rest.filter(|rest| !rest.is_zero())
+    }
+}
+
+/// The pace of one object.
+#[derive(Debug, Default)]
+struct Pace {
+    last: Option<Last>,
+    /// Whether something else than the object has changed since the last reconcile began.
+    woken: bool,
+    rate: Rate,
 }
 
 /// The pace of every object of one controller, by UID.
 #[derive(Debug, Default)]
 pub struct Pacer(Mutex<HashMap<String, Pace>>);
 
-fn hash(fingerprint: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    fingerprint.hash(&mut hasher);
-    hasher.finish()
-}
-
 impl Pacer {
     fn paces(&self) -> MutexGuard<'_, HashMap<String, Pace>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long this pass has to wait still: nothing has changed since the last one, and its time has not come.
-    pub fn early(&self, uid: &str, fingerprint: &str, now: Instant) -> Option<Duration> {
-        let paces = self.paces();
-        let pace = paces.get(uid).filter(|pace| pace.fingerprint == hash(fingerprint))?;
-        pace.not_before
-            .checked_duration_since(now)
-            .filter(|rest| !rest.is_zero())
+    /// Asked before anything is read; `Err` is how long to wait still. `cached` is the fingerprint of the object as watched.
+    pub fn begin(&self, uid: &str, cached: Fingerprint, now: Instant) -> Result<(), Duration> {
+        let mut paces = self.paces();
+        let pace = paces.entry(uid.to_owned()).or_default();
+        let unchanged = pace.last.as_ref().filter(|last| last.fingerprint.own == cached.own);
+        if let Some(rest) = unchanged.filter(|_| !pace.woken).and_then(|last| last.rest(now)) {
+            return Err(rest);
+        }
+        pace.rate.take(now)?;
+        pace.woken = false;
+        Ok(())
     }
 
-    /// A pass has ended, well or not; the next is due after `wait`, or when the fingerprint changes.
-    pub fn ended(&self, uid: &str, fingerprint: &str, wait: Duration, now: Instant) {
-        self.paces().insert(
-            uid.to_owned(),
-            Pace {
-                fingerprint: hash(fingerprint),
-                not_before: now + wait,
-            },
-        );
+    /// Whether something that is worth a reconcile has changed since the last one.
+    pub fn has_changed(&self, uid: &str, fingerprint: Fingerprint) -> bool {
+        let paces = self.paces();
+        let last = paces.get(uid).and_then(|pace| pace.last.as_ref());
+        last.is_some_and(|last| last.fingerprint != fingerprint)
+    }
+
+    /// How long this reconcile has to wait still: nothing that was read has changed since the last one, and its time has not
+    /// come.
+    pub fn early(&self, uid: &str, fingerprint: Fingerprint, now: Instant) -> Option<Duration> {
+        let paces = self.paces();
+        let last = paces.get(uid)?.last.as_ref()?;
+        (last.fingerprint == fingerprint).then(|| last.rest(now)).flatten()
+    }
+
+    /// A reconcile has ended, well or not; the next is due after `wait`, or when the fingerprint changes.
+    pub fn ended(&self, uid: &str, fingerprint: Fingerprint, wait: Duration, now: Instant) {
+        self.paces().entry(uid.to_owned()).or_default().last = Some(Last {
+            fingerprint,
+            not_before: now + wait,
+        });
+    }
+
+    /// Something that is read for the object has changed.
+    pub fn wake(&self, uid: &str) {
+        if let Some(pace) = self.paces().get_mut(uid) {
+            pace.woken = true;
+        }
+    }
+
+    /// Something that is read for any object may have changed.
+    pub fn wake_all(&self) {
+        self.paces().values_mut().for_each(|pace| pace.woken = true);
     }
 
     /// The object is gone.
@@ -59,12 +129,55 @@ impl Pacer {
 mod tests {
     use super::*;
 
+    const WAIT: Duration = Duration::from_secs(10);
+
+    fn seen(object: &str, inputs: &str) -> Fingerprint {
+        Fingerprint::of(object).with(inputs)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_pass_is_early_only_while_nothing_changed() {
+    async fn a_reconcile_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        pacer.ended("u", "a", Duration::from_secs(10), now);
-        assert_eq!(pacer.early("u", "a", now), Some(Duration::from_secs(10)));
-        assert_eq!(pacer.early("u", "b", now), None);
-        assert_eq!(pacer.early("u", "a", now + Duration::from_secs(10)), None);
+        pacer.ended("u", seen("a", "x"), WAIT, now);
+        assert_eq!(pacer.early("u", seen("a", "x"), now), Some(WAIT));
+        assert_eq!(pacer.early("u", seen("b", "x"), now), None);
+        assert_eq!(pacer.early("u", seen("a", "y"), now), None);
+        assert_eq!(pacer.early("u", seen("a", "x"), now + WAIT), None);
+        let changed = |object: &str| pacer.has_changed("u", seen(object, "x"));
+        assert_eq!(["a", "b"].map(changed), [false, true]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_that_nobody_reads_costs_no_read() {
+        let (pacer, now) = (Pacer::default(), Instant::now());
+        let begin = |object: &str, now| pacer.begin("u", Fingerprint::of(object), now);
+        assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
+        pacer.ended("u", seen("a", "x"), WAIT, now);
+        assert_eq!(begin("a", now), Err(WAIT));
+        assert_eq!(begin("b", now), Ok(()));
+        pacer.wake("u");
+        assert_eq!(begin("a", now), Ok(()), "something else has changed");
+        assert_eq!(begin("a", now), Err(WAIT), "that was read");
+        pacer.wake_all();
+        assert_eq!(begin("a", now), Ok(()));
+        assert_eq!(begin("a", now + WAIT), Ok(()), "it is time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn object_that_changes_without_end_waits_for_its_turn() {
+        let (pacer, now) = (Pacer::default(), Instant::now());
+        let begin = |n: u32| pacer.begin("u", Fingerprint::of(&n.to_string()), now);
+        let waits = (0..100).filter_map(|n| begin(n).err()).count();
+        assert_eq!(waits, 80);
+        assert_eq!(
+            pacer.begin("v", Fingerprint::of("a"), now),
+            Ok(()),
+            "others do not wait"
+        );
+        pacer.wake("w");
+        assert!(
+            !pacer.paces().contains_key("w"),
+            "nothing is kept of what has no reconcile"
+        );
     }
 }

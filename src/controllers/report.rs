@@ -7,9 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use crate::api::markers::READ_ANNOTATIONS;
+use crate::api::prune::{is_known_finalizer, read_message, read_part};
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
 use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
+use crate::controllers::abandon;
 use crate::controllers::contention::Statements;
 use crate::controllers::decision::Problem;
 
@@ -62,8 +64,8 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
     }
 }
 
-/// The same of a resource that shall be there, but what stands is kept while it is only that Azure has no time for a read:
-/// nothing is known to have changed, and after a restart as many outages would be told as there are clusters.
+/// The same of a resource that shall be there, but a True is kept while it only could not be read: nothing is known to have
+/// changed, and an outage of Azure's would be told as one of each cluster.
 pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, problem: &Problem) -> NewCondition {
     let generation = cr.metadata.generation;
     let stored = cr
@@ -72,7 +74,7 @@ pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, pr
         .and_then(|status| conditions::get(&status.conditions, kind))
         .filter(|stored| stored.status == Status::True.as_str() && stored.observed_generation == generation);
     match stored.and_then(|stored| Some((Reason::parse(&stored.reason)?, &stored.message))) {
-        Some((reason, message)) if problem.is_throttled_read() => NewCondition {
+        Some((reason, message)) if problem.unread => NewCondition {
             reason,
             ..NewCondition::holds(kind, message, generation)
         },
@@ -128,17 +130,18 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Time
 /// The parts of a custom resource whose change is worth a pass of `role`, as one text.
 ///
 /// The other role's conditions count only for the role that summarises them, one's own only where another writer
-/// contradicts `statements` and it is time to answer.
+/// contradicts `statements` and it is time to answer. It is the same of an object as watches keep it.
 pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statements, now: Instant) -> String {
     let status = cr.status.clone().unwrap_or_default();
     let theirs = ConditionType::owned_by(Role::Ho)
         .filter(|_| role == Role::Cpo)
         .filter_map(|kind| conditions::get(&status.conditions, kind))
-        .map(|c| json!([c.type_, c.status, c.reason, c.message]));
+        .map(|c| json!([c.type_, c.status, read_message(&c.reason), read_message(&c.message)]));
     let theirs: Vec<Value> = theirs.collect();
     let meta = &cr.metadata;
     let annotations = meta.annotations.as_ref();
-    let read = READ_ANNOTATIONS.map(|name| annotations.and_then(|all| all.get(name)));
+    let read = READ_ANNOTATIONS.map(|name| annotations.and_then(|all| all.get(name)).map(|value| read_part(value)));
+    let finalizers = meta.finalizers.iter().flatten().filter(|name| is_known_finalizer(name));
     let guest = (role == Role::Cpo).then(|| {
         json!([
             status.private_endpoint_id,
@@ -152,12 +155,13 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statem
         meta.uid,
         meta.generation,
         meta.deletion_timestamp.is_some(),
-        meta.finalizers,
+        finalizers.collect::<Vec<_>>(),
         read,
         status.internal_load_balancer_id,
         status.private_link_service_id,
         status.private_link_service_alias,
         guest,
+        role == Role::Ho && abandon::guest_is_locked(cr),
         theirs,
         statements.heeded(&status.conditions, role, now),
     ])
@@ -170,6 +174,8 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+    use crate::api::Prune;
+    use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER, HO_INTENT};
     use crate::azure::error::{ArmError, Class};
 
     fn cr(status: Value) -> AzurePrivateLinkService {
@@ -233,14 +239,17 @@ mod tests {
     }
 
     #[rstest]
-    #[case::request_limit(Class::Throttled, "True", 1, "True")]
-    #[case::busy(Class::Busy, "True", 1, "True")]
-    #[case::denied(Class::Denied, "True", 1, "False")]
-    #[case::out_of_reach(Class::Down, "True", 1, "False")]
-    #[case::did_not_hold_before(Class::Throttled, "False", 1, "False")]
-    #[case::told_of_another_specification(Class::Throttled, "True", 0, "False")]
-    fn what_stands_is_kept_while_azure_has_no_time_for_reads(
+    #[case::request_limit(Class::Throttled, true, "True", 1, "True")]
+    #[case::busy(Class::Busy, true, "True", 1, "True")]
+    #[case::denied(Class::Denied, false, "True", 1, "True")]
+    #[case::out_of_reach(Class::Down, false, "True", 1, "True")]
+    #[case::denied_for_long(Class::Denied, true, "True", 1, "False")]
+    #[case::out_of_reach_for_long(Class::Down, true, "True", 1, "False")]
+    #[case::did_not_hold_before(Class::Down, false, "False", 1, "False")]
+    #[case::told_of_another_specification(Class::Throttled, false, "True", 0, "False")]
+    fn true_is_kept_while_reads_fail_until_that_lasts(
         #[case] class: Class,
+        #[case] lasting: bool,
         #[case] stored: &str,
         #[case] generation: i64,
         #[case] expected: &str,
@@ -249,7 +258,10 @@ mod tests {
         let stored = json!({"type": kind.as_str(), "status": stored, "reason": "ZoneShadowsBaseDomain", "message": "but",
             "observedGeneration": generation, "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let cr = cr(json!({"conditions": [stored]}));
-        let error = ArmError::own(class, "X");
+        let error = ArmError {
+            lasting,
+            ..ArmError::own(class, "X")
+        };
         let read = Problem::unread(Reason::DNSZoneCreationFailed, "zone", &error);
         let told = fails_unless_unread(&cr, kind, &read);
         assert_eq!(told.status.as_str(), expected);
@@ -303,7 +315,7 @@ mod tests {
     #[rstest]
     #[case::made_anew(|cr: &mut AzurePrivateLinkService| cr.metadata.uid = Some("v".into()))]
     #[case::spec(|cr: &mut AzurePrivateLinkService| cr.metadata.generation = Some(2))]
-    #[case::finalizers(|cr: &mut AzurePrivateLinkService| cr.metadata.finalizers = Some(vec!["x".into()]))]
+    #[case::finalizers(|cr: &mut AzurePrivateLinkService| cr.metadata.finalizers = Some(vec![CPO_FINALIZER.into()]))]
     #[case::deletion(|cr: &mut AzurePrivateLinkService| cr.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH)))]
     fn change_of_the_object_wakes_both_roles(#[case] change: fn(&mut AzurePrivateLinkService)) {
         let mut after = cr(Value::Null);
@@ -351,6 +363,23 @@ mod tests {
         intent.metadata.annotations = Some([(crate::api::markers::CPO_INTENT.to_owned(), "{}".to_owned())].into());
         assert_eq!(seen(&cr(Value::Null), Role::Ho), seen(&other, Role::Ho));
         assert_ne!(seen(&cr(Value::Null), Role::Ho), seen(&intent, Role::Ho));
+    }
+
+    #[test]
+    fn object_that_is_pruned_is_no_change() {
+        let note = "x".repeat(10_000);
+        let all = [HO_INTENT, "example.com/note"].map(|name| (name.to_owned(), note.clone()));
+        let message = json!({"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs", "message": note,
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let mut whole = cr(json!({"dnsZoneName": "a.b", "conditions": [message]}));
+        whole.metadata.annotations = Some(all.into());
+        whole.metadata.finalizers = Some(vec![HO_FINALIZER.to_owned(), "example.com/theirs".to_owned()]);
+        let mut pruned = whole.clone();
+        pruned.prune();
+        assert_ne!(whole, pruned);
+        for role in Role::ALL {
+            assert_eq!(seen(&whole, role), seen(&pruned, role));
+        }
     }
 
     #[test]

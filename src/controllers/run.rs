@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use kube::runtime::controller::Action;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::context::Context;
+use super::custom_resources::MOST;
 use super::decision::Decision;
+use super::event::{Event, What};
 use super::frame::{PassError, within};
-use super::pace::Pacer;
+use super::pace::{Fingerprint, Pacer};
 use super::places::Places;
 use super::preview::Foreseen;
 use super::report::fingerprint;
@@ -126,7 +128,7 @@ pub trait Foresees: Reconciler {
 struct Begun<'a> {
     uid: String,
     /// What the pacer is to compare.
-    seen: String,
+    seen: Fingerprint,
     counted: Option<Counted<'a>>,
 }
 
@@ -156,6 +158,7 @@ impl<R: Reconciler> Runner<R> {
     /// The object with this UID is gone, or nothing more is to be done for it.
     pub fn forget(&self, uid: &str) {
         self.pacer.forget(uid);
+        self.cx.polls.over(uid);
         self.cx.failures.over(uid);
         self.cx.events.forget(uid);
         self.cx.stated.forget(uid);
@@ -173,7 +176,7 @@ impl<R: Reconciler> Runner<R> {
             self.cx.metrics.panicked(self.label);
             let uid = cached.uid().unwrap_or_default();
             let wait = span.in_scope(|| self.cx.failures.panicked(&uid));
-            self.pacer.ended(&uid, "", wait, Instant::now());
+            self.pacer.ended(&uid, self.fingerprint(&cached), wait, Instant::now());
             Action::requeue(wait)
         });
         Ok(action)
@@ -183,9 +186,12 @@ impl<R: Reconciler> Runner<R> {
     async fn guarded(&self, cached: &AzurePrivateLinkService, namespace: &str, name: &str, pass: Pass) -> Action {
         let mut begun = Begun {
             uid: cached.uid().unwrap_or_default(),
-            seen: String::new(),
+            seen: self.fingerprint(cached),
             counted: None,
         };
+        if let Err(wait) = self.pacer.begin(&begun.uid, begun.seen, Instant::now()) {
+            return self.or_answer(cached, wait);
+        }
         match self.paced(namespace, name, pass, &mut begun).await {
             Ok(action) => action,
             Err(error) => {
@@ -193,10 +199,39 @@ impl<R: Reconciler> Runner<R> {
                 let (result, wait) = self.cx.failures.failed(&uid, &error);
                 // One that could not even be begun has failed too.
                 counted.unwrap_or_else(|| self.cx.metrics.pass(self.label)).end(result);
-                self.pacer.ended(&uid, &seen, wait, Instant::now());
+                self.pacer.ended(&uid, seen, wait, Instant::now());
                 Action::requeue(wait)
             }
         }
+    }
+
+    /// The custom resource is none of those of its namespace that are served: nothing is done for it, and one Event tells of
+    /// all of them.
+    async fn leave_out(&self, cr: &AzurePrivateLinkService) {
+        self.forget(&cr.uid().unwrap_or_default());
+        let namespace = cr.namespace().unwrap_or_default();
+        let Some(rest) = self.cx.resources.not_served(&namespace) else {
+            return;
+        };
+        let note =
+            format!("{rest} AzurePrivateLinkServices of this namespace are not served: only the {MOST} oldest are");
+        tracing::warn!(namespace, reason = note, "too many custom resources in a namespace");
+        let event = Event::new(What::NotServed, note);
+        self.cx.events.say(&[cr.object_ref(&())], &[event]).await;
+    }
+
+    fn fingerprint(&self, cr: &AzurePrivateLinkService) -> Fingerprint {
+        let statements = self.cx.stated.of(&cr.uid().unwrap_or_default());
+        let now = Instant::now().into_std();
+        Fingerprint::of(&fingerprint(cr, self.cx.role, &statements, now))
+    }
+
+    /// Waits so long, or until another writer is to be answered.
+    fn or_answer(&self, cr: &AzurePrivateLinkService, wait: Duration) -> Action {
+        let statements = self.cx.stated.of(&cr.uid().unwrap_or_default());
+        let stored = cr.status.as_ref().map(|status| status.conditions.as_slice());
+        let answer = statements.next_answer(stored.unwrap_or_default(), Instant::now().into_std());
+        Action::requeue(answer.map_or(wait, |answer| answer.min(wait)))
     }
 
     async fn paced<'a>(
@@ -215,18 +250,12 @@ impl<R: Reconciler> Runner<R> {
         begun.uid = cr.uid().unwrap_or_default();
         let uid = &begun.uid;
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
-        let whole = |cr: &AzurePrivateLinkService| {
-            let (statements, now) = (self.cx.stated.of(uid), Instant::now().into_std());
-            format!("{} {surroundings}", fingerprint(cr, self.cx.role, &statements, now))
-        };
-        begun.seen = whole(&cr);
-        let or_answer = |cr: AzurePrivateLinkService, wait: Duration| {
-            let stored = cr.status.unwrap_or_default().conditions;
-            let answer = self.cx.stated.of(uid).next_answer(&stored, Instant::now().into_std());
-            Action::requeue(answer.map_or(wait, |answer| answer.min(wait)))
-        };
-        if let Some(rest) = self.pacer.early(uid, &begun.seen, Instant::now()) {
-            return Ok(or_answer(cr, rest));
+        begun.seen = self.fingerprint(&cr).with(&surroundings);
+        if let Some(rest) = self.pacer.early(uid, begun.seen, Instant::now()) {
+            return Ok(self.or_answer(&cr, rest));
+        }
+        if self.pacer.has_changed(uid, begun.seen) {
+            self.cx.polls.change(uid);
         }
         begun.counted = Some(self.cx.metrics.pass(self.label));
         let ended = self.reconciler.pass(&self.cx, pass, cr, around).await?;
@@ -238,8 +267,9 @@ impl<R: Reconciler> Runner<R> {
             self.forget(uid);
             return Ok(Action::await_change());
         }
-        self.pacer.ended(uid, &whole(&ended.cr), ended.wait, Instant::now());
-        Ok(or_answer(ended.cr, ended.wait))
+        let seen = self.fingerprint(&ended.cr).with(&surroundings);
+        self.pacer.ended(uid, seen, ended.wait, Instant::now());
+        Ok(self.or_answer(&ended.cr, ended.wait))
     }
 }
 
@@ -259,8 +289,15 @@ pub async fn run<R: Reconciler>(
                 let places = Arc::clone(&places);
                 async move {
                     let namespace = cr.namespace().unwrap_or_default();
-                    let work = || runner.cx.served.during(&namespace, Arc::clone(&runner).reconcile(cr));
-                    let ended = places.take(&runner.cx.metrics, work).await.flatten();
+                    if runner.cx.excluded.contains(&namespace) {
+                        return Ok(Action::await_change());
+                    }
+                    if !runner.cx.resources.serves(&cr) {
+                        runner.leave_out(&cr).await;
+                        return Ok(Action::await_change());
+                    }
+                    let work = || Arc::clone(&runner).reconcile(cr);
+                    let ended = places.take(&runner.cx.metrics, &namespace, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },

@@ -62,24 +62,26 @@ pub(super) fn decided<T>(
     }
 }
 
+/// What is absent is so for certain.
+fn look(facts: &mut Facts, world: &[(String, Value)], wanted: ResourceId) {
+    let found = world.iter().find(|(text, _)| id(text) == wanted);
+    if found.is_none() {
+        facts.surely_gone.insert(wanted.clone());
+    }
+    let seen = found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone()));
+    facts.looks.insert(wanted, seen);
+}
+
 fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
     match need {
         Need::NewLook(_, wanted) => {
-            let found = world.iter().find(|(text, _)| id(text) == wanted);
             asked.push(format!("new {}", wanted.name()));
             facts.new_looks.insert(wanted.clone());
-            facts.looks.insert(
-                wanted,
-                found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone())),
-            );
+            look(facts, world, wanted);
         }
         Need::Look(_, wanted) => {
-            let found = world.iter().find(|(text, _)| id(text) == wanted);
             asked.push(wanted.name().to_owned());
-            facts.looks.insert(
-                wanted,
-                found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone())),
-            );
+            look(facts, world, wanted);
         }
         Need::Inside(kind, zone) => {
             let inside = world

@@ -3,7 +3,7 @@
 //! A namespace is no claim: the API server says where an object is. Which HostedClusters have their control planes there follows
 //! from the file alone; the annotation has to agree with it and decides nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use kube::ResourceExt;
 use serde::Deserialize;
@@ -15,13 +15,15 @@ use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::resource::Kind;
 use crate::azure::scope::Scope;
 use crate::names;
+use crate::observer::spec::dns_name;
 
 /// Why a text does not say who may use what.
 #[derive(Debug, thiserror::Error)]
 pub enum AllowedScopesError {
     /// Not the form that is documented.
-    #[error("{0}")]
-    Form(#[from] serde_yaml_ng::Error),
+    // The parser quotes the file as it is; `/readyz` has one line for it all.
+    #[error("{}", .0.to_string().replace(char::is_control, " "))]
+    Form(#[from] serde_saphyr::Error),
     /// A scope that does not parse.
     #[error(
         "{0:?} is not a scope: write /subscriptions/ID, /subscriptions/ID/resourceGroups/NAME or the id of a virtual network"
@@ -30,12 +32,18 @@ pub enum AllowedScopesError {
     /// A subscription that does not parse.
     #[error("{0:?} is not the id of a subscription")]
     Subscription(String),
+    /// A base domain that is no DNS name.
+    #[error("{0:?} is not a base domain: write a DNS name such as example.com")]
+    Domain(String),
     /// An entry for nobody.
     #[error("an entry has no namespace, or an empty list or item of names")]
     Nobody,
     /// Two entries for the same clusters.
-    #[error("two entries for the HostedClusters {0}")]
+    #[error("two entries for the HostedClusters {0:?}")]
     Twice(String),
+    /// A name that no namespace has.
+    #[error("excludeNamespaces has an empty name")]
+    Unnamed,
 }
 
 /// The file, as written.
@@ -43,6 +51,8 @@ pub enum AllowedScopesError {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
     hosted_clusters: Vec<Written>,
+    #[serde(default)]
+    exclude_namespaces: BTreeSet<String>,
 }
 
 /// One entry of the file.
@@ -54,15 +64,23 @@ struct Written {
     scopes: Vec<String>,
     #[serde(default)]
     additional_allowed_subscriptions: Vec<String>,
+    #[serde(default)]
+    base_domains: Vec<String>,
 }
 
-/// What control planes may use.
+/// What control planes may use, and which of them are left to others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AllowedScopes(Vec<Entry>);
+pub struct AllowedScopes {
+    entries: Vec<Entry>,
+    /// The namespaces of control planes that processes of their own serve.
+    excluded: BTreeSet<String>,
+}
 
 /// What the control planes of some HostedClusters may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
+    /// Which one of the file: HostedClusters that are named together trust each other.
+    number: usize,
     /// Where the HostedClusters are.
     namespace: String,
     /// The name of the only one; none: all.
@@ -70,15 +88,28 @@ struct Entry {
     scopes: Vec<Scope>,
     /// Subscriptions that may connect, besides those in `scopes`.
     connect: Vec<SubscriptionId>,
+    /// Domains that base domains are, or lie below; in lower case.
+    base_domains: Vec<String>,
+}
+
+/// Another HostedCluster in the network of a control plane, and the base domain that it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkNeighbour {
+    /// Which one.
+    pub cluster: ClusterRef,
+    /// Its base domain, in lower case.
+    pub base_domain: String,
 }
 
 impl AllowedScopes {
     /// Reads the operator's file, YAML or JSON.
     pub fn parse(text: &str) -> Result<Self, AllowedScopesError> {
-        let file: File = serde_yaml_ng::from_str(text)?;
+        // The error is one line of a log and of `/readyz`; a name is a text, as for Kubernetes.
+        let options = serde_saphyr::options! { with_snippet: false, no_schema: true, strict_booleans: true };
+        let file: File = serde_saphyr::from_str_with_options(text, options)?;
         let mut entries = Vec::new();
-        for written in file.hosted_clusters {
-            entries.extend(entries_of(written)?);
+        for (number, written) in file.hosted_clusters.into_iter().enumerate() {
+            entries.extend(entries_of(number, written)?);
         }
         let mut seen = HashSet::new();
         for entry in &entries {
@@ -86,38 +117,73 @@ impl AllowedScopes {
                 return Err(AllowedScopesError::Twice(entry.whom()));
             }
         }
-        Ok(Self(entries))
+        if file.exclude_namespaces.contains("") {
+            return Err(AllowedScopesError::Unnamed);
+        }
+        Ok(Self {
+            entries,
+            excluded: file.exclude_namespaces,
+        })
     }
 
     /// How many entries there are, a named HostedCluster counting by itself.
     pub fn entries(&self) -> usize {
-        self.0.len()
+        self.entries.len()
     }
 
-    /// Why a custom resource must not be served; none if its control plane may use everything that it names.
-    pub fn refusal(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
-        self.check(cr)
+    /// How many namespaces are excluded.
+    pub fn excluded(&self) -> usize {
+        self.excluded.len()
+    }
+
+    /// Whether the namespace of a control plane is left to a process of its own.
+    pub fn excludes(&self, namespace: &str) -> bool {
+        self.excluded.contains(namespace)
+    }
+
+    /// Why a custom resource must not be served; none if its control plane may use everything that it names. `neighbours` are the
+    /// HostedClusters in its network.
+    pub fn refusal(&self, cr: &AzurePrivateLinkService, neighbours: &[NetworkNeighbour]) -> Option<Problem> {
+        self.check(cr, neighbours)
             .err()
             .map(|message| Problem::new(Reason::ScopeNotAllowed, message))
     }
 
-    fn check(&self, cr: &AzurePrivateLinkService) -> Result<(), String> {
+    fn check(&self, cr: &AzurePrivateLinkService, neighbours: &[NetworkNeighbour]) -> Result<(), String> {
         let entry = self.entry(&cr.namespace().unwrap_or_default())?;
         let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
         let claimed: Option<ClusterRef> = annotation.and_then(|text| text.parse().ok());
         if !claimed.is_some_and(|claimed| entry.is_for(&claimed, &cr.namespace().unwrap_or_default())) {
             return Err("the HostedCluster is not that of the entry in the allowed scopes".to_owned());
         }
-        match entry.outside(cr) {
-            Some(field) => Err(format!("{field} is outside of the allowed scopes")),
-            None => Ok(()),
+        if let Some(field) = entry.outside(cr) {
+            return Err(format!("{field} is outside of the allowed scopes"));
         }
+        let zone = cr.spec.base_domain.as_deref().and_then(dns_name).unwrap_or_default();
+        if neighbours.iter().any(|other| self.hides(entry, &zone, cr, other)) {
+            return Err(
+                "baseDomain is the parent of a domain that another entry's cluster has in the network".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether a zone of an entry's cluster would hide the names of a cluster of another entry, which may have them there.
+    fn hides(&self, own: &Entry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkNeighbour) -> bool {
+        let control_plane = names::control_plane_namespace(&other.cluster);
+        let theirs = self.entry(&control_plane).ok();
+        let theirs = theirs.filter(|entry| entry.number != own.number && entry.is_for(&other.cluster, &control_plane));
+        let allowed = theirs.is_some_and(|entry| {
+            entry.covers_resource(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)
+                && entry.allows_domain(&other.base_domain)
+        });
+        allowed && is_below(&other.base_domain, zone)
     }
 
     /// The only entry for a control plane's namespace. One that names the HostedCluster goes before one that does not.
     fn entry(&self, namespace: &str) -> Result<&Entry, String> {
         let (named, general): (Vec<&Entry>, Vec<&Entry>) = self
-            .0
+            .entries
             .iter()
             .filter(|entry| entry.fits(namespace))
             .partition(|entry| entry.name.is_some());
@@ -130,7 +196,7 @@ impl AllowedScopes {
     }
 }
 
-fn entries_of(written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
+fn entries_of(number: usize, written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
     let scope = |text: &String| Scope::parse(text).map_err(|_| AllowedScopesError::Scope(text.clone()));
     let connect =
         |text: &String| SubscriptionId::parse(text).map_err(|_| AllowedScopesError::Subscription(text.clone()));
@@ -140,6 +206,8 @@ fn entries_of(written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
         .iter()
         .map(connect)
         .collect::<Result<_, _>>()?;
+    let domain = |text: &String| dns_name(text).ok_or_else(|| AllowedScopesError::Domain(text.clone()));
+    let base_domains: Vec<String> = written.base_domains.iter().map(domain).collect::<Result<_, _>>()?;
     let names: Vec<Option<String>> = match written.names {
         None => vec![None],
         Some(names) => names.into_iter().map(Some).collect(),
@@ -149,10 +217,12 @@ fn entries_of(written: Written) -> Result<Vec<Entry>, AllowedScopesError> {
         return Err(AllowedScopesError::Nobody);
     }
     let entry = |name| Entry {
+        number,
         namespace: written.namespace.clone(),
         name,
         scopes: scopes.clone(),
         connect: connect.clone(),
+        base_domains: base_domains.clone(),
     };
     Ok(names.into_iter().map(entry).collect())
 }
@@ -184,6 +254,15 @@ impl Entry {
         })
     }
 
+    fn covers_resource(&self, kind: Kind, text: &str) -> bool {
+        ResourceId::parse_as(kind, text).is_ok_and(|id| self.scopes.iter().any(|scope| scope.covers(&id)))
+    }
+
+    fn allows_domain(&self, text: &str) -> bool {
+        let in_list = |name: String| self.base_domains.iter().any(|own| *own == name || is_below(&name, own));
+        dns_name(text).is_some_and(in_list)
+    }
+
     /// For messages.
     fn whom(&self) -> String {
         format!("{}/{}", self.namespace, self.name.as_deref().unwrap_or("*"))
@@ -193,25 +272,35 @@ impl Entry {
     fn outside(&self, cr: &AzurePrivateLinkService) -> Option<&'static str> {
         let spec = &cr.spec;
         let any = |covers: &dyn Fn(&Scope) -> bool| self.scopes.iter().any(covers);
-        let resource =
-            |kind, text: &str| ResourceId::parse_as(kind, text).is_ok_and(|id| any(&|scope: &Scope| scope.covers(&id)));
+        let resource = |kind, text: &str| self.covers_resource(kind, text);
         let group = SubscriptionId::parse(&spec.subscription_id)
             .is_ok_and(|id| any(&|scope: &Scope| scope.covers_group(&id, &spec.resource_group_name)));
         let connects = |text: &String| {
             SubscriptionId::parse(text)
                 .is_ok_and(|id| self.connect.contains(&id) || any(&|scope: &Scope| scope.covers_subscription(&id)))
         };
+        let domain = spec
+            .base_domain
+            .as_deref()
+            .is_none_or(|domain| self.allows_domain(domain));
         let additional = spec.additional_allowed_subscriptions.iter().flatten().all(connects);
         let fields = [
             (group, "resourceGroupName"),
             (resource(Kind::VirtualNetwork, &spec.guest_vnet_id), "guestVNetID"),
             (resource(Kind::Subnet, &spec.guest_subnet_id), "guestSubnetID"),
             (additional, "additionalAllowedSubscriptions"),
+            (domain, "baseDomain"),
         ];
         fields
             .into_iter()
             .find_map(|(inside, field)| (!inside).then_some(field))
     }
+}
+
+/// Whether a name lies below a domain, and is not the domain itself. Both in lower case.
+fn is_below(name: &str, domain: &str) -> bool {
+    let above = name.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
+    !domain.is_empty() && above.is_some_and(|rest| !rest.is_empty())
 }
 
 #[cfg(test)]

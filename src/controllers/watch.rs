@@ -1,11 +1,11 @@
-//! What each controller watches, and which object an event is for.
+//! What each controller watches.
 
-use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::controller::Action;
@@ -16,26 +16,34 @@ use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 
-use super::claims::{Claim, Holder};
 use super::context::Context;
 use super::hosted_cluster;
-use super::neighbours::{ControlPlanes, Neighbours};
+use super::neighbours::Neighbours;
 use super::places::Places;
 use super::run::{Reconciler, Runner};
 use super::watch_health::WatchHealth;
-use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER, SERVICES};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Reason};
+use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Prune, other_writer};
 use crate::metrics::{Controller as Label, Watched};
 use crate::names;
 use crate::observer::{self, Observer};
 
 mod heard;
+mod whom;
 
 use heard::{changes, gone};
+use whom::{concerned, control_planes_of, in_its_namespace, siblings};
 
 /// An object that can be watched.
 trait Watchable:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Prune
+    + Clone
+    + Debug
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
     /// Of which resource.
     const WATCHED: Watched;
@@ -79,10 +87,10 @@ impl Scope {
     }
 
     /// The same for who remembers what it saw in Azure: others may have led some of the objects.
-    fn changes_for(&self, cx: &Arc<Context>) -> impl Stream<Item = ()> + Send + use<> {
-        let cx = Arc::clone(cx);
+    fn changes_for<R: Reconciler>(&self, runner: &Arc<Runner<R>>) -> impl Stream<Item = ()> + Send + use<R> {
+        let (cx, runner) = (Arc::clone(&runner.cx), Arc::clone(runner));
         let again = each(self.again.clone()).inspect(move |()| cx.memory.others_were_at_it());
-        stream::select(again, each(self.health.listed_anew()))
+        stream::select(again, each(self.health.listed_anew())).inspect(move |()| runner.pacer.wake_all())
     }
 
     /// What is told of the objects in scope.
@@ -91,22 +99,38 @@ impl Scope {
         client: &kube::Client,
         which: watcher::Config,
     ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K> {
-        let api = match &self.namespace {
-            Some(namespace) => Api::namespaced(client.clone(), namespace),
-            None => Api::all(client.clone()),
-        };
-        self.events_of(api, which)
+        self.events_of(self.api(client), which, |_| {})
     }
 
-    /// The same of others, without what nobody reads.
-    fn events_of<K: Watchable>(
+    /// What is told of all HostedClusters, which live in other namespaces than their control planes, once `neighbours` know it.
+    fn hosted_clusters(
+        &self,
+        client: kube::Client,
+        neighbours: &Arc<Neighbours>,
+    ) -> impl Stream<Item = Result<watcher::Event<HostedCluster>, watcher::Error>> + Send + use<> {
+        let neighbours = Arc::clone(neighbours);
+        self.events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
+            .inspect_ok(move |event| neighbours.cluster(event))
+    }
+
+    fn api<K: Watchable>(&self, client: &kube::Client) -> Api<K> {
+        match &self.namespace {
+            Some(namespace) => Api::namespaced(client.clone(), namespace),
+            None => Api::all(client.clone()),
+        }
+    }
+
+    /// What is told of these objects, without what nobody reads. `whole` sees each before that is dropped.
+    fn events_of<K: Watchable, W: FnMut(&K) + Send + 'static>(
         &self,
         api: Api<K>,
         which: watcher::Config,
-    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K> {
-        let events = watcher(api, which)
-            .default_backoff()
-            .modify(|object| object.meta_mut().managed_fields = None);
+        mut whole: W,
+    ) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + use<K, W> {
+        let events = watcher(api, which).default_backoff().modify(move |object| {
+            whole(object);
+            object.prune();
+        });
         self.health.observe(K::WATCHED, events)
     }
 }
@@ -119,9 +143,9 @@ fn each(told: Receiver<()>) -> impl Stream<Item = ()> + Send {
     })
 }
 
-/// Small pages keep the first list from being held in memory twice.
+/// Small pages: a page is held in memory whole, and an object may have more than a megabyte before it is pruned.
 fn pages() -> watcher::Config {
-    watcher::Config::default().page_size(50)
+    watcher::Config::default().page_size(10)
 }
 
 /// A store of the objects that these events tell of, and the same events once they are in it.
@@ -137,6 +161,18 @@ fn stored<K: Watchable>(
     (reader, reflector(writer, events))
 }
 
+/// The custom resources for the work queue, whose next reconcile reads anew: something that is read for them has changed.
+fn woken<R: Reconciler>(
+    runner: &Runner<R>,
+    all: Vec<Arc<AzurePrivateLinkService>>,
+) -> Vec<ObjectRef<AzurePrivateLinkService>> {
+    let wake = |cr: &AzurePrivateLinkService| {
+        runner.pacer.wake(&cr.uid().unwrap_or_default());
+        ObjectRef::from_obj(cr)
+    };
+    all.iter().map(|cr| wake(cr)).collect()
+}
+
 /// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
 fn forgets<R: Reconciler>(
     runner: &Arc<Runner<R>>,
@@ -146,96 +182,77 @@ fn forgets<R: Reconciler>(
 }
 
 /// The custom resources and the HostedClusters that they name, for the HO role.
-pub async fn link_services<R: Reconciler>(
-    runner: Arc<Runner<R>>,
-    scope: Scope,
-    neighbours: Arc<Neighbours>,
-    shown: impl FnOnce(Store<AzurePrivateLinkService>),
-) {
+pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, neighbours: Arc<Neighbours>) {
     let client = runner.cx.kube.clone();
     let heard = {
-        let neighbours = Arc::clone(&neighbours);
+        let (cx, neighbours) = (Arc::clone(&runner.cx), Arc::clone(&neighbours));
         let mut forgets = forgets(&runner);
         move |event: &watcher::Event<_>| {
             neighbours.resource(event);
+            cx.resources.heard(event);
             forgets(event);
         }
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
-    let (reader, resources) = stored(resources);
-    let known = reader.clone();
-    // HostedClusters live in other namespaces than their control planes.
-    let clusters = scope.events_of(Api::<HostedCluster>::all(client), pages()).inspect_ok({
-        let neighbours = Arc::clone(&neighbours);
-        move |event| neighbours.cluster(event)
-    });
-    let controller = Controller::for_stream(resources.touched_objects(), reader.clone())
-        .watches_stream(changes(clusters), move |cluster| {
-            concerned(&known, &neighbours, &cluster)
-        });
-    shown(reader);
-    let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
+    let clusters = scope.hosted_clusters(client, &neighbours);
+    let known = runner.cx.resources.store();
+    let controller = Controller::for_stream(resources.touched_objects(), known.clone())
+        .watches_stream(changes(clusters), {
+            let runner = Arc::clone(&runner);
+            move |cluster| woken(&runner, concerned(&known, &neighbours, &cluster))
+        })
+        .reconcile_on(runner.cx.resources.promoted())
+        .reconcile_all_on(scope.changes_for(&runner));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
-/// that were refused for what another one had.
-fn concerned(
-    known: &Store<AzurePrivateLinkService>,
-    neighbours: &Neighbours,
-    cluster: &HostedCluster,
-) -> Vec<ObjectRef<AzurePrivateLinkService>> {
-    let mut named = BTreeSet::from([Holder::of(cluster).object]);
-    {
-        let clusters = neighbours.clusters();
-        let claims = Claim::of_cluster(cluster);
-        let rivals = claims.iter().flat_map(|claim| clusters.holders(claim));
-        named.extend(rivals.map(|holder| holder.object.clone()));
-    }
-    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
-    let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
-    references(known, move |cr| {
-        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
-        annotation.is_some_and(|name| names.contains(name))
-            || cr
-                .metadata
-                .namespace
-                .as_ref()
-                .is_some_and(|namespace| namespaces.contains(namespace))
-            || is_contested(cr)
-    })
-}
-
-fn is_contested(cr: &AzurePrivateLinkService) -> bool {
-    let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
-    let mut conditions = cr.status.iter().flat_map(|status| &status.conditions);
-    conditions.any(|condition| contested.contains(&condition.reason.as_str()))
-}
-
-/// The custom resources and the control planes that own them, for the CPO role.
-pub async fn endpoints<R: Reconciler>(
-    runner: Arc<Runner<R>>,
-    scope: Scope,
-    control_planes: Arc<ControlPlanes>,
-    shown: impl FnOnce(Store<AzurePrivateLinkService>),
-) {
+/// The custom resources and the control planes that own them, for the CPO role; and all HostedClusters, where these vouch for them.
+pub async fn endpoints<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, hosted_clusters: Option<Arc<Neighbours>>) {
     let client = runner.cx.kube.clone();
-    let planes = scope
-        .events(&client, pages())
-        .inspect_ok(move |event| control_planes.control_plane(event));
-    let resources = scope.events(&client, pages()).inspect_ok(forgets(&runner));
-    let (reader, resources) = stored(resources);
-    let again = scope.events::<AzurePrivateLinkService>(&client, pages());
-    let (known, relatives) = (reader.clone(), reader.clone());
-    let controller = Controller::for_stream(resources.touched_objects(), reader.clone())
-        .watches_stream(changes(planes), move |control_plane: HostedControlPlane| {
-            references(&known, move |cr| {
-                cr.metadata.namespace == control_plane.metadata.namespace
-            })
+    let planes = scope.events(&client, pages());
+    let contested = {
+        let runner = Arc::clone(&runner);
+        move |cr: &AzurePrivateLinkService| {
+            // Who writes besides us stands where watches keep nothing of.
+            if other_writer(cr, runner.cx.role, Timestamp::now(), runner.cx.resync).is_some() {
+                runner.pacer.wake(&cr.uid().unwrap_or_default());
+            }
+        }
+    };
+    let heard = {
+        let cx = Arc::clone(&runner.cx);
+        let mut forgets = forgets(&runner);
+        move |event: &watcher::Event<_>| {
+            cx.resources.heard(event);
+            forgets(event);
+        }
+    };
+    let resources = scope
+        .events_of(scope.api(&client), pages(), contested)
+        .inspect_ok(heard);
+    let known = runner.cx.resources.store();
+    let of_siblings = {
+        let (runner, known) = (Arc::clone(&runner), known.clone());
+        let changed = runner.cx.resources.follow();
+        changed.flat_map(move |cr| stream::iter(woken(&runner, siblings(&known, &cr))))
+    };
+    let controller = Controller::for_stream(resources.touched_objects(), known.clone())
+        .watches_stream(changes(planes), {
+            let (runner, known) = (Arc::clone(&runner), known.clone());
+            move |control_plane| woken(&runner, in_its_namespace(&known, &control_plane))
         })
-        .watches_stream(again.touched_objects(), move |cr| siblings(&relatives, &cr));
-    shown(reader);
-    let controller = controller.reconcile_all_on(scope.changes_for(&runner.cx));
+        .reconcile_on(of_siblings)
+        .reconcile_on(runner.cx.resources.promoted());
+    let controller = match hosted_clusters {
+        None => controller,
+        Some(neighbours) => {
+            let (clusters, runner) = (scope.hosted_clusters(client, &neighbours), Arc::clone(&runner));
+            controller.watches_stream(changes(clusters), move |cluster| {
+                woken(&runner, concerned(&known, &neighbours, &cluster))
+            })
+        }
+    };
+    let controller = controller.reconcile_all_on(scope.changes_for(&runner));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
@@ -246,13 +263,13 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     let services = |which| scope.events::<Service>(&client, which);
     let label = pages().labels(&format!("{EXTERNAL_LABEL}={EXTERNAL_VALUE}"));
     let (external, external_events) = stored(services(label));
+    let custom = cx.resources.follow();
     let observer = Arc::new(Observer::new(cx, cloud, external));
     let planes = scope.events(&client, pages()).inspect_ok({
         let observer = Arc::clone(&observer);
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let custom = scope.events::<AzurePrivateLinkService>(&client, pages());
     let places = Arc::new(Places::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&places);
     let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
@@ -261,15 +278,15 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         let known = reader.clone();
         move |service| control_planes_of(&known, &service)
     };
-    let of_custom_resource = {
+    let of_custom_resources = {
         let known = reader.clone();
-        move |cr| control_planes_of(&known, &cr)
+        custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
     };
     let passes = Controller::for_stream(changes(planes), reader)
         .watches_stream(router, of_service.clone())
         .watches_stream(oauth, of_service.clone())
         .watches_stream(external_events.touched_objects(), of_service)
-        .watches_stream(custom.touched_objects(), of_custom_resource)
+        .reconcile_on(of_custom_resources)
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
@@ -277,11 +294,11 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
                 let places = Arc::clone(&places);
                 async move {
                     let namespace = control_plane.namespace().unwrap_or_default();
-                    let work = || {
-                        let served = &observer.context().served;
-                        served.during(&namespace, observer::reconcile(control_plane, Arc::clone(&observer)))
-                    };
-                    let ended = places.take(&observer.context().metrics, work).await.flatten();
+                    if observer.context().excluded.contains(&namespace) {
+                        return Ok(Action::await_change());
+                    }
+                    let work = || observer::reconcile(control_plane, Arc::clone(&observer));
+                    let ended = places.take(&observer.context().metrics, &namespace, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -298,7 +315,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let over = Arc::clone(&places);
     let only = scope.namespace.clone();
     let clusters = scope
-        .events_of(Api::<HostedCluster>::all(client.clone()), pages())
+        .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
         .inspect_ok({
             let cx = Arc::clone(&cx);
             gone(move |uid| {
@@ -307,20 +324,21 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             })
         });
     let (reader, clusters) = stored(clusters);
-    let custom = scope.events::<AzurePrivateLinkService>(&client, pages());
+    let named = cx.resources.follow().filter_map(async |cr| {
+        let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
+        Some(ObjectRef::new(&cluster.name).within(&cluster.namespace))
+    });
     let passes = Controller::for_stream(clusters.touched_objects(), reader)
-        .watches_stream(custom.touched_objects(), |cr: AzurePrivateLinkService| {
-            let cluster: Option<ClusterRef> = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok();
-            cluster.map(|cluster| ObjectRef::new(&cluster.name).within(&cluster.namespace))
-        })
+        .reconcile_on(named)
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
         .run(
             move |cluster, cx: Arc<Context>| {
                 let (places, only) = (Arc::clone(&places), only.clone());
                 async move {
+                    let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
                     let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-                    let ended = places.take(&cx.metrics, work).await;
+                    let ended = places.take(&cx.metrics, &namespace, work).await;
                     ended.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
@@ -328,44 +346,6 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             cx,
         );
     passes.for_each(async |_| {}).await;
-}
-
-/// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
-fn control_planes_of<K: ResourceExt>(
-    known: &Store<HostedControlPlane>,
-    object: &K,
-) -> Vec<ObjectRef<HostedControlPlane>> {
-    let namespace = object.namespace();
-    let mut owners = object.owner_references().iter();
-    match (owners.find(|owner| owner.kind == "HostedControlPlane"), &namespace) {
-        (Some(owner), Some(namespace)) => vec![ObjectRef::new(&owner.name).within(namespace)],
-        _ => references(known, |control_plane| control_plane.namespace() == namespace),
-    }
-}
-
-/// The custom resources that share with this one what serves both.
-fn siblings(
-    known: &Store<AzurePrivateLinkService>,
-    cr: &AzurePrivateLinkService,
-) -> Vec<ObjectRef<AzurePrivateLinkService>> {
-    let namespace = cr.namespace().unwrap_or_default();
-    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
-    others
-        .map(|name| ObjectRef::new(name).within(&namespace))
-        .filter(|other| known.get(other).is_some())
-        .collect()
-}
-
-fn references<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<ObjectRef<K>>
-where
-    K: Resource<DynamicType = ()> + Clone + 'static,
-{
-    known
-        .state()
-        .iter()
-        .filter(|object| fits(object))
-        .map(|object| ObjectRef::from_obj(object.as_ref()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,32 +1,37 @@
-//! How many connections one address has at once. Whoever comes beyond is hung up on, so that a crowd of strangers can take neither
-//! the memory nor the file descriptors of the process.
+//! How many connections one address has at once. Beyond that the one that has been silent longest is hung up on, and
+//! where none is silent, the newcomer: strangers take neither the memory and file descriptors of the process nor the
+//! place of somebody who asks something.
 
-use std::future::ready;
+use std::collections::VecDeque;
 use std::io;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use axum_server::accept::Accept;
 use futures::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tower::Service;
 
 /// Connections at once. Kubelets and scrapers have one each, for a moment.
 pub(super) const MOST: usize = 64;
 
-/// Takes connections as `inner` does, while there is a place.
+/// Takes connections as `inner` does, while there is a place or somebody gives way.
 #[derive(Clone)]
 pub(super) struct Bounded<A> {
     inner: A,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 impl<A> Bounded<A> {
     pub(super) fn new(inner: A) -> Self {
-        Self {
-            inner,
-            places: Arc::new(Semaphore::new(MOST)),
-        }
+        let places = Places {
+            free: Arc::new(Semaphore::new(MOST)),
+            silent: Arc::default(),
+        };
+        Self { inner, places }
     }
 }
 
@@ -37,29 +42,134 @@ where
     A::Stream: Send + 'static,
     A::Service: Send + 'static,
 {
-    type Stream = A::Stream;
+    type Stream = Evictable<A::Stream>;
     type Service = Placed<A::Service>;
     type Future = BoxFuture<'static, io::Result<(Self::Stream, Self::Service)>>;
 
     fn accept(&self, stream: I, service: S) -> Self::Future {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            tracing::debug!("a connection too many");
-            return Box::pin(ready(Err(io::ErrorKind::QuotaExceeded.into())));
-        };
         let accepted = self.inner.accept(stream, service);
+        let places = self.places.clone();
         Box::pin(async move {
-            let (stream, service) = accepted.await?;
-            let _place = Arc::new(place);
-            Ok((stream, Placed { service, _place }))
+            let place = places.take().await?;
+            let (stream, service) = tokio::select! {
+                accepted = accepted => accepted?,
+                () = place.evicted.cancelled() => return Err(io::ErrorKind::QuotaExceeded.into()),
+            };
+            let stream = Evictable {
+                stream,
+                evicted: Box::pin(place.evicted.clone().cancelled_owned()),
+            };
+            Ok((stream, Placed { service, place }))
         })
     }
 }
 
-/// The service of one connection. Its place is free when the last clone goes, which is when the connection ends.
+/// The places of one address.
+#[derive(Clone)]
+struct Places {
+    free: Arc<Semaphore>,
+    silent: Silent,
+}
+
+/// The connections on which no request has come yet, the oldest first.
+type Silent = Arc<Mutex<VecDeque<Weak<Place>>>>;
+
+/// The place of one connection: free when the connection ends.
+struct Place {
+    evicted: CancellationToken,
+    silent: Silent,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Places {
+    async fn take(self) -> io::Result<Arc<Place>> {
+        let permit = match Arc::clone(&self.free).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) if self.evict() => self.free.acquire_owned().await.map_err(io::Error::other)?,
+            Err(_) => {
+                tracing::debug!("a connection too many");
+                return Err(io::ErrorKind::QuotaExceeded.into());
+            }
+        };
+        let place = Arc::new(Place {
+            evicted: CancellationToken::new(),
+            silent: Arc::clone(&self.silent),
+            _permit: permit,
+        });
+        lock(&self.silent).push_back(Arc::downgrade(&place));
+        Ok(place)
+    }
+
+    /// Whether somebody gives way.
+    fn evict(&self) -> bool {
+        let oldest = lock(&self.silent).pop_front();
+        let Some(place) = oldest.and_then(|place| place.upgrade()) else {
+            return false;
+        };
+        place.evicted.cancel();
+        true
+    }
+}
+
+impl Place {
+    /// A request has come: it is answered, whoever else wants the place.
+    fn asks(self: &Arc<Self>) {
+        lock(&self.silent).retain(|other| other.as_ptr() != Arc::as_ptr(self));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.silent).retain(|other| other.strong_count() > 0);
+    }
+}
+
+fn lock(silent: &Silent) -> MutexGuard<'_, VecDeque<Weak<Place>>> {
+    silent.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The bytes of one connection, which ends by an error when it has to give way.
+pub(super) struct Evictable<S> {
+    stream: S,
+    evicted: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl<S: Unpin> Evictable<S> {
+    /// The stream, unless its place is somebody else's.
+    fn held(self: Pin<&mut Self>, context: &mut Context<'_>) -> io::Result<Pin<&mut S>> {
+        let this = self.get_mut();
+        match this.evicted.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::ConnectionAborted.into()),
+            Poll::Pending => Ok(Pin::new(&mut this.stream)),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Evictable<S> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.held(context)?.poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Evictable<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.held(context)?.poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held(context)?.poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held(context)?.poll_shutdown(context)
+    }
+}
+
+/// The service of one connection.
 #[derive(Clone)]
 pub(super) struct Placed<S> {
     service: S,
-    _place: Arc<OwnedSemaphorePermit>,
+    place: Arc<Place>,
 }
 
 impl<S: Service<R>, R> Service<R> for Placed<S> {
@@ -72,6 +182,52 @@ impl<S: Service<R>, R> Service<R> for Placed<S> {
     }
 
     fn call(&mut self, request: R) -> S::Future {
+        self.place.asks();
         self.service.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum_server::accept::DefaultAcceptor;
+    use futures::FutureExt as _;
+    use tokio::io::{AsyncReadExt as _, DuplexStream};
+
+    use super::*;
+
+    /// A connection whose requests are never answered.
+    async fn connection(
+        at: &Bounded<DefaultAcceptor>,
+    ) -> io::Result<(Evictable<DuplexStream>, impl Service<()> + use<>)> {
+        let (ours, _) = tokio::io::duplex(1);
+        at.accept(ours, tower::service_fn(|()| std::future::pending::<io::Result<()>>()))
+            .await
+    }
+
+    #[tokio::test]
+    async fn who_is_being_answered_does_not_give_way() {
+        let at = Bounded::new(DefaultAcceptor);
+        let mut asking = Vec::new();
+        for _ in 1..MOST {
+            let (stream, mut service) = connection(&at).await.unwrap();
+            let answer = service.call(());
+            asking.push((stream, service, answer));
+        }
+        let (silent, service) = connection(&at).await.unwrap();
+        let one_gives_way = async {
+            let end = { silent }.read_u8().await.unwrap_err();
+            drop(service);
+            end.kind()
+        };
+        let (newcomer, end) = tokio::join!(connection(&at), one_gives_way);
+        assert_eq!(end, io::ErrorKind::ConnectionAborted);
+        let (stream, mut service) = newcomer.unwrap();
+        let answer = service.call(());
+        asking.push((stream, service, answer));
+
+        let beyond = connection(&at).now_or_never().expect("it is told at once");
+        assert_eq!(beyond.err().unwrap().kind(), io::ErrorKind::QuotaExceeded);
+        asking.pop();
+        connection(&at).now_or_never().expect("there is a place").unwrap();
     }
 }

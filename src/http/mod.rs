@@ -34,8 +34,11 @@ pub use readiness::{Readiness, ReadinessItem};
 /// How long open connections may keep a stopping server.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a TLS handshake may take, and then a request to come.
+/// How long a TLS handshake may take, and then the head of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the head of a request may take where there is no TLS: kubelets are near, and send it at once.
+const PROBE_HEAD: Duration = Duration::from_secs(2);
 
 /// How long the head of a request may be, in bytes. Tokens have some thousands at most.
 const HEAD: usize = 16 << 10;
@@ -56,7 +59,7 @@ pub struct Serving {
 pub struct Pages {
     /// For `/readyz`.
     pub readiness: Readiness,
-    /// For `/metrics`.
+    /// For `/metrics`, and for `/livez`, which asks whether the workers get on.
     pub metrics: Arc<Metrics>,
 }
 
@@ -105,7 +108,7 @@ impl Face {
             Some(_) => Some(Arc::new(Access::new(kube)?)),
             None => None,
         };
-        let probes = probes(pages.readiness);
+        let probes = probes(pages.readiness, Arc::clone(&pages.metrics));
         let metrics = metrics(pages.metrics, access);
         let served = async {
             match self.probes {
@@ -169,13 +172,14 @@ async fn serve(
     let served = async {
         match secure {
             None => {
-                limited(server.acceptor(Bounded::new(DefaultAcceptor::new())))
-                    .serve(service)
-                    .await
+                let acceptor = Bounded::new(DefaultAcceptor::new());
+                limited(server.acceptor(acceptor), PROBE_HEAD).serve(service).await
             }
             Some(certificate) => {
                 let acceptor = RustlsAcceptor::new(certificate.tls()).handshake_timeout(PATIENCE);
-                limited(server.acceptor(Bounded::new(acceptor))).serve(service).await
+                limited(server.acceptor(Bounded::new(acceptor)), PATIENCE)
+                    .serve(service)
+                    .await
             }
         }
     };
@@ -185,27 +189,35 @@ async fn serve(
     }
 }
 
-/// What one connection may take. After the acceptor: with a new one the server forgets that it is for HTTP/1 alone, and waits without
+/// What one connection may take, `head` for the head of its request. After the acceptor: with a new one the server forgets that it is for HTTP/1 alone, and waits without
 /// end for the first byte, which would tell.
-fn limited<A>(server: axum_server::Server<SocketAddr, A>) -> axum_server::Server<SocketAddr, A> {
+fn limited<A>(server: axum_server::Server<SocketAddr, A>, head: Duration) -> axum_server::Server<SocketAddr, A> {
     let mut server = server.http1_only();
     server
         .http_builder()
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(head)
         .max_buf_size(HEAD)
         // One request each, so nobody keeps a place by asking on and reading no answer.
         .keep_alive(false);
     server
 }
 
-fn probes(readiness: Readiness) -> Router {
-    Router::new()
-        // Answering is all that it takes to be alive: whether we lead is no matter here.
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .with_state(readiness)
+fn probes(readiness: Readiness, metrics: Arc<Metrics>) -> Router {
+    let livez = Router::new().route("/livez", get(livez)).with_state(metrics);
+    let readyz = Router::new().route("/readyz", get(readyz)).with_state(readiness);
+    livez.merge(readyz)
+}
+
+/// Whether we lead, and what others do not answer, is no matter here: only what a new start would mend.
+async fn livez(State(metrics): State<Arc<Metrics>>) -> Response {
+    let Some((worker, still)) = metrics.stalled() else {
+        return "ok\n".into_response();
+    };
+    let why = format!("{worker}: work is due, and nothing has moved for {} s", still.as_secs());
+    tracing::error!("{why}");
+    (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response()
 }
 
 async fn readyz(State(readiness): State<Readiness>) -> Response {

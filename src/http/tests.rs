@@ -5,11 +5,15 @@ mod tls;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
 use super::*;
+use crate::controllers::places::Places;
+use crate::metrics::Controller;
 
 fn pages() -> Pages {
     Pages {
@@ -20,7 +24,8 @@ fn pages() -> Pages {
 
 async fn page(pages: &Pages, path: &str) -> (u16, String) {
     let request = Request::get(path).body(Body::empty()).unwrap();
-    let router = probes(pages.readiness.clone()).merge(metrics(Arc::clone(&pages.metrics), None));
+    let metrics = metrics(Arc::clone(&pages.metrics), None);
+    let router = probes(pages.readiness.clone(), Arc::clone(&pages.metrics)).merge(metrics);
     let answer = router.oneshot(request).await.unwrap();
     let status = answer.status().as_u16();
     let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
@@ -73,6 +78,29 @@ async fn a_process_that_has_not_said_what_it_needs_is_not_ready() {
 async fn liveness_does_not_depend_on_readiness() {
     let pages = pages();
     pages.readiness.item("crd installed").waiting("not found");
+    assert_eq!(page(&pages, "/livez").await, (200, "ok\n".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn liveness_ends_when_due_work_does_not_move_for_5_minutes() {
+    let pages = pages();
+    let places = Arc::new(Places::new(Controller::Endpoint, 1));
+    let start = |work: BoxFuture<'static, ()>| {
+        let (places, metrics) = (Arc::clone(&places), Arc::clone(&pages.metrics));
+        tokio::spawn(async move { places.take(&metrics, "n", || work).await })
+    };
+    let hangs = start(std::future::pending().boxed());
+    tokio::time::sleep(Duration::from_secs(299)).await;
+    assert_eq!(page(&pages, "/livez").await, (200, "ok\n".into()));
+    // One that waits for its turn behind it is no progress.
+    let waits = start(std::future::ready(()).boxed());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let why = "endpoint: work is due, and nothing has moved for 300 s\n";
+    assert_eq!(page(&pages, "/livez").await, (503, why.into()));
+
+    hangs.abort();
+    waits.await.unwrap().unwrap();
+    tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(page(&pages, "/livez").await, (200, "ok\n".into()));
 }
 

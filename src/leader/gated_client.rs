@@ -1,4 +1,4 @@
-//! A Kubernetes client whose writes ask the gate.
+//! A Kubernetes client whose writes ask the gate, and that reads no deeper than it can.
 //!
 //! It asks as late as this process can: after the client's own queue, right before the request is handed to the connection. It does not
 //! retry by itself, because a repeated request would not be asked about again.
@@ -11,9 +11,11 @@ use futures::future::BoxFuture;
 use http::{Method, Request};
 use kube::Client;
 use kube::client::{Body, ClientBuilder};
+use tower::util::MapResponseLayer;
 use tower::{BoxError, Service};
 
 use crate::azure::ports::Gate;
+use crate::json_depth;
 
 /// A write was not sent, because this process does not lead (any more). Found as the source of [`kube::Error::Service`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +29,11 @@ pub struct GateShut;
 pub fn gated_client(mut config: kube::Config, gate: Arc<dyn Gate>) -> kube::Result<Client> {
     config.default_retry = false;
     let asks = tower::layer::layer_fn(move |inner| Gated::new(inner, Arc::clone(&gate)));
-    Ok(ClientBuilder::try_from(config)?.with_layer(&asks).build())
+    let reads = MapResponseLayer::new(json_depth::cut);
+    Ok(ClientBuilder::try_from(config)?
+        .with_layer(&reads)
+        .with_layer(&asks)
+        .build())
 }
 
 pub(super) struct Gated<S> {

@@ -10,7 +10,6 @@
 //! | `guard.rs` | when a lease may be taken |
 //! | `lease.rs` | how it is read and written |
 //! | `lookout.rs` | noticing a release at once |
-//! | `scoped.rs`, `survey.rs` | which namespaces others lead |
 //! | `term.rs` | renewing, losing, stepping down |
 //! | `work.rs` | what ends before what |
 
@@ -19,8 +18,6 @@ mod gated_client;
 mod guard;
 mod lease;
 mod lookout;
-mod scoped;
-mod survey;
 mod term;
 mod work;
 
@@ -37,7 +34,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use gate::Gate;
 pub use gated_client::{GateShut, gated_client};
-pub use survey::survey;
 pub use term::Leadership;
 pub use work::Worked;
 
@@ -60,12 +56,6 @@ pub struct LeaseTimes {
 }
 
 impl LeaseTimes {
-    /// Who takes the lease within this time after another held it comes before a leader of all namespaces could: that one waits a
-    /// whole duration, and then acts on a list that is younger than the renew deadline.
-    fn succession(&self) -> Duration {
-        self.duration - self.renew_deadline
-    }
-
     /// Longest time for one call: a call that hangs must leave time for another before the deadline.
     fn call_timeout(&self) -> Duration {
         self.renew_deadline / 2
@@ -201,13 +191,11 @@ impl Elector {
         let mut guard = Guard::new(&self.settings.identity, self.settings.times.duration);
         let mut lookout = Lookout::default();
         let mut last_failure = String::new();
-        let mut held = None;
         let name = self.settings.name.clone();
         while !stop.is_cancelled() {
             let until = match self.campaign(&mut guard, &mut lookout).await {
                 Ok(Campaign::Won { begun }) => {
-                    let succeeds = held.is_some_and(|held| begun < held + self.settings.times.succession());
-                    let leadership = Leadership::begin(self, begun, succeeds);
+                    let leadership = Leadership::begin(self, begun);
                     if stop.is_cancelled() {
                         if let Err(error) = leadership.step_down().await {
                             tracing::warn!(lease = %name, %error, "lease not released");
@@ -216,9 +204,8 @@ impl Elector {
                     }
                     return Some(leadership);
                 }
-                Ok(Campaign::Wait { until, by_another }) => {
+                Ok(Campaign::Wait { until }) => {
                     last_failure.clear();
-                    held = by_another.then(Instant::now).or(held);
                     until.min(Instant::now() + self.settings.times.retry)
                 }
                 Err(LeaderError::Conflict) => Instant::now() + self.settings.times.retry / 20,
@@ -255,9 +242,8 @@ impl Elector {
         lookout.looked_at(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
             Verdict::Taken { holder, until } => {
-                let by_another = holder.is_some();
                 self.stands(Standing::Standby { holder });
-                Ok(Campaign::Wait { until, by_another })
+                Ok(Campaign::Wait { until })
             }
             Verdict::Ours | Verdict::Free => {
                 self.standing.send_if_modified(|standing| {
@@ -278,6 +264,6 @@ impl Elector {
 enum Campaign {
     /// The lease is ours; the call that proved it began at `begun`.
     Won { begun: Instant },
-    /// Nothing to do before `until` unless the lease changes; whether it names another holder.
-    Wait { until: Instant, by_another: bool },
+    /// Nothing to do before `until` unless the lease changes.
+    Wait { until: Instant },
 }

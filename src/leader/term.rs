@@ -19,7 +19,6 @@ use super::{Elector, Gate, LeaderError, LeaseSettings, Standing};
 #[must_use = "dropping it ends leadership"]
 pub struct Leadership {
     term: Arc<Term>,
-    succeeds: bool,
     renewing: JoinHandle<()>,
 }
 
@@ -37,7 +36,7 @@ struct Term {
 
 impl Leadership {
     /// Opens the gate and goes on renewing. The call that won the lease began at `begun`.
-    pub(super) fn begin(elector: Elector, begun: Instant, succeeds: bool) -> Self {
+    pub(super) fn begin(elector: Elector, begun: Instant) -> Self {
         let Elector {
             calls,
             settings,
@@ -57,20 +56,11 @@ impl Leadership {
         term.standing.send_replace(Standing::Leading);
         tracing::info!(lease = %term.settings.name, identity = %term.settings.identity, "leading");
         let renewing = tokio::spawn(Arc::clone(&term).renew(begun));
-        Self {
-            term,
-            succeeds,
-            renewing,
-        }
+        Self { term, renewing }
     }
 
     pub(super) fn lease(&self) -> &str {
         &self.term.settings.name
-    }
-
-    /// Whether another held the lease until just now, so that no leader of all namespaces can have come in between.
-    pub fn succeeds(&self) -> bool {
-        self.succeeds
     }
 
     /// Returns once leadership is lost: somebody else has the lease, or it could not be renewed in time. The gate is shut by then.

@@ -122,25 +122,6 @@ async fn released_lease_is_taken_at_once_with_all_fields() {
     assert_eq!(spec["leaseDurationSeconds"], 1);
 }
 
-#[tokio::test]
-async fn only_who_saw_the_lease_held_until_just_now_succeeds_its_holder() {
-    let model = Model::default();
-    model.put(LEASE, released());
-    let (first, ..) = leader(&model, "first").await;
-    assert!(!first.succeeds(), "nobody knows who worked before");
-    let mut settings = settings("second");
-    settings.times.duration = Duration::from_secs(60);
-    let second = Elector::over(model.client(), settings);
-    let mut standing = second.standing();
-    let leading = tokio::spawn(second.lead(CancellationToken::new()));
-    let holder = Some("first".to_owned());
-    let stands_by = standing.wait_for(|now| *now == Standing::Standby { holder: holder.clone() });
-    drop(within(3, stands_by).await.unwrap());
-    first.step_down().await.unwrap();
-    let second = within(3, leading).await.unwrap().expect("leads");
-    assert!(second.succeeds());
-}
-
 #[rstest::rstest]
 #[case::no_fields(json!({}))]
 #[case::holder_empty_transitions_null(json!({"holderIdentity": "", "leaseDurationSeconds": 15}))]

@@ -3,7 +3,7 @@
 //!
 //! The files are those that are shipped, so that what is asked for is what an operator is told to bind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -19,6 +19,7 @@ use serde::Deserialize;
 const HO: &str = include_str!("../../charts/hyperlink/files/role-ho.yaml");
 const HO_AGGREGATE: &str = include_str!("../../charts/hyperlink/files/role-ho-aggregate.yaml");
 const CPO: &str = include_str!("../../charts/hyperlink/files/role-cpo.yaml");
+const CPO_MANY: &str = include_str!("../../charts/hyperlink/files/role-cpo-many.yaml");
 const LEASE: &str = include_str!("../../charts/hyperlink/files/role-lease.yaml");
 
 /// Between two questions, and how long an answer may take.
@@ -40,31 +41,35 @@ pub(super) fn rights(config: &Config, role: Role) -> anyhow::Result<Vec<Resource
     let files = match role {
         Role::Ho if aggregates => vec![HO, HO_AGGREGATE],
         Role::Ho => vec![HO],
+        Role::Cpo if scope.is_none() => vec![CPO, CPO_MANY],
         Role::Cpo => vec![CPO],
     };
     let mut all = Vec::new();
     for file in files {
-        for rule in serde_yaml_ng::from_str::<RoleFile>(file)?.rules {
+        for rule in serde_saphyr::from_str::<RoleFile>(file)?.rules {
             let about = |names: &[&str]| rule.resources.iter().flatten().any(|one| names.contains(&one.as_str()));
-            // A process for one namespace asks for the leases of no other; HostedClusters are elsewhere all the same.
-            if scope.is_some() && about(&["leases"]) {
-                continue;
-            }
-            let within = scope.filter(|_| !about(&["hostedclusters", "hostedclusters/status"]));
+            // HostedClusters and kube-system are elsewhere all the same.
+            let within = scope.filter(|_| !about(&["hostedclusters", "hostedclusters/status", "namespaces"]));
             all.extend(of_rule(&rule, within));
         }
     }
-    if let Some(lease) = &config.lease {
-        for rule in serde_yaml_ng::from_str::<RoleFile>(LEASE)?.rules {
+    if let Some(lease) = super::lease(config, role) {
+        for mut rule in serde_saphyr::from_str::<RoleFile>(LEASE)?.rules {
+            if let Some(names) = &mut rule.resource_names {
+                *names = vec![lease.name.clone()];
+            }
             all.extend(of_rule(&rule, Some(&lease.namespace)));
         }
     }
     Ok(all)
 }
 
-/// Each right that a rule grants, in one namespace or in all.
+/// Each right that a rule grants, on each object that it names, in one namespace or in all.
 fn of_rule(rule: &PolicyRule, namespace: Option<&str>) -> Vec<ResourceAttributes> {
-    let name = rule.resource_names.iter().flatten().next();
+    let names: Vec<_> = match &rule.resource_names {
+        Some(names) => names.iter().cloned().map(Some).collect(),
+        None => vec![None],
+    };
     let mut all = Vec::new();
     for group in rule.api_groups.iter().flatten() {
         for resource in rule.resources.iter().flatten() {
@@ -72,12 +77,15 @@ fn of_rule(rule: &PolicyRule, namespace: Option<&str>) -> Vec<ResourceAttributes
                 Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
                 None => (resource.as_str(), None),
             };
-            all.extend(rule.verbs.iter().map(|verb| ResourceAttributes {
+            let asked = names
+                .iter()
+                .flat_map(|name| rule.verbs.iter().map(move |verb| (name, verb)));
+            all.extend(asked.map(|(name, verb)| ResourceAttributes {
                 group: Some(group.clone()),
                 resource: Some(resource.to_owned()),
                 subresource: subresource.clone(),
                 verb: Some(verb.clone()),
-                name: name.cloned(),
+                name: name.clone(),
                 namespace: namespace.map(str::to_owned),
                 ..ResourceAttributes::default()
             }));
@@ -121,9 +129,16 @@ async fn is_granted(kube: &Client, right: &ResourceAttributes) -> kube::Result<b
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// `hostedclusters/status patch; services get, list in clusters-example`
+/// What is missing of one resource in one place.
+#[derive(Default)]
+struct Missing<'a> {
+    verbs: Vec<&'a str>,
+    names: BTreeSet<&'a str>,
+}
+
+/// `hostedclusters/status patch; services get (oauth-openshift, private-router) in clusters-example`
 fn listed(rights: &[ResourceAttributes]) -> String {
-    let mut verbs: BTreeMap<(String, &str), Vec<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<(String, &str), Missing<'_>> = BTreeMap::new();
     for right in rights {
         let resource = right.resource.as_deref().unwrap_or_default();
         let resource = match &right.subresource {
@@ -131,19 +146,31 @@ fn listed(rights: &[ResourceAttributes]) -> String {
             None => resource.to_owned(),
         };
         let place = right.namespace.as_deref().unwrap_or_default();
-        let of_these = verbs.entry((resource, place)).or_default();
-        of_these.extend(right.verb.as_deref());
+        let of_these = missing.entry((resource, place)).or_default();
+        let verb = right.verb.as_deref().filter(|verb| !of_these.verbs.contains(verb));
+        of_these.verbs.extend(verb);
+        of_these.names.extend(right.name.as_deref());
     }
-    let all = verbs.iter().map(|((resource, place), verbs)| {
-        let within = if place.is_empty() { "" } else { " in " };
-        format!("{resource} {}{within}{place}", verbs.join(", "))
-    });
+    let all = missing
+        .into_iter()
+        .map(|((resource, place), Missing { verbs, names })| {
+            let mut told = format!("{resource} {}", verbs.join(", "));
+            if !names.is_empty() {
+                told += &format!(" ({})", Vec::from_iter(names).join(", "));
+            }
+            if !place.is_empty() {
+                told += &format!(" in {place}");
+            }
+            told
+        });
     all.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
+    use hyperlink::api::markers::SERVICES;
     use hyperlink::config::{self, Environment, Given, SETTINGS};
+    use hyperlink::observer::external_services;
 
     use super::*;
 
@@ -178,7 +205,7 @@ mod tests {
     fn rights_are_asked_for_where_the_role_works() {
         let all = configured(&[("role", "ho")]);
         assert_eq!(places(&all, Role::Ho, "services"), [None]);
-        assert_eq!(places(&all, Role::Ho, "leases"), [None, Some("hyperlink".into())]);
+        assert_eq!(places(&all, Role::Ho, "leases"), [Some("hyperlink".into())]);
         let one = configured(&[("role", "ho"), ("namespace", "clusters-one")]);
         assert_eq!(places(&one, Role::Ho, "services"), [Some("clusters-one".into())]);
         assert_eq!(places(&one, Role::Ho, "hostedclusters"), [None]);
@@ -198,6 +225,17 @@ mod tests {
     }
 
     #[test]
+    fn hosted_clusters_are_read_by_a_guest_side_of_all_namespaces_alone() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "hostedClusters: []").unwrap();
+        let path = file.path().to_str().unwrap();
+        let many = configured(&[("role", "cpo"), ("allow-scopes", path)]);
+        assert_eq!(places(&many, Role::Cpo, "hostedclusters"), [None]);
+        let one = configured(&[("role", "cpo"), ("namespace", "clusters-one"), ("allow-scopes", path)]);
+        assert_eq!(places(&one, Role::Cpo, "hostedclusters"), []);
+    }
+
+    #[test]
     fn missing_rights_are_told_by_resource_and_place() {
         let config = configured(&[("role", "cpo"), ("namespace", "clusters-one")]);
         let all = rights(&config, Role::Cpo).unwrap();
@@ -207,8 +245,30 @@ mod tests {
             "{told}"
         );
         assert!(
-            told.contains("leases get, list, watch, create, patch in hyperlink"),
+            told.contains("leases get, watch, patch, create (hyperlink-cpo-clusters-one) in hyperlink"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn every_name_is_asked_for_and_of_leases_the_own_one_alone() {
+        let names = |config: &Config, role: Role, resource: &str, verb: &str| -> Vec<Option<String>> {
+            let all = rights(config, role).unwrap().into_iter();
+            let of_it =
+                all.filter(|right| right.resource.as_deref() == Some(resource) && right.verb.as_deref() == Some(verb));
+            of_it.map(|right| right.name).collect()
+        };
+        let all = configured(&[("role", "ho")]);
+        let services = SERVICES.map(|name| Some(name.to_owned()));
+        assert_eq!(names(&all, Role::Ho, "services", "get"), services);
+        assert_eq!(
+            names(&all, Role::Ho, "leases", "patch"),
+            [Some("hyperlink-ho".to_owned())]
+        );
+        assert_eq!(names(&all, Role::Ho, "leases", "create"), [None]);
+        let one = configured(&[("role", "cpo"), ("namespace", "clusters-one")]);
+        let written = external_services::ALL.map(|external| Some(external.name.to_owned()));
+        assert_eq!(names(&one, Role::Cpo, "services", "patch"), written);
+        assert_eq!(names(&one, Role::Cpo, "services", "delete"), written);
     }
 }

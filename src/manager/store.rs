@@ -1,24 +1,25 @@
 //! What is told of the objects that the controllers keep in memory: how each custom resource stands, and whether there is news of all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::conditions;
+use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::watch_health::Health;
 use hyperlink::http::ReadinessItem;
 use hyperlink::metrics::{ConditionSeen, Metrics, ObjectSeen};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kube::runtime::reflector::Store;
 use tokio::sync::watch::Receiver;
 
-/// Shows the store to metrics.
-pub(super) fn show_store(store: Store<AzurePrivateLinkService>, metrics: &Metrics) {
+/// Shows the custom resources that are served to metrics.
+pub(super) fn show_objects(resources: Arc<CustomResources>, metrics: &Metrics) {
     metrics.look_at_objects_with(move || {
         let now = Timestamp::now();
-        store.state().iter().map(|cr| seen(cr, now)).collect()
+        resources.shown().iter().map(|cr| seen(cr, now)).collect()
     });
 }
 

@@ -2,15 +2,34 @@
 
 use std::time::Duration;
 
-use hyperlink::api::AzurePrivateLinkService;
+use hyperlink::api::{AzurePrivateLinkService, Role};
 use hyperlink::azure::auth::{AuthError, TokenCache, TokenState};
 use hyperlink::http::ReadinessItem;
+use hyperlink::metrics::Metrics;
 use kube::Api;
 use kube::api::ListParams;
 use url::Url;
 
 /// Between two tries.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// Between two signs of life of a role's task.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// Does the work of a role. `/livez` fails when its task is held up, also outside of any pass.
+pub(super) async fn with_heartbeat<T>(metrics: &Metrics, role: Role, work: impl Future<Output = T>) -> T {
+    let due = metrics.due(role.as_str());
+    let beat = async {
+        loop {
+            tokio::time::sleep(HEARTBEAT).await;
+            due.moved();
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        never = beat => never,
+    }
+}
 
 /// Waits until the API server answers and knows the custom resource.
 pub(super) async fn wait_for_crd(

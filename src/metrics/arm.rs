@@ -24,6 +24,7 @@ pub(super) struct Arm {
     calls: IntCounterVec,
     duration: HistogramVec,
     budget: IntGaugeVec,
+    call_budget_exhausted: IntCounterVec,
     operations: IntGaugeVec,
     operation_age: GaugeVec,
     token_age: GaugeVec,
@@ -38,6 +39,15 @@ impl Arm {
         let verb = || Label::one_of("verb", CallVerb::ALL.map(CallVerb::label));
         let class = Label::one_of("class", ["ok"].into_iter().chain(Class::ALL.map(Class::label)));
         let status = Label::told("status", "the HTTP status; 0: no answer");
+        let call_budget_exhausted = declare.counter(
+            "arm_call_budget_exhausted_total",
+            "Calls not sent because their resource had been called too often. Each is a defect of this program.",
+            vec![kind()],
+        )?;
+        // From 0 on, so that an increase shows the first one.
+        for kind in Kind::ALL {
+            call_budget_exhausted.with_label_values(&[kind.label()]).reset();
+        }
         Ok(Self {
             calls: declare.counter(
                 "arm_calls_total",
@@ -54,6 +64,7 @@ impl Arm {
                 "What Azure last said is left of a request budget.",
                 vec![Label::one_of("budget", BUDGETS)],
             )?,
+            call_budget_exhausted,
             operations: declare.count(
                 "arm_operations_in_flight",
                 "Long-running operations started here and not yet seen to end.",
@@ -113,6 +124,7 @@ impl Metrics {
 
 impl Counters for Metrics {
     fn call(&self, seen: CallSeen) {
+        self.progress.called();
         let class = seen.class.map_or("ok", |class| class.label());
         let (kind, verb) = (seen.kind.label(), seen.verb.label());
         self.arm
@@ -127,6 +139,10 @@ impl Counters for Metrics {
 
     fn budget(&self, budget: &'static str, remaining: u64) {
         self.arm.budget.with_label_values(&[budget]).set(clamp(remaining));
+    }
+
+    fn call_budget_exhausted(&self, kind: Kind) {
+        self.arm.call_budget_exhausted.with_label_values(&[kind.label()]).inc();
     }
 }
 

@@ -8,6 +8,7 @@ mod labels;
 mod objects;
 mod passes;
 mod process;
+mod progress;
 mod reference;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +25,8 @@ pub use objects::{ConditionSeen, ObjectSeen};
 use passes::Passes;
 pub use passes::{Pass, Queued};
 use process::Process;
+pub use progress::Due;
+use progress::Progress;
 
 /// The metrics of this process, in a registry of their own.
 pub struct Metrics {
@@ -34,6 +37,7 @@ pub struct Metrics {
     process: Process,
     objects: Objects,
     changes: Changes,
+    progress: Progress,
 }
 
 impl Metrics {
@@ -47,6 +51,7 @@ impl Metrics {
             process: Process::declare(&mut declare, version, commit)?,
             objects: Objects::declare(&mut declare),
             changes: Changes::declare(&mut declare)?,
+            progress: Progress::default(),
             described: declare.described(),
             registry,
         })

@@ -1,7 +1,7 @@
 //! The custom resources as they are when Prometheus asks: how many in which state, how long, and which ones.
 //!
-//! Series with the name of a custom resource are gauges only: one for each, by which what several processes tell of it counts once, and
-//! more for a limited number of those that are not available. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
+//! Series with the name of a custom resource are gauges only: one for each, by which what several processes tell of it counts once, one
+//! more while it is not available, and a limited number for each namespace: whoever writes there fills no other's. Labels are named so that none meets one of Prometheus' own, as `namespace` would.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,8 +16,12 @@ use super::{Metrics, locked};
 use crate::api::condition::{ConditionType, Reason, Status};
 use crate::azure::id::ResourceId;
 
-/// Most series of conditions that are not True: what sums up a custom resource goes first, as the alert is on that; then the oldest.
-const MOST: usize = 200;
+/// Most series of conditions that are not True in one namespace, the oldest first; what sums up a custom resource, on which
+/// the alert stands, is not among them and has no limit.
+const MOST: usize = 32;
+
+/// Most of those that go that are told of by name in one namespace, those that have been going longest.
+const MOST_GOING: usize = 8;
 
 /// The label of a reason that is never written here, or of a condition that is not there yet.
 const OTHER: &str = "other";
@@ -146,12 +150,12 @@ impl Objects {
             ),
             deletion_age: declare.at_scrape(
                 "object_deletion_age_seconds",
-                "How long each AzurePrivateLinkService that goes has been going.",
+                "How long each AzurePrivateLinkService that goes has been going; of a namespace the 8 that have been going longest.",
                 vec![control_plane(), name()],
             ),
             object_age: declare.at_scrape(
                 "object_not_true_age_seconds",
-                "How long a condition of this AzurePrivateLinkService that stays has not been True, for whatever reasons, by the reason that it has now; of 200 at most, AzurePrivateLinkServiceAvailable and the oldest first.",
+                "How long a condition of this AzurePrivateLinkService that stays has not been True, for whatever reasons, by the reason that it has now; AzurePrivateLinkServiceAvailable of each, of the others the 32 oldest of a namespace.",
                 vec![control_plane(), name(), reason(), kind()],
             ),
             quota_used: declare.at_scrape(
@@ -180,16 +184,13 @@ impl Objects {
         let available = staying
             .iter()
             .map(|object| (object.labels(), f64::from(object.is_available())));
-        let leaving = seen
-            .iter()
-            .filter_map(|object| Some((object.labels(), object.leaving?.as_secs_f64())));
         vec![
             self.states.with(states(&seen)),
             self.conditions.with(conditions(&seen)),
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
             self.available.with(available),
-            self.deletion_age.with(leaving),
+            self.deletion_age.with(leaving(&seen)),
             self.object_age.with(oldest(&staying)),
             self.quota_used.with(quotas(&seen)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),
@@ -242,14 +243,24 @@ fn most<K: Ord>(values: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, f64> {
     highest
 }
 
-/// What has not been True longest, on which custom resource.
+/// What is not True on which custom resource: what sums each up, and of the rest what is oldest in its namespace.
 fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
-    let pairs = staying
-        .iter()
-        .flat_map(|object| object.not_true().map(move |condition| (*object, condition)));
-    let mut pairs: Vec<_> = pairs.collect();
-    pairs.sort_by_key(|(_, condition)| (!condition.is_summary(), Reverse(condition.age)));
-    pairs.truncate(MOST);
+    let mut shown = Vec::new();
+    let mut others: BTreeMap<&str, Vec<(&ObjectSeen, &ConditionSeen)>> = BTreeMap::new();
+    for object in staying {
+        for condition in object.not_true() {
+            if condition.is_summary() {
+                shown.push((*object, condition));
+            } else {
+                others.entry(&object.namespace).or_default().push((*object, condition));
+            }
+        }
+    }
+    for mut of_namespace in others.into_values() {
+        of_namespace.sort_by_key(|(_, condition)| Reverse(condition.age));
+        of_namespace.truncate(MOST);
+        shown.extend(of_namespace);
+    }
     let sample = |(object, condition): (&'o ObjectSeen, &'o ConditionSeen)| {
         let labels = [
             object.namespace.as_str(),
@@ -259,7 +270,22 @@ fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
         ];
         (labels, condition.age.as_secs_f64())
     };
-    pairs.into_iter().map(sample).collect()
+    shown.into_iter().map(sample).collect()
+}
+
+/// How long those have been going that have been going longest, in each namespace.
+fn leaving(seen: &[ObjectSeen]) -> Vec<([&str; 2], f64)> {
+    let mut going: BTreeMap<&str, Vec<(&ObjectSeen, Duration)>> = BTreeMap::new();
+    for object in seen {
+        let age = object.leaving.map(|age| (object, age));
+        going.entry(&object.namespace).or_default().extend(age);
+    }
+    for of_namespace in going.values_mut() {
+        of_namespace.sort_by_key(|(_, age)| Reverse(*age));
+        of_namespace.truncate(MOST_GOING);
+    }
+    let all = going.into_values().flatten();
+    all.map(|(object, age)| (object.labels(), age.as_secs_f64())).collect()
 }
 
 fn quotas(seen: &[ObjectSeen]) -> [([&'static str; 1], f64); 2] {

@@ -1,17 +1,16 @@
-//! The process: its build, its memory, whether it leads, and what it leaves to others.
+//! The process: its build, its memory, whether it leads, and what it writes.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Result};
 
+use super::Metrics;
 use super::declare::{Declare, Label};
 use super::labels::{KubeResource, KubeVerb, Watched};
-use super::{Metrics, clamp};
 use crate::api::role::Role;
 
 pub(super) struct Process {
     leader: IntGaugeVec,
-    left_alone: IntGaugeVec,
     scopes_stale: IntGaugeVec,
     memory: GaugeVec,
     kube_writes: IntCounterVec,
@@ -20,7 +19,7 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn declare(declare: &mut Declare<'_>, version: &str, commit: &str) -> Result<Self> {
-        let role = || Label::one_of("role", Role::ALL.map(Role::as_str));
+        let role = Label::one_of("role", Role::ALL.map(Role::as_str));
         let build = vec![
             Label::told("version", "of this program"),
             Label::told("commit", "of this program's source"),
@@ -34,12 +33,7 @@ impl Process {
             .with_label_values::<&str>(&[])
             .set(seconds_since_1970(SystemTime::now()));
         Ok(Self {
-            leader: declare.count("leader", "1 while this process leads the role.", vec![role()])?,
-            left_alone: declare.count(
-                "namespaces_left_alone",
-                "Namespaces that this process would serve if no process of their own led them.",
-                vec![role()],
-            )?,
+            leader: declare.count("leader", "1 while this process leads the role.", vec![role])?,
             scopes_stale: declare.count(
                 "allowed_scopes_stale",
                 "1 while the file of allowed scopes is no use and its last good version holds; absent without such a file.",
@@ -78,12 +72,6 @@ impl Metrics {
     pub fn leader(&self, role: Role, leads: bool) {
         let gauge = self.process.leader.with_label_values(&[role.as_str()]);
         gauge.set(i64::from(leads));
-    }
-
-    /// How many namespaces are left to processes of their own.
-    pub fn namespaces_left_alone(&self, role: Role, namespaces: usize) {
-        let gauge = self.process.left_alone.with_label_values(&[role.as_str()]);
-        gauge.set(clamp(namespaces as u64));
     }
 
     /// Whether the file of allowed scopes is no use, so that its last good version holds.

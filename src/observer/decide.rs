@@ -76,15 +76,18 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
     if !owned(service.owner_references(), found) {
         return Verdict::Wait("the HostedControlPlane does not own the Service", None);
     }
-    let address = match address(service) {
-        Ok(address) => address,
-        Err(why) => return Verdict::Wait(why, None),
+    let (address, complaint) = match address(service) {
+        Ok(found) => found,
+        Err(verdict) => return verdict,
     };
     match spec::meant(&found.name_any(), &found.spec, azure, address) {
-        Ok(meant) => Verdict::Want(Box::new(Wanted {
-            resource: custom_resource(service, found, meant.spec.clone()),
-            meant,
-        })),
+        Ok(mut meant) => {
+            meant.complaints.extend(complaint);
+            Verdict::Want(Box::new(Wanted {
+                resource: custom_resource(service, found, meant.spec.clone()),
+                meant,
+            }))
+        }
         Err(wrong) => Verdict::Unfit(wrong),
     }
 }
@@ -115,17 +118,24 @@ fn owned(owners: &[OwnerReference], found: &HostedControlPlane) -> bool {
         .any(|owner| Some(&owner.uid) == found.metadata.uid.as_ref())
 }
 
-/// The first address of the Service, or why there is none.
-fn address(service: &Service) -> Result<String, &'static str> {
+/// The first address of the Service, and what is wrong if it has several; or why there is none.
+fn address(service: &Service) -> Result<(String, Option<String>), Verdict> {
     let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
     let points: &[LoadBalancerIngress] = balancer.and_then(|b| b.ingress.as_deref()).unwrap_or_default();
-    let mut addresses = points.iter().filter_map(|point| point.ip.as_deref());
-    let found = addresses.find(|ip| ip.parse::<IpAddr>().is_ok());
-    found.map(str::to_owned).ok_or(if points.is_empty() {
-        "the Service has no address yet"
-    } else {
-        "the Service has a host name and no address yet"
-    })
+    let addresses = points.iter().filter_map(|point| point.ip.as_deref());
+    let mut all: Vec<IpAddr> = addresses.filter_map(|ip| ip.parse().ok()).collect();
+    let Some(first) = all.first().copied() else {
+        let named = |point: &LoadBalancerIngress| point.hostname.as_ref().is_some_and(|name| !name.is_empty());
+        return Err(if points.iter().any(named) {
+            Verdict::Unfit("the Service has a host name instead of an address".to_owned())
+        } else {
+            Verdict::Wait("the Service has no address yet", None)
+        });
+    };
+    all.sort_unstable();
+    all.dedup();
+    let several = (all.len() > 1).then(|| format!("the Service has {} addresses: only {first} is used", all.len()));
+    Ok((first.to_string(), several))
 }
 
 fn custom_resource(

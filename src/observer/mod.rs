@@ -16,6 +16,7 @@ use k8s_openapi::api::core::v1::Service;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Api, Resource, ResourceExt};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::api::HostedControlPlane;
@@ -25,6 +26,7 @@ use crate::controllers::endpoint::control_plane;
 use crate::controllers::event::{Event, What};
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
+use crate::controllers::rate::Rates;
 use crate::metrics::{Controller, PassResult};
 use decide::Verdict;
 
@@ -35,6 +37,8 @@ pub struct Observer {
     cloud: &'static str,
     /// The external Services that carry our label, as last seen.
     external: Store<Service>,
+    /// How often each control plane is read.
+    rates: Rates,
 }
 
 /// How a pass over one thing has ended.
@@ -73,11 +77,14 @@ impl Ended {
 
 /// One pass over a control plane.
 pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
+    let uid = cached.uid().unwrap_or_default();
+    if let Err(wait) = observer.rates.take(&uid, Instant::now()) {
+        return Ok(Action::requeue(wait));
+    }
     let (cx, label) = (&observer.cx, Controller::Observer);
     let (namespace, name) = (cached.namespace(), cached.name_any());
     let span = tracing::info_span!("pass", controller = label.label(), namespace, name);
     let counted = cx.metrics.pass(label);
-    let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
     let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
     let ended = guarded.instrument(span.clone()).await;
@@ -102,7 +109,12 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
 impl Observer {
     /// An observer that watches this cloud.
     pub fn new(cx: Arc<Context>, cloud: &'static str, external: Store<Service>) -> Self {
-        Self { cx, cloud, external }
+        Self {
+            cx,
+            cloud,
+            external,
+            rates: Rates::default(),
+        }
     }
 
     /// What it works with.
@@ -207,6 +219,7 @@ impl Observer {
     pub fn forget(&self, uid: &str) {
         self.cx.failures.over(uid);
         self.cx.events.forget(uid);
+        self.rates.forget(uid);
     }
 }
 

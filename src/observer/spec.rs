@@ -122,8 +122,8 @@ fn subscriptions(given: &[String]) -> (Vec<String>, usize) {
     (usable, unusable)
 }
 
-/// The host name of OAuth without its first label, else the cluster's base domain, else nothing.
-fn base_domain(cluster: &str, spec: &ClusterSpec) -> Result<Option<String>, String> {
+/// The host name of OAuth without its first label, else the cluster's base domain, else nothing. An error says what is wrong.
+pub fn base_domain(cluster: &str, spec: &ClusterSpec) -> Result<Option<String>, String> {
     let prefix = format!("oauth-{cluster}.");
     for host in hosts(spec, "OAuthServer") {
         let host = host.map_err(|wrong| format!("{wrong}: the base domain is left as it is"))?;

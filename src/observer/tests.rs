@@ -263,6 +263,26 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
 }
 
 #[tokio::test]
+async fn service_with_a_host_name_or_two_addresses_is_told() {
+    let mut cluster = cluster();
+    for (name, ingress) in [
+        ("private-router", json!([{"hostname": "lb.example.com"}])),
+        ("oauth-openshift", json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.5"}])),
+    ] {
+        let service = cluster.objects.get_mut(&format!("services/{name}")).unwrap();
+        service["status"] = json!({"loadBalancer": {"ingress": ingress}});
+    }
+    let ground = Ground::new(cluster);
+    assert_eq!(ground.pass().await, resync());
+    let expected = [
+        "private-router: the Service has a host name instead of an address",
+        "oauth-openshift: the Service has 2 addresses: only 10.1.0.4 is used",
+    ];
+    assert_eq!(ground.notes(), expected);
+    assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+}
+
+#[tokio::test]
 async fn nothing_is_made_for_a_control_plane_that_is_going() {
     let (mut cluster, external) = at_rest();
     cluster.objects.retain(|name, _| !name.starts_with(CUSTOM));

@@ -12,9 +12,10 @@ use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
 use hyperlink::azure::transport::Transport;
 use hyperlink::config::Config;
 use hyperlink::controllers::context::Context;
+use hyperlink::controllers::custom_resources::MOST;
 use hyperlink::controllers::frame::within;
 use hyperlink::controllers::link_service::LinkServiceController;
-use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
+use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::preview::Preview;
 use hyperlink::controllers::run::Foresees;
 use hyperlink::leader::gated_client;
@@ -38,6 +39,9 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     if let Some(served) = config.namespace.as_ref().filter(|served| *served != namespace) {
         bail!("--namespace says that only {served} is served");
     }
+    if manager::excluded(config).contains(namespace) {
+        bail!("{namespace} is excluded: a process of its own serves it");
+    }
     // Whatever else forgets that nothing is to be changed, writes end here.
     let gate: Arc<dyn Gate> = Arc::new(NeverOpen);
     let kube = gated_client(manager::kube_config(config).await?, Arc::clone(&gate))?;
@@ -51,18 +55,25 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     for role in config.roles.iter().copied() {
         let (kube, azure, gate) = (kube.clone(), Arc::clone(&azure), Arc::clone(&gate));
         let cx = manager::context(config, role, kube, azure, gate, Arc::clone(&metrics));
+        cx.resources.read(&api).await?;
+        ensure!(
+            cr.metadata.deletion_timestamp.is_some() || cx.resources.serves(&cr),
+            "{namespace}/{name} is not served: only the {MOST} oldest of a namespace are"
+        );
         roles.push(match role {
             Role::Ho => {
                 let neighbours = Arc::new(Neighbours::read(&cx.kube).await?);
-                let controller = LinkServiceController::new(manager::settings(config)?, neighbours);
+                let own_cluster = manager::management_cluster::uid(&cx.kube).await?;
+                let controller = LinkServiceController::new(manager::settings(config, own_cluster)?, neighbours);
                 preview(&controller, &cx, &cr).await?
             }
             Role::Cpo => {
-                let kube = cx.kube.clone();
-                let all = config.namespace.as_ref();
-                let all = all.map_or_else(|| Api::all(kube.clone()), |only| Api::namespaced(kube.clone(), only));
-                let control_planes = Arc::new(ControlPlanes::read(&all).await?);
-                preview(&manager::endpoint(config, control_planes), &cx, &cr).await?
+                let hosted_clusters = if manager::serves_many(config) {
+                    Some(Arc::new(Neighbours::read_clusters(&cx.kube).await?))
+                } else {
+                    None
+                };
+                preview(&manager::endpoint(config, hosted_clusters), &cx, &cr).await?
             }
         });
     }

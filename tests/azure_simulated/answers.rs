@@ -74,11 +74,33 @@ async fn pages_that_lead_to_each_other_end_the_list() {
 }
 
 #[rstest]
+#[case::of_many_items(json!(vec![json!({}); 9_000]), 3)]
+#[case::of_large_items(json!(["x".repeat(6 << 20)]), 3)]
+#[tokio::test(start_paused = true)]
+async fn list_without_end_is_given_up_before_it_fills_the_memory(#[case] items: Value, #[case] calls: usize) {
+    let sim = with_zone().await;
+    let pages = ["ALL", "A", "AAAA", "CNAME", "MX", "TXT"];
+    let page = |of: &[&str]| {
+        let next = format!("https://arm.test{}/{}?api-version=2024-06-01", zone().id, of[1]);
+        (
+            json!({"path": format!("/{}$", of[0])}),
+            json!({"body": {"value": items, "nextLink": next}}),
+        )
+    };
+    sim.faults(&pages.windows(2).map(page).collect::<Vec<_>>());
+    assert_eq!(refused(list(&sim, "ALL").await), (Class::Invalid, "ListTooLong".into()));
+    assert_eq!(sim.azure.sent().len(), calls);
+}
+
+#[rstest]
 #[case::other_host("https://evil.test/x")]
 #[case::other_scheme("http://arm.test/x")]
 #[case::other_port("https://arm.test:8443/x")]
 #[case::our_host_as_user("https://arm.test@evil.test/x")]
 #[case::our_host_as_prefix("https://arm.test.evil.test/x")]
+#[case::user_on_our_host("https://user@arm.test/x")]
+#[case::password_on_our_host("https://:secret@arm.test/x")]
+#[case::longer_than_a_request_can_carry(&format!("https://arm.test/{}", "x".repeat(70_000)))]
 #[case::no_scheme("//evil.test/x")]
 #[case::no_address("evil")]
 #[tokio::test(start_paused = true)]
@@ -122,6 +144,7 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[case::null(json!("null"))]
 #[case::array(json!([]))]
 #[case::other_object(json!({"message": "please sign in"}))]
+#[case::other_resource(json!({"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y", "properties": {}}))]
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
     let recorded = hyperlink::azure::zone::Zone { proven: true, ..zone() };

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::resource::Kind;
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::execute::run;
+use hyperlink::azure::plan::Why;
+use hyperlink::azure::resource::{Kind, Seen};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::restarts::state;
-use crate::sim::Sim;
-use crate::wanted::{GUEST, id};
+use crate::sim::{Sim, away};
+use crate::wanted::{GUEST, id, zone};
 use crate::whole::Life;
 
 const ZONES: [&str; 2] = ["example.hypershift.local", "apps.example.com"];
@@ -90,4 +93,20 @@ async fn list_that_azure_has_no_time_for_is_read_again_when_azure_says() {
         assert_eq!(left(&life.sim), [""; 0]);
     }
     assert!(took[1] <= took[0] + 40, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn zone_that_changed_after_it_was_read_is_not_deleted() {
+    let mut sim = Sim::new();
+    let body = sim.bring(&zone()).await;
+    sim.install(&zone().id, json!({"location": "global", "tags": {"cluster": "theirs"}}));
+    let step = away(&zone(), &Seen::Found(body));
+    run(&[step], &sim.client, &sim.memory, Pass::begin()).await;
+    sim.let_operations_end().await;
+    assert!(sim.shown(&zone().id).is_some());
+    let (step, _) = sim.pass(away, &zone()).await;
+    assert!(matches!(step.why, Why::Error(_)), "{step:?}");
+    sleep(Duration::from_secs(60)).await;
+    let (step, _) = sim.pass(away, &zone()).await;
+    assert!(step.left(), "{step:?}");
 }

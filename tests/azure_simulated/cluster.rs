@@ -26,6 +26,8 @@ pub(crate) fn frontend() -> String {
 pub(crate) struct Cluster {
     objects: Mutex<BTreeMap<String, Value>>,
     versions: Mutex<u64>,
+    /// What goes right before the next patch of the custom resource's metadata.
+    goes_first: Mutex<Option<&'static str>>,
     /// Writes pass only while it is open, as those to Azure do.
     valve: Arc<Valve>,
 }
@@ -35,6 +37,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             objects: Mutex::default(),
             versions: Mutex::new(1),
+            goes_first: Mutex::default(),
             valve: Arc::clone(valve),
         });
         for (key, object) in objects() {
@@ -61,6 +64,18 @@ impl Cluster {
 
     pub(crate) fn get(&self, key: &str) -> Option<Value> {
         self.objects.lock().unwrap().get(key).cloned()
+    }
+
+    /// Somebody removes it right before the next patch of the custom resource's metadata.
+    pub(crate) fn goes_before_the_next_patch(&self, key: &'static str) {
+        *self.goes_first.lock().unwrap() = Some(key);
+    }
+
+    /// Merges this into the status.
+    pub(crate) fn forge(&self, key: &str, status: Value) {
+        let mut object = self.get(key).unwrap();
+        merge(&mut object["status"], &status);
+        self.put(key, object);
     }
 
     /// As `kubectl delete` does, long ago.
@@ -93,10 +108,9 @@ impl Cluster {
     fn answer(&self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
         let refuse = |status: StatusCode| {
             let code = status.as_u16();
-            (
-                status,
-                json!({"kind": "Status", "status": "Failure", "code": code, "reason": "x", "message": "x"}),
-            )
+            let reason = if code == 404 { "NotFound" } else { "x" };
+            let body = json!({"kind": "Status", "status": "Failure", "code": code, "message": "x", "reason": reason});
+            (status, body)
         };
         let parts: Vec<&str> = path
             .split('/')
@@ -129,6 +143,12 @@ impl Cluster {
                 let guard = &body["metadata"]["resourceVersion"];
                 if !guard.is_null() && *guard != object["metadata"]["resourceVersion"] {
                     return refuse(StatusCode::CONFLICT);
+                }
+                if key == CR
+                    && parts.len() == 2
+                    && let Some(gone) = self.goes_first.lock().unwrap().take()
+                {
+                    self.objects.lock().unwrap().remove(gone);
                 }
                 if !hyperlink::azure::ports::Gate::open(self.valve.as_ref()) {
                     return refuse(StatusCode::SERVICE_UNAVAILABLE);

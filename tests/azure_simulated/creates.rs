@@ -37,11 +37,11 @@ async fn create_that_cannot_be_read_yet_is_waited_for_by_its_operation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn create_whose_operation_is_lost_is_put_again_and_ends_well() {
+async fn create_whose_operation_is_lost_shows_late_and_is_put_once() {
     let mut sim = Sim::new();
     impatient(&sim, json!({"operation": "lost"}));
     sim.bring(&zone()).await;
-    assert_eq!(sim.writes(), 2, "{}", sim.calls());
+    assert_eq!(sim.writes(), 1, "{}", sim.calls());
     assert!(sim.shown(&zone().id).is_some());
     assert_eq!(sim.in_flight(), 0);
 }

@@ -90,7 +90,7 @@ async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, 
 
 #[rstest]
 // The simulator draws one of the rare long operations here.
-#[case::rejected(Some("Rejected"), "GET DELETE GET PUT GET GET GET GET GET GET GET GET GET")]
+#[case::rejected(Some("Rejected"), "GET DELETE GET PUT GET GET GET GET GET GET GET GET")]
 #[case::removed(None, "GET DELETE GET PUT GET GET GET")]
 #[tokio::test(start_paused = true)]
 async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option<&str>, #[case] calls: &str) {

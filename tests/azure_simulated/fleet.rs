@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use crate::sim::Sim;
-use crate::wanted::{ADDRESS, GUEST_SUB, NET, id, seed};
+use crate::wanted::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
 
 /// What one role wants for one cluster; looked at in one pass.
 pub(crate) type Group = Vec<Box<dyn Resource>>;
@@ -78,8 +78,9 @@ pub(crate) fn service(n: usize) -> LinkService {
         owned: OwnedLinkService {
             id: id(&format!("{NET}/privateLinkServices/pls-{n}")),
             marks: marks(n),
-            frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}"),
-            known_as: Vec::new(),
+            stamp: stamp(),
+            frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}")),
+            proven: false,
         },
         location: "westus2".into(),
         nat_subnet: nat_subnet(n).id,
@@ -95,8 +96,7 @@ pub(crate) fn endpoint(n: usize, alias: &str) -> Endpoint {
         marks: marks(n),
         subnet: id(&format!("{}/virtualNetworks/workers/subnets/guest", guest(n))),
         alias: Some(alias.to_owned()),
-        former_alias: None,
-        recorded_address: None,
+        proven: false,
         request_message: "",
     }
 }

@@ -145,8 +145,8 @@ async fn resource_that_went_is_seen_in_the_list_and_made_anew() {
     assert!(fleet.sim.shown(&of.id).is_some());
     let path = of.id.to_string();
     assert!(
-        fleet.verbs_to(|called| called == path).starts_with("GET PUT"),
-        "read, then written"
+        fleet.verbs_to(|called| called == path).starts_with("GET GET PUT"),
+        "read twice, then written"
     );
 }
 

@@ -78,7 +78,7 @@ async fn record_comes_stays_and_goes() {
     let mut sim = Sim::new();
     sim.bring(&zone()).await;
     sim.restart();
-    lives(&mut sim, &record("*.apps"), "GET PUT", "GET DELETE").await;
+    lives(&mut sim, &record("*.apps"), "GET PUT", "GET DELETE GET").await;
 }
 
 #[tokio::test(start_paused = true)]

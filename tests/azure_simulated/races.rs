@@ -66,3 +66,27 @@ async fn what_changed_since_the_look_is_read_again_once_in_the_same_pass(#[case]
     assert_eq!(verbs, ["GET", "PUT", "GET", "PUT"]);
     assert_eq!(life.sim.shown(&record).unwrap()["properties"]["ttl"], json!(ttl));
 }
+
+/// The zone is the customer's: no mark, no link of ours. The custom resource is made by hand, and its status names the zone and the
+/// address that the zone's record holds.
+#[tokio::test(start_paused = true)]
+async fn forged_status_gets_no_foreign_zone_written_or_deleted() {
+    let mut life = Life::new();
+    let zone = ResourceId::parse(&format!("{GUEST}/privateDnsZones/apps.example.com")).unwrap();
+    let record = ResourceId::parse(&format!("{zone}/A/api-example")).unwrap();
+    life.sim.install(&zone, json!({"location": "global"}));
+    let foreign = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
+    life.sim.install(&record, foreign);
+    let before = [&zone, &record].map(|id| life.sim.shown(id));
+    life.forges(
+        json!({"baseDomainDNSZoneID": zone.to_string(), "privateEndpointIP": "10.9.9.9",
+        "privateEndpointID": format!("{GUEST}/privateEndpoints/private-router-pe")}),
+    );
+    life.lives_for(Duration::from_secs(1_800)).await;
+    life.is_deleted();
+    life.lives_for(Duration::from_secs(1_800)).await;
+    assert!(!life.stands(), "{:#}", life.told());
+    assert_eq!([&zone, &record].map(|id| life.sim.shown(id)), before);
+    let written = sent(&life, &["apps.example.com", "A/api-example", "basedomain-vnet-link"]);
+    assert!(written.iter().all(|(what, _)| what.starts_with("GET")), "{written:?}");
+}

@@ -14,7 +14,7 @@ use hyperlink::azure::look::Looker;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::plan::{self, Done, Step, Verb, toward};
 use hyperlink::azure::ports::{CallSeen, Counters, Gate};
-use hyperlink::azure::resource::{Resource, Seen};
+use hyperlink::azure::resource::{Kind, Resource, Seen};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
@@ -55,6 +55,8 @@ impl Gate for Valve {
 pub(crate) struct Counted {
     pub(crate) budgets: Mutex<HashMap<&'static str, u64>>,
     pub(crate) calls: Mutex<Vec<CallSeen>>,
+    /// The kinds of the calls that were not sent for want of a call budget.
+    pub(crate) exhausted: Mutex<Vec<Kind>>,
 }
 
 impl Counters for Counted {
@@ -64,6 +66,10 @@ impl Counters for Counted {
 
     fn budget(&self, budget: &'static str, remaining: u64) {
         self.budgets.lock().unwrap().insert(budget, remaining);
+    }
+
+    fn call_budget_exhausted(&self, kind: Kind) {
+        self.exhausted.lock().unwrap().push(kind);
     }
 }
 

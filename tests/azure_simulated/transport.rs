@@ -74,6 +74,30 @@ impl SimTransport {
         *self.latency.lock().unwrap() = latency;
     }
 
+    /// The clock stands still while a process loops without a wait, so nothing else would end it.
+    fn ends_a_hot_loop(&self, request: &Request<Bytes>) {
+        let (sent, now) = (self.sent(), Instant::now());
+        let same = |call: &&Sent| call.at == now && call.request.uri() == request.uri();
+        let at_once = sent.iter().rev().filter(same).count();
+        drop(sent);
+        assert!(at_once < 100, "hot loop: {} {}", request.method(), request.uri());
+    }
+
+    /// The most calls to one address, whatever the method, within `window`.
+    pub(crate) fn busiest(&self, window: Duration) -> (usize, String) {
+        let sent = self.sent();
+        let mut times = std::collections::BTreeMap::<&str, Vec<Instant>>::new();
+        for call in sent.iter() {
+            times.entry(call.request.uri().path()).or_default().push(call.at);
+        }
+        let most = |at: &[Instant]| {
+            let within = |from: &Instant| at.iter().filter(|one| *one >= from && **one < *from + window).count();
+            at.iter().map(within).max().unwrap_or_default()
+        };
+        let counted = times.iter().map(|(path, at)| (most(at), (*path).to_owned()));
+        counted.max().unwrap_or_default()
+    }
+
     /// What Azure's clock shows.
     pub(crate) fn now(&self) -> Timestamp {
         epoch() + SignedDuration::try_from(self.began.elapsed()).unwrap()
@@ -97,6 +121,7 @@ impl Transport for SimTransport {
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        self.ends_a_hot_loop(&request);
         let latency = *self.latency.lock().unwrap();
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;

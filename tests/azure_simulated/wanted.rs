@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hyperlink::azure::endpoint::Endpoint;
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::link_service::{LinkService, OwnedLinkService};
-use hyperlink::azure::mark::Marks;
+use hyperlink::azure::mark::{Marks, Stamp};
 use hyperlink::azure::record::Record;
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::subnet::NatSubnet;
@@ -83,14 +83,24 @@ pub(crate) fn subnet() -> NatSubnet {
     }
 }
 
+/// That of the management cluster.
+pub(crate) fn stamp() -> Stamp {
+    Stamp {
+        tag: "management".into(),
+        own: "m".into(),
+        former: None,
+    }
+}
+
 /// A service whose NAT addresses come from a subnet that is there.
 pub(crate) fn link_service() -> LinkService {
     LinkService {
         owned: OwnedLinkService {
             id: id(&format!("{NET}/privateLinkServices/pls-x")),
             marks: marks(),
-            frontend: format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
-            known_as: Vec::new(),
+            stamp: stamp(),
+            frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router")),
+            proven: false,
         },
         location: "westus2".into(),
         nat_subnet: id(&format!("{NET}/virtualNetworks/hub/subnets/given")),
@@ -105,8 +115,7 @@ pub(crate) fn endpoint(alias: &str) -> Endpoint {
         marks: marks(),
         subnet: id(&format!("{GUEST}/virtualNetworks/workers/subnets/guest")),
         alias: Some(alias.to_owned()),
-        former_alias: None,
-        recorded_address: None,
+        proven: false,
         request_message: "for x",
     }
 }

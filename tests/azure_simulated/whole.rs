@@ -10,18 +10,21 @@ use hyperlink::azure::client::{Client, Pass};
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
+use hyperlink::azure::scope::Scope;
 use hyperlink::controllers::context::{Context, Stated};
+use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
 use hyperlink::controllers::link_service::LinkServiceController;
 use hyperlink::controllers::link_service::frontend::FrontendMatch;
 use hyperlink::controllers::link_service::nat_prefix::NatSubnetRules;
 use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::neighbours::{ControlPlanes, Neighbours};
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::polls::Polls;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::controllers::run::Reconciler;
-use hyperlink::controllers::served::Served;
 use hyperlink::metrics::Metrics;
 use jiff::Timestamp;
 use rstest::rstest;
@@ -57,8 +60,10 @@ impl Process {
 /// A cluster with both roles' processes.
 pub(crate) struct Life {
     pub(crate) sim: Sim,
-    cluster: Arc<Cluster>,
+    pub(crate) cluster: Arc<Cluster>,
     processes: [Process; 2],
+    /// Where the management side makes services, and where else it may manage them.
+    pub(crate) place: (&'static str, Vec<Scope>),
     died: bool,
     /// Whether `until` ends with a death.
     ends_with_a_death: bool,
@@ -78,8 +83,10 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         inventory: Inventory::default(),
         metrics,
         resync,
-        served: Served::everything(),
+        excluded: ExcludedNamespaces::default(),
         stated: Stated::default(),
+        polls: Polls::default(),
+        resources: Arc::new(CustomResources::new(role)),
         failures: Failures::default(),
     }
 }
@@ -94,27 +101,27 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
     }
 }
 
-async fn management(cx: &Context) -> LinkServiceController {
+async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> LinkServiceController {
     let settings = Settings {
+        management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
         cloud: "AzurePublicCloud",
         subscription: SubscriptionId::parse(SUB).unwrap(),
-        resource_group: "mgmt".into(),
+        resource_group: (*group).into(),
         nat: NatSubnetRules {
             prefix_length: 28,
             pool: None,
         },
         frontend_match: FrontendMatch::Name,
-        also_manage: Vec::new(),
+        also_manage: also.clone(),
     };
     let neighbours = Neighbours::read(&cx.kube).await.unwrap();
     LinkServiceController::new(settings, Arc::new(neighbours))
 }
 
-async fn guest(cx: &Context) -> EndpointController {
-    let control_planes = ControlPlanes::read(&kube::Api::all(cx.kube.clone())).await.unwrap();
+fn guest() -> EndpointController {
     EndpointController {
         allowed: None,
-        control_planes: Arc::new(control_planes),
+        hosted_clusters: None,
     }
 }
 
@@ -145,12 +152,14 @@ impl Life {
             sim,
             cluster,
             processes,
+            place: ("mgmt", Vec::new()),
             died: false,
             ends_with_a_death: false,
         }
     }
 
-    fn cr(&self) -> Option<AzurePrivateLinkService> {
+    /// The custom resource.
+    pub(crate) fn cr(&self) -> Option<AzurePrivateLinkService> {
         self.cluster.get(CR).map(|found| serde_json::from_value(found).unwrap())
     }
 
@@ -170,10 +179,13 @@ impl Life {
         let process = &self.processes[at];
         match process.role {
             Role::Ho => {
-                let reconciler = process.management.get_or_init(|| management(&process.cx)).await;
+                let reconciler = process
+                    .management
+                    .get_or_init(|| management(&process.cx, &self.place))
+                    .await;
                 pass(reconciler, &process.cx, cr).await
             }
-            Role::Cpo => pass(&guest(&process.cx).await, &process.cx, cr).await,
+            Role::Cpo => pass(&guest(), &process.cx, cr).await,
         }
     }
 
@@ -190,28 +202,103 @@ impl Life {
     /// Passes until the object is as asked for. A process that has died is followed by another one.
     async fn until(&mut self, done: impl Fn(Option<&Value>) -> bool) {
         for _ in 0..400 {
-            let (found, cr) = (self.cluster.get(CR), self.cr());
-            if done(found.as_ref()) {
+            if done(self.cluster.get(CR).as_ref()) || !self.passes_next().await {
                 return;
             }
-            let cr = cr.unwrap();
-            let at = self.next(&cr).await;
-            let wait = self.passes(at, cr).await;
-            let seen = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
-            if self.sim.valve.is_shut() {
-                self.died = true;
-                self.sim.valve.set(i64::MAX);
-                self.processes[at] = self::process(self.processes[at].role, &self.sim, &self.cluster);
-                if self.ends_with_a_death {
-                    return;
-                }
-                continue;
-            }
-            let process = &mut self.processes[at];
-            process.due = Instant::now() + wait.unwrap_or(Duration::from_secs(1));
-            process.seen = seen.unwrap_or_default();
         }
         panic!("never: {:#}", self.cluster.get(CR).unwrap_or_default());
+    }
+
+    /// The pass that comes next; whether there is more to do.
+    async fn passes_next(&mut self) -> bool {
+        let cr = self.cr().unwrap();
+        let at = self.next(&cr).await;
+        let wait = self.passes(at, cr).await;
+        let seen = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
+        if self.sim.valve.is_shut() {
+            self.died = true;
+            self.sim.valve.set(i64::MAX);
+            self.processes[at] = self::process(self.processes[at].role, &self.sim, &self.cluster);
+            return !self.ends_with_a_death;
+        }
+        let process = &mut self.processes[at];
+        process.due = Instant::now() + wait.unwrap_or(Duration::from_secs(1));
+        process.seen = seen.unwrap_or_default();
+        true
+    }
+
+    /// Passes for so long, or until the object is gone.
+    pub(crate) async fn lives_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.stands() && Instant::now() < end {
+            self.passes_next().await;
+        }
+    }
+
+    /// The same with nobody who serves the guest's side.
+    pub(crate) async fn management_alone_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.stands() && Instant::now() < end {
+            sleep(self.management_passes().await).await;
+        }
+    }
+
+    /// Whether the custom resource is there.
+    pub(crate) fn stands(&self) -> bool {
+        self.cluster.get(CR).is_some()
+    }
+
+    /// Both processes end, and others begin.
+    pub(crate) fn restarts(&mut self) {
+        self.processes = [Role::Ho, Role::Cpo].map(|role| process(role, &self.sim, &self.cluster));
+    }
+
+    /// The conditions of the custom resource.
+    pub(crate) fn told(&self) -> Value {
+        self.cluster.get(CR).unwrap_or_default()["status"]["conditions"].take()
+    }
+
+    /// The last calls, a line each.
+    pub(crate) fn last_calls(&self, count: usize) -> String {
+        let sent = self.sim.azure.sent();
+        let first = sent.first().map(|call| call.at);
+        let line = |call: &crate::transport::Sent| {
+            let at = call.at.duration_since(first.unwrap_or(call.at)).as_secs();
+            let path = call.request.uri().path();
+            format!(
+                "{at} s {} {}",
+                call.verb(),
+                path.rsplit_once("Microsoft.Network/").map_or(path, |(_, name)| name)
+            )
+        };
+        let lines: Vec<String> = sent.iter().skip(sent.len().saturating_sub(count)).map(line).collect();
+        lines.join("\n")
+    }
+
+    /// Writes into the status, as a tenant can.
+    pub(crate) fn forges(&self, status: Value) {
+        self.cluster.forge(CR, status);
+    }
+
+    /// As `kubectl delete` does, now.
+    pub(crate) fn is_deleted(&self) {
+        self.cluster.delete_at(CR, &Timestamp::now().to_string());
+    }
+
+    /// As `kubectl delete` did.
+    pub(crate) fn was_deleted_long_ago(&self) {
+        self.cluster.delete(CR);
+    }
+
+    /// Calls that either process did not send because a resource had no call budget left.
+    pub(crate) fn exhausted(&self) -> Vec<String> {
+        let metrics = self
+            .processes
+            .iter()
+            .map(|process| process.cx.metrics.render().unwrap());
+        let lines = metrics.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>());
+        let of_budgets = lines.filter(|line| line.starts_with("hyperlink_arm_call_budget_exhausted_total"));
+        of_budgets.filter(|line| !line.ends_with(" 0")).collect()
     }
 
     pub(crate) async fn comes(&mut self) {
@@ -234,12 +321,12 @@ impl Life {
     }
 
     pub(crate) async fn goes(&mut self) {
-        self.cluster.delete(CR);
+        self.was_deleted_long_ago();
         self.until(|cr| cr.is_none()).await;
     }
 
     /// How often each resource was written so.
-    fn writes(&self, method: &str) -> BTreeMap<String, usize> {
+    pub(crate) fn writes(&self, method: &str) -> BTreeMap<String, usize> {
         let mut writes = BTreeMap::new();
         for call in self.sim.azure.sent().iter().filter(|call| call.verb() == method) {
             *writes.entry(call.request.uri().path().to_owned()).or_default() += 1;
@@ -348,6 +435,25 @@ async fn what_was_seen_to_be_gone_before_the_control_plane_went_is_looked_at_aga
         sleep(life.guest_passes().await.min(Duration::from_secs(300))).await;
     }
     assert_eq!(life.sim.shown(&zone), None);
+}
+
+/// Its finalizer of ours was released while the first reconcile was in Azure: nothing is made any more.
+#[tokio::test(start_paused = true)]
+async fn control_plane_that_goes_before_the_first_put_gets_no_endpoint() {
+    let life = Life::new();
+    while life
+        .cr()
+        .unwrap()
+        .status
+        .is_none_or(|status| status.private_link_service_alias.is_none())
+    {
+        sleep(life.management_passes().await).await;
+    }
+    life.sim.forget_calls();
+    life.cluster.goes_before_the_next_patch("hostedcontrolplanes/example");
+    assert_eq!(life.passes(1, life.cr().unwrap()).await, None);
+    assert!(held(&life.cr().unwrap()));
+    assert_eq!(life.writes("PUT"), BTreeMap::new());
 }
 
 fn held(cr: &AzurePrivateLinkService) -> bool {

@@ -99,7 +99,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{/* {"namespaced": […], "everywhere": […]}: the rules of the shipped roles by where they are bound. With one namespace,
-HostedClusters and their Events are elsewhere all the same, and nobody asks for the leases of others. */}}
+HostedClusters, their Events and namespace kube-system are elsewhere all the same. */}}
 {{- define "hyperlink.rules" -}}
 {{- $namespaced := list -}}
 {{- $everywhere := list -}}
@@ -108,18 +108,39 @@ HostedClusters and their Events are elsewhere all the same, and nobody asks for 
 {{- if and (eq $role "ho") $.Values.settings.aggregateConditions -}}
 {{- $files = append $files "files/role-ho-aggregate.yaml" -}}
 {{- end -}}
+{{- if and (eq $role "cpo") (not $.Values.namespace) -}}
+{{- $files = append $files "files/role-cpo-many.yaml" -}}
+{{- end -}}
 {{- range $files -}}
 {{- range ($.Files.Get . | fromYaml).rules -}}
-{{- $elsewhere := and (eq $role "ho") (or (has "hostedclusters" .resources) (has "hostedclusters/status" .resources) (has "events" .resources)) -}}
+{{- $elsewhere := and (eq $role "ho") (or (has "hostedclusters" .resources) (has "hostedclusters/status" .resources) (has "events" .resources) (has "namespaces" .resources)) -}}
 {{- if or (not $.Values.namespace) $elsewhere -}}
 {{- $everywhere = append $everywhere . -}}
-{{- else if not (has "leases" .resources) -}}
+{{- else -}}
 {{- $namespaced = append $namespaced . -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- dict "namespaced" $namespaced "everywhere" $everywhere | toJson -}}
+{{- end }}
+
+{{/* {"rules": […]}: the shipped role for the lease, with the names of this installation's leases. */}}
+{{- define "hyperlink.leaseRules" -}}
+{{- $names := list -}}
+{{- range $role := splitList "," .Values.role -}}
+{{- $names = append $names (include "hyperlink.leaseName" (dict "root" $ "role" $role)) -}}
+{{- end -}}
+{{- $rules := list -}}
+{{- range (.Files.Get "files/role-lease.yaml" | fromYaml).rules -}}
+{{- $rules = append $rules (ternary (merge (dict "resourceNames" $names) .) . (hasKey . "resourceNames")) -}}
+{{- end -}}
+{{- dict "rules" $rules | toJson -}}
+{{- end }}
+
+{{- define "hyperlink.leaseName" -}}
+hyperlink-{{ .role }}
+{{- with .root.Values.namespace }}{{ if ne . $.root.Release.Namespace }}-{{ . }}{{ end }}{{ end -}}
 {{- end }}
 
 {{- define "hyperlink.subjects" -}}

@@ -330,7 +330,7 @@ fn what_was_checked_is_shown() {
     drop(sim);
     let mut all: BTreeMap<String, Checked> = BTreeMap::new();
     let (mut programs, mut unknown) = (Vec::new(), BTreeMap::<String, u64>::new());
-    for file in std::fs::read_dir(spec_support::TALLIES).unwrap() {
+    for file in std::fs::read_dir(spec_support::tallies()).unwrap() {
         let path = file.unwrap().path();
         let tally: Tally = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         for (operation, checked) in tally.checked {

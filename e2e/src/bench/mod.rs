@@ -1,5 +1,5 @@
 //! The benchmark: one private hosted cluster's life on the executable that ships, and what it took; a leader that goes; many custom
-//! resources; many clusters at once; then the simulator under load.
+//! resources; many clusters at once; a tenant's attack; then the simulator under load.
 //!
 //! Measures and shows; a missed goal is no failure.
 
@@ -11,6 +11,7 @@ pub mod load;
 mod objects;
 pub mod path;
 mod standby;
+mod tenant;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -40,13 +41,22 @@ pub enum Part {
     Objects,
     /// Many clusters at once.
     Crowd,
+    /// A tenant's attack.
+    Tenant,
     /// The simulator under load.
     Armsim,
 }
 
 impl Part {
     /// All of them, in their order.
-    pub const ALL: [Self; 5] = [Self::Life, Self::Standby, Self::Objects, Self::Crowd, Self::Armsim];
+    pub const ALL: [Self; 6] = [
+        Self::Life,
+        Self::Standby,
+        Self::Objects,
+        Self::Crowd,
+        Self::Tenant,
+        Self::Armsim,
+    ];
 }
 
 impl FromStr for Part {
@@ -58,8 +68,9 @@ impl FromStr for Part {
             "standby" => Self::Standby,
             "objects" => Self::Objects,
             "crowd" => Self::Crowd,
+            "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd or armsim"),
+            _ => bail!("{text}: life, standby, objects, crowd, tenant or armsim"),
         })
     }
 }
@@ -121,6 +132,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Standby => Report::of(standby::run(preset, program).await?),
         Part::Objects => Report::of(objects::run(preset, program).await?),
         Part::Crowd => crowd::run(preset, program).await?,
+        Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })
 }

@@ -1,5 +1,5 @@
-//! The guest side with a defect: what carries its calls to Azure panics where a path has `unusual` in it. All else is the product's
-//! own: settings, controllers, metrics, log.
+//! The guest side with two defects: what carries its calls to Azure panics where a path has `unusual` in it, and one zone is read in a
+//! loop. All else is the product's own: settings, controllers, metrics, log.
 //!
 //! Takes the arguments and the environment of `hyperlink run --role cpo`. It leads without a lease, so nobody else may run beside it.
 
@@ -12,19 +12,24 @@ use e2e::kubeconfig::Access;
 use http::{Request, Response};
 use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
-use hyperlink::azure::client::Client;
+use hyperlink::azure::client::{Client, Pass};
+use hyperlink::azure::error::CALL_BUDGET_EXHAUSTED;
+use hyperlink::azure::id::ResourceId;
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::ports::Gate;
+use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
 use hyperlink::controllers::context::{Context, Stated};
-use hyperlink::controllers::endpoint::EndpointController;
+use hyperlink::controllers::custom_resources::CustomResources;
+use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
+use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::neighbours::ControlPlanes;
+use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::polls::Polls;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
-use hyperlink::controllers::served::Served;
 use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::controllers::watch_health::WatchHealth;
 use hyperlink::http::{Face, Pages, Readiness};
@@ -75,9 +80,13 @@ async fn main() -> Result<()> {
     };
     tokio::spawn(face.serve(pages, kube.clone(), CancellationToken::new()));
     let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
-    let control_planes = Arc::new(ControlPlanes::default());
+    tokio::spawn(reads_in_a_loop(cx.arm.clone()));
+    let hosted_clusters = Arc::new(Neighbours::default());
     let controller = EndpointController {
-        control_planes: Arc::clone(&control_planes),
+        hosted_clusters: Some(HostedClusters {
+            all: Arc::clone(&hosted_clusters),
+            cloud: config.azure.cloud_name,
+        }),
         allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
     };
     let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Controller::Endpoint));
@@ -91,9 +100,23 @@ async fn main() -> Result<()> {
     };
     tokio::join!(
         watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
-        watch::endpoints(runner, scope, control_planes, |_| {})
+        watch::endpoints(runner, scope, Some(hosted_clusters))
     );
     Ok(())
+}
+
+/// The call budget is what ends it.
+async fn reads_in_a_loop(arm: Client) -> Result<()> {
+    let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/looped";
+    let id = ResourceId::parse(id)?;
+    loop {
+        let read = arm.get(Pass::begin(), Kind::Zone, &id).await;
+        if let Err(error) = read
+            && error.code == CALL_BUDGET_EXHAUSTED
+        {
+            tokio::time::sleep(error.delay(1)).await;
+        }
+    }
 }
 
 /// `run --NAME=VALUE …`
@@ -121,12 +144,14 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
         events: Recorder::new(kube.clone(), Role::Cpo, "defective", Arc::clone(&metrics)),
         kube,
         stated: Stated::default(),
+        polls: Polls::default(),
+        resources: Arc::new(CustomResources::new(Role::Cpo)),
         failures: Failures::default(),
         arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),
         memory: Arc::new(Memory::new(config.resync, config.record_resync)),
         inventory: Inventory::default(),
         metrics,
-        served: Served::everything(),
+        excluded: ExcludedNamespaces::default(),
         resync: config.resync,
     })
 }

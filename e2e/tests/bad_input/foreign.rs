@@ -1,10 +1,13 @@
 //! Things of others under our names: untouched while the cluster lives and when it goes.
 
-use anyhow::{Result, ensure};
-use e2e::hosted_cluster::HostedCluster;
+use anyhow::{Context, Result, ensure};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use serde_json::{Value, json};
 
-use e2e::site::{SOON, Site, situation};
+use e2e::site::{SOON, Site, patch, situation};
+
+const MANAGEMENT_CLUSTER: &str = "hypershift.openshift.io_management-cluster-id";
+const ADOPT_FROM: &str = "hyperlink.hypershift.openshift.io/adopt-from";
 
 fn tags() -> Value {
     json!({"owner": "customer"})
@@ -91,6 +94,48 @@ fn foreign_endpoint() {
         );
         site.nothing_is_left_of(&cluster, &[&cluster.endpoint(), &vnet, &nics])
             .await
+    });
+}
+
+/// A resource of the cluster's as somebody else changes it.
+async fn change(site: &Site, cluster: &HostedCluster, id: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let found = site.ground.oracle().resources(id).await?;
+    let mut body = found.first().context("it is not there")?.clone();
+    change(&mut body);
+    put(site, cluster, id, body).await
+}
+
+#[test]
+fn service_of_another_management_cluster_is_adopted_by_an_administrator_alone() {
+    situation(async |site| {
+        let cluster = site.lives("moved-here").await?;
+        let id = cluster.link_service(&site.ground);
+        let stamp = |uid: &str| {
+            let uid = uid.to_owned();
+            move |body: &mut Value| body["tags"][MANAGEMENT_CLUSTER] = uid.into()
+        };
+        let other = "77777777-7777-4777-8777-777777777777";
+        let ours = site.ground.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        ensure!(ours.as_str().is_some_and(|uid| uid != other), "{ours}");
+        change(site, &cluster, &id, stamp(other)).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
+        let hosted = cluster.api(&site.ground.client()?, "HostedCluster", NAMESPACE);
+        let from = |uid: &str| json!({"metadata": {"annotations": {ADOPT_FROM: uid}}});
+        patch(&hosted, cluster.name(), from("88888888-8888-4888-8888-888888888888")).await?;
+        site.looks_again(&cluster).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
+        patch(&hosted, cluster.name(), from(other)).await?;
+        site.heals(&cluster).await?;
+        let stamped = site.ground.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        ensure!(stamped == ours, "{stamped}");
+        patch(
+            &hosted,
+            cluster.name(),
+            json!({"metadata": {"annotations": {ADOPT_FROM: null}}}),
+        )
+        .await?;
+        site.looks_again(&cluster).await?;
+        site.heals_and_goes(&cluster).await
     });
 }
 

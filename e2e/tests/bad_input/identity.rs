@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use e2e::site::{ALL, SOON, Site, patch, refused, situation};
+use e2e::site::{ALL, MANAGEMENT_SIDE, SOON, Site, patch, refused, situation};
 
 const ANNOTATION: &str = "hypershift.openshift.io/cluster";
 
@@ -80,7 +80,7 @@ fn infra_id_makes_a_name_over_80_characters() {
             .with_hosted_cluster(long.clone())
             .with_control_plane(long);
         cluster.create(&site.ground).await?;
-        is_refused(site, &cluster, "InvalidSpec").await?;
+        site.refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec").await?;
         let calls = site.ground.oracle().journal(0).await?;
         ensure!(!calls.iter().any(|call| call.path.contains(&"x".repeat(80))));
         // The id can never change: what can be mended is that the cluster goes, and it does.
@@ -134,9 +134,10 @@ fn arm_id_that_does_not_parse() {
     situation(async |site| {
         let network = |cluster: &HostedCluster| format!("{}%2fx", cluster.vnet());
         let cluster = HostedCluster::new(&site.ground, "unparsable");
-        // The HostedControlPlane says the same, so that it is the id and not the scope that is wrong.
+        // The cluster's own objects say the same, so that it is the id and not the scope that is wrong.
         let azure = json!({"vnetID": network(&cluster), "subnetID": format!("{}/subnets/default", network(&cluster))});
-        let cluster = cluster.with_control_plane(json!({"spec": {"platform": {"azure": azure}}}));
+        let azure = json!({"spec": {"platform": {"azure": azure}}});
+        let cluster = cluster.with_hosted_cluster(azure.clone()).with_control_plane(azure);
         cluster.create(&site.ground).await?;
         let api = foreign_made(site, &cluster, "private-router", &network(&cluster)).await?;
         all_refused(&api, "private-router", "InvalidSpec").await?;

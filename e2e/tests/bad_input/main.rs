@@ -3,6 +3,7 @@
 
 mod abandon;
 mod approval;
+mod crowd;
 mod deletion;
 mod duplicate;
 mod elsewhere;

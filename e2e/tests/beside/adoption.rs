@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::go_controllers::GoOperator;
-use e2e::hosted_cluster::HostedCluster;
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::site::{SOON, patch};
 use kube::ResourceExt;
@@ -102,15 +102,17 @@ fn adopted_cluster_loses_a_revoked_subscription() {
             json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
             "additionalAllowedSubscriptions": list}}}}}})
         };
-        let cluster = cluster.with_control_plane(allowed(json!([FIRST, SECOND])));
+        let cluster = cluster
+            .with_hosted_cluster(allowed(json!([FIRST, SECOND])))
+            .with_control_plane(allowed(json!([FIRST, SECOND])));
         let (ho, cpo) = adopted(site, &cluster).await?;
         ensure!(site.seen(&cluster).await?.contains(SECOND), "it was not allowed");
-        let control_planes = cluster.api(
-            &site.ground.client()?,
-            "HostedControlPlane",
-            &cluster.control_plane_namespace(),
-        );
-        patch(&control_planes, cluster.name(), allowed(json!([FIRST]))).await?;
+        let client = site.ground.client()?;
+        let namespace = cluster.control_plane_namespace();
+        for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", &namespace)] {
+            let api = cluster.api(&client, kind, namespace);
+            patch(&api, cluster.name(), allowed(json!([FIRST]))).await?;
+        }
         eventually("the subscription is not allowed any more", SOON, async || {
             let spec = site.custom_resource(&cluster).await?.data["spec"].take();
             ensure!(spec["additionalAllowedSubscriptions"] == json!([FIRST]), "{spec}");

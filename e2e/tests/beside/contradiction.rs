@@ -15,7 +15,7 @@ use crate::site::{Site, ends, situation};
 
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
-/// Where two answers in a row were not heard, the next one waits for minutes.
+/// Where an answer was not heard, the next one waits for a minute, and each after that twice as long.
 #[test]
 fn few_status_writes_beside_a_management_side_that_contradicts() {
     situation(async |site| {

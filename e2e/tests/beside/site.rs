@@ -107,10 +107,13 @@ impl Site {
         let namespace = cluster.control_plane_namespace();
         let (role_name, lease_namespace) = (role.as_str(), roles::NAMESPACE);
         // Who follows another at once need not wait until a leader of all namespaces has noticed.
+        let name = format!("hyperlink-{role_name}-{namespace}");
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-            "metadata": {"namespace": lease_namespace, "name": format!("hyperlink-{role_name}-{namespace}")},
+            "metadata": {"namespace": lease_namespace, "name": name},
             "spec": {"holderIdentity": "the one before", "leaseDurationSeconds": 1}});
-        self.ground.control_plane().apply_yaml(&lease.to_string()).await?;
+        let control_plane = self.ground.control_plane();
+        control_plane.apply_yaml(&lease.to_string()).await?;
+        roles::install_lease(control_plane.admin(), role_name, &name, lease_namespace, "").await?;
         let flags = [
             ("namespace", namespace.as_str()),
             ("resync", RESYNC),

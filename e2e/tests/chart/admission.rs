@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 const SOON: Duration = Duration::from_secs(60);
 const NAMESPACE: &str = "clusters-example";
 const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
+const ADOPT: &str = "hyperlink.hypershift.openshift.io/adopt-from";
 const REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
 fn resource() -> ApiResource {
@@ -91,6 +92,46 @@ fn refused(outcome: kube::Result<DynamicObject>, verb: &str) -> Result<()> {
     Ok(())
 }
 
+/// A tenant may make HostedClusters, but not say where they came from.
+async fn adopted_by_those_alone_who_have_the_verb(control_plane: &ControlPlane) -> Result<()> {
+    let hosted = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "hypershift.openshift.io",
+        "v1beta1",
+        "HostedCluster",
+    ));
+    let service = |name: &str| json!({"service": name, "servicePublishingStrategy": {"type": "Route"}});
+    let services = ["APIServer", "OAuthServer", "Konnectivity", "Ignition"].map(service);
+    let from = |name: &str, annotations: Value| -> Result<DynamicObject> {
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedCluster",
+            "metadata": {"name": name, "namespace": NAMESPACE, "annotations": annotations},
+            "spec": {"platform": {"type": "None"}, "pullSecret": {"name": "pull"}, "release": {"image": "example.com/release:4.22.0"},
+                "services": services}}))?)
+    };
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    somebody(control_plane, "tenant").await?;
+    somebody(control_plane, "adopts").await?;
+    may(control_plane, "adopts", NAMESPACE, &["adopt-from"]).await?;
+    let of = async |name: &str| -> Result<Api<DynamicObject>> {
+        let access = control_plane.service_account(NAMESPACE, name).await?;
+        Ok(Api::namespaced_with(access.client()?, NAMESPACE, &hosted))
+    };
+    let (tenant, adopts) = (of("tenant").await?, of("adopts").await?);
+    let moved = from("moved", json!({ADOPT: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35"}))?;
+    refused(tenant.create(&dry, &moved).await, "adopt-from")?;
+    for allowed in [
+        tenant.create(&dry, &from("plain", json!({}))?).await,
+        adopts.create(&dry, &moved).await,
+    ] {
+        let refused = allowed.err().map(|error| error.to_string());
+        ensure!(refused.is_none(), "{refused:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn annotations_are_set_by_those_alone_who_have_the_verb() {
     scenario(async {
@@ -148,6 +189,7 @@ fn annotations_are_set_by_those_alone_who_have_the_verb() {
         annotate(&operator, json!({ABANDON: "uid/cpo/because"})).await?;
         refused(annotate(&operator, json!({ABANDON: "uid/ho/because"})).await, "abandon")?;
         annotate(&operator, json!({ABANDON: null, REPLACE: null})).await?;
+        adopted_by_those_alone_who_have_the_verb(&control_plane).await?;
         annotate(&admin, json!({ABANDON: "uid/ho/because", REPLACE: "true"})).await?;
         Ok(())
     });

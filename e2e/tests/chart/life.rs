@@ -54,7 +54,7 @@ impl Installed {
     /// The values of an example, with this ground's addresses, and looking often.
     fn example(&self, name: &str) -> Result<Value> {
         let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
-        let mut values: Value = serde_yaml_ng::from_str(&text)?;
+        let mut values: Value = serde_saphyr::from_str(&text)?;
         let azure = self.ground.azure();
         values["image"] = json!({"repository": "registry.example.com/hyperlink"});
         for (setting, value) in [
@@ -101,9 +101,11 @@ impl Installed {
         Ok(values)
     }
 
-    /// The same for the guest side, which may do what the example says.
+    /// The same for the guest side, which may use all that the ground has.
     fn cpo_of_many(&self) -> Result<Value> {
         let mut values = self.example("cpo-many")?;
+        let allowed = e2e::hyperlink::allow_guest_subscription(&self.ground);
+        values["allowScopes"]["hostedClusters"] = allowed["hostedClusters"].clone();
         values["azure"]["clientId"] = CPO_CLIENT.into();
         Ok(values)
     }

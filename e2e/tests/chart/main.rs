@@ -2,6 +2,7 @@
 
 mod admission;
 mod life;
+mod monitors;
 mod release;
 mod render;
 mod values;

@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::discovery::{Scope, pinned_kind};
 use rstest::rstest;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
@@ -43,9 +42,7 @@ fn render(case: &str, release: &str, namespace: &str, more: &[&str]) -> Result<S
 }
 
 fn documents(rendered: &str) -> Result<Vec<Value>> {
-    let all = serde_yaml_ng::Deserializer::from_str(rendered).map(Value::deserialize);
-    let all: Vec<Value> = all.collect::<Result<_, _>>()?;
-    Ok(all.into_iter().filter(|object| !object.is_null()).collect())
+    Ok(serde_saphyr::from_multiple(rendered)?)
 }
 
 #[rstest]
@@ -190,7 +187,7 @@ fn alerts_and_dashboard_are_the_files() {
             found.next().cloned().with_context(|| format!("no {kind} {name}"))
         };
         let rule = of_kind("PrometheusRule", "ho-hyperlink")?;
-        ensure!(rule["spec"] == serde_yaml_ng::from_str::<Value>(&file("alerts.yaml")?)?);
+        ensure!(rule["spec"] == serde_saphyr::from_str::<Value>(&file("alerts.yaml")?)?);
         ensure!(rule["metadata"]["labels"]["release"] == "prometheus");
         let client = with_monitoring_kinds().await?.client()?;
         dry_run(&client, rule).await?;

@@ -12,7 +12,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 /// What every refused set of values has otherwise right.
-const RIGHT: [&str; 5] = [
+pub(super) const RIGHT: [&str; 5] = [
     "role=ho",
     "image.repository=registry.example.com/hyperlink",
     "azure.clientId=66666666-6666-4666-8666-666666666666",
@@ -20,7 +20,7 @@ const RIGHT: [&str; 5] = [
     "settings.resourceGroup=management",
 ];
 
-fn render(values: &[&str]) -> Result<String> {
+pub(super) fn render(values: &[&str]) -> Result<String> {
     let chart = chart();
     let mut arguments = vec!["template", "release", chart.to_str().context("the path")?];
     for value in values {
@@ -211,7 +211,7 @@ fn right_value_is_taken(#[case] right: &str) {
 
 /// The leaves of the chart's values, by path.
 fn defaults() -> Result<Value> {
-    Ok(serde_yaml_ng::from_str(&std::fs::read_to_string(
+    Ok(serde_saphyr::from_str(&std::fs::read_to_string(
         chart().join("values.yaml"),
     )?)?)
 }
@@ -263,7 +263,7 @@ fn every_value_of_some_case_makes_a_difference() {
         }
         let dir = RunDir::new("values")?;
         for case in cases {
-            let mut values: Value = serde_yaml_ng::from_str(&case)?;
+            let mut values: Value = serde_saphyr::from_str(&case)?;
             if values.pointer("/image/repository").is_none() {
                 values["image"]["repository"] = "registry.example.com/hyperlink".into();
             }
@@ -392,7 +392,7 @@ fn kebab(name: &str) -> String {
 #[test]
 fn chart_has_the_version_of_the_program() {
     let text = std::fs::read_to_string(chart().join("Chart.yaml")).unwrap();
-    let chart: Value = serde_yaml_ng::from_str(&text).unwrap();
+    let chart: Value = serde_saphyr::from_str(&text).unwrap();
     for field in ["version", "appVersion"] {
         assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
     }

@@ -84,7 +84,8 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
         let lacks = installed.run("lacks", "lacks-0", Role::Ho).await?;
         let pod = installed.pod("elsewhere", "elsewhere-0").await?;
         let elsewhere = pod.start(Role::Ho, installed.ground.dir()).await?;
-        says(&installed, &lacks, "lacks-0", "rights (ho): missing: services get").await?;
+        let lack = "rights (ho): missing: services get (oauth-openshift, private-router)";
+        says(&installed, &lacks, "lacks-0", lack).await?;
         let refused = "azure token: the token endpoint refused the credential (AADSTS90002); check the tenant id";
         says(&installed, &elsewhere, "elsewhere-0", refused).await?;
 

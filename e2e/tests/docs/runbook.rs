@@ -88,7 +88,7 @@ fn every_reason_and_alert_is_seen_by_a_test_that_exists() -> Result<()> {
 
 /// The names of the lines of `/readyz`, as the process makes them.
 fn readiness_items() -> Result<BTreeSet<String>> {
-    let text = std::fs::read_to_string(e2e::repository().join("src/manager.rs"))?;
+    let text = std::fs::read_to_string(e2e::repository().join("src/manager/items.rs"))?;
     let made = text.split("item(\"").skip(1).filter_map(|rest| rest.split_once('"'));
     let made: BTreeSet<_> = made.map(|(name, _)| name.to_owned()).collect();
     ensure!(made.contains("azure token") && made.contains("rights"), "{made:?}");
@@ -132,7 +132,7 @@ fn settings_for_a_plan_in_the_pod_are_those_that_plan_takes() -> Result<()> {
 /// The rules of alerts, by their names.
 fn rules() -> Result<BTreeMap<String, Value>> {
     let path = e2e::repository().join("charts/hyperlink/files/alerts.yaml");
-    let alerts: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path)?)?;
+    let alerts: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
     let groups = alerts["groups"].as_array().context("no groups")?;
     let rules = groups.iter().flat_map(|group| group["rules"].as_array()).flatten();
     let named = rules.filter_map(|rule| Some((rule["alert"].as_str()?.to_owned(), rule.clone())));

@@ -144,8 +144,9 @@ impl Machine {
             .env("HELM", self.path("bin/helm"));
         let program = arguments.iter().fold(program, Program::arg);
         let script = program.spawn(name, self.dir.path())?;
-        let status = script.wait(LONG).await?;
+        let ended = script.wait(LONG).await;
         let out = std::fs::read_to_string(script.out())?;
+        let status = ended.with_context(|| format!("{out}{}", script.log_tail()))?;
         ensure!(status.success(), "{name}: {status}\n{out}{}", script.log_tail());
         Ok(())
     }
@@ -333,7 +334,7 @@ fn asked_for_what_there_is(calls: &str, target: &Path) -> Result<()> {
     let file = "hack/kind/cluster.yaml";
     let created = asked("kind create cluster --config ");
     ensure!(created.len() == 1 && created[0].starts_with(file), "{calls}");
-    let cluster: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(file))?)?;
+    let cluster: Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(file))?)?;
     ensure!(cluster["name"] == "hyperlink-e2e", "{cluster}");
     let deleted = asked("kind delete cluster --name ");
     ensure!(

@@ -1,9 +1,11 @@
 //! A control plane that asks for what is its neighbour's, and one that says that it is its neighbour.
 
 use anyhow::{Context, Result, ensure};
+use e2e::azure_sim::CPO_CLIENT;
 use e2e::eventually;
 use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
-use e2e::site::{SOON, patch, refused, said};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{SOON, alone, calls_about, patch, refused, said};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -56,6 +58,26 @@ fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn
             .with_hosted_cluster(spec.clone())
             .with_control_plane(spec);
         tenants.allow(&cluster).await?;
+        cluster.create(ground).await?;
+        is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
+    });
+}
+
+/// In the neighbour's network, which the operator allows both; the parent of the neighbour's domain, which it does not, or does.
+#[rstest]
+#[case::that_is_not_allowed("hides-all", &[])]
+#[case::that_is_allowed("hides-more", &["example.com"])]
+fn zone_that_hides_the_neighbours_domain(#[case] name: &str, #[case] allowed: &[&str]) {
+    tenants(async |tenants| {
+        let ground = &tenants.site.ground;
+        let network = json!({"vnetID": tenants.neighbour.vnet(), "subnetID": tenants.neighbour.subnet()});
+        let spec = json!({"spec": {"platform": {"azure": network}}});
+        let cluster = HostedCluster::new(ground, name)
+            .with_base_domain("example.com")
+            .with_hosted_cluster(spec.clone())
+            .with_control_plane(spec);
+        let scopes = [cluster.resource_group(), tenants.neighbour.vnet()];
+        tenants.allow_more(&cluster, &scopes, allowed).await?;
         cluster.create(ground).await?;
         is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
     });
@@ -135,6 +157,45 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
     });
 }
 
+/// The control plane's operator has been taken over, and puts back what the cluster's owner has taken away.
+#[test]
+fn revoked_subscription_stays_revoked() {
+    tenants(async |tenants| {
+        let site = &tenants.site;
+        let (cluster, api) = lives(tenants, "reinstating").await?;
+        let service = cluster.link_service(&site.ground);
+        let client = site.ground.client()?;
+        // The field may not be empty.
+        let others = [&site.ground.azure().other_guest_subscription];
+        let revoked = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
+            "additionalAllowedSubscriptions": others}}}}}});
+        let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
+        patch(&hosted, cluster.name(), revoked).await?;
+        eventually("the subscription may not connect any more", SOON, || async {
+            let seen = site.seen(&service).await?;
+            ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
+            Ok(())
+        })
+        .await?;
+        let spec = &api.get("private-router").await?.data["spec"];
+        ensure!(
+            spec["additionalAllowedSubscriptions"] == json!([ADDITIONAL_SUBSCRIPTION]),
+            "{spec}"
+        );
+        let since = site.ground.oracle().last_call().await?;
+        eventually("the management side looks again", SOON, || async {
+            let calls = site.ground.oracle().journal(since).await?;
+            let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(&service));
+            ensure!(looks.count() >= 2, "not yet");
+            Ok(())
+        })
+        .await?;
+        let seen = site.seen(&service).await?;
+        ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
+        site.heals_and_goes(&cluster).await
+    });
+}
+
 #[test]
 fn status_names_the_neighbours_resources() {
     tenants(async |tenants| {
@@ -189,5 +250,48 @@ fn intents_name_the_neighbours_identity() {
         })
         .await?;
         site.heals_and_goes(&cluster).await
+    });
+}
+
+/// What the management side says of a cluster that it vouches for.
+fn forged_approval(cluster: &HostedCluster) -> Value {
+    let good = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let alias = format!(
+        "pls-{}.00000000-0000-4000-8000-000000000000.eastus.azure.privatelinkservice",
+        cluster.cluster_id()
+    );
+    json!({"status": {"privateLinkServiceAlias": alias,
+        "conditions": [good("AzureInternalLoadBalancerAvailable"), good("AzurePLSCreated")]}})
+}
+
+/// Only the guest side runs, so that nobody takes back what is forged.
+#[test]
+fn forged_conditions_approve_no_control_plane_without_a_cluster() {
+    alone(async |ground| {
+        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        let cluster = HostedCluster::new(&ground, "unvouched").without_hosted_cluster();
+        cluster.create(&ground).await?;
+        let namespace = cluster.control_plane_namespace();
+        let client = ground.client()?;
+        let api = cluster.api(&client, "AzurePrivateLinkService", &namespace);
+        eventually("there is a custom resource", SOON, || async {
+            api.get("private-router").await.map(drop).map_err(Into::into)
+        })
+        .await?;
+        let forged = Patch::Merge(forged_approval(&cluster));
+        api.patch_status("private-router", &PatchParams::default(), &forged)
+            .await?;
+        eventually("it is refused", SOON, || async {
+            let found = api.get("private-router").await?;
+            refused(&found, &GUEST_SIDE, "HostedClusterNotFound")
+        })
+        .await?;
+        let mut calls = calls_about(&ground, &cluster, 0).await?;
+        calls.retain(|call| call.principal.as_deref() == Some(CPO_CLIENT));
+        ensure!(calls.is_empty(), "{calls:?}");
+        Ok(())
     });
 }

@@ -71,13 +71,18 @@ impl Tenants {
         Ok(tenants)
     }
 
-    /// Lets a cluster use its own resource group, and nothing else.
+    /// Lets a cluster use its own resource group and domain, and nothing else.
     pub(crate) async fn allow(&self, cluster: &HostedCluster) -> Result<()> {
+        let domain = format!("{}.example.com", cluster.name());
+        self.allow_more(cluster, &[cluster.resource_group()], &[&domain]).await
+    }
+
+    /// Lets a cluster use these scopes and domains.
+    pub(crate) async fn allow_more(&self, cluster: &HostedCluster, scopes: &[String], domains: &[&str]) -> Result<()> {
         let mut file = self.file.lock().await;
-        file.entries.push(
-            json!({"namespace": NAMESPACE, "names": [cluster.name()], "scopes": [cluster.resource_group()],
-            "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]}),
-        );
+        let entry = json!({"namespace": NAMESPACE, "names": [cluster.name()], "scopes": scopes, "baseDomains": domains,
+            "additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION]});
+        file.entries.push(entry);
         file.write_entries()
     }
 

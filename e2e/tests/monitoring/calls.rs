@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::HO_CLIENT;
-use e2e::hosted_cluster::HostedCluster;
+use e2e::hosted_cluster::{HostedCluster, ROUTER};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::runbook::quotes_samples_of;
-use e2e::site::{SOON, Site, alone, control};
+use e2e::site::{SOON, Site, alone, control, patch};
 use e2e::{Ground, eventually};
 use futures::future::try_join_all;
 use reqwest::Method;
@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use crate::processes::says;
 use crate::rules::{all_rest, fire, rest};
 use crate::watched::Watched;
+
+const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
 /// What a minute of the rules is here.
 const MINUTE: Duration = Duration::from_millis(300);
@@ -38,7 +40,7 @@ fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
         try_join_all(clusters.iter().map(|cluster| site.heals(cluster))).await?;
 
         load_balancer_is_nearly_full(&site, &watched, &mut clusters).await?;
-        let [undone, denied, ..] = clusters.as_slice() else {
+        let [undone, denied @ ..] = clusters.as_slice() else {
             anyhow::bail!("too few clusters")
         };
         azure_refuses(&site, &watched, denied).await?;
@@ -82,11 +84,31 @@ async fn load_balancer_is_nearly_full(site: &Site, watched: &Watched, clusters: 
     rest(&watched.prometheus, &[alert]).await
 }
 
-/// The guest side may not write endpoints, and the management side gets no answer of use. Azure asks to come again at once, as a
-/// minute is short here.
-async fn azure_refuses(site: &Site, watched: &Watched, denied: &HostedCluster) -> Result<()> {
+/// One endpoint after the other is lost, and their custom resources change all the time: what is refused is tried again only after
+/// a real minute, and one is short here.
+async fn things_happen(site: &Site, clusters: &[HostedCluster]) -> Result<()> {
+    let client = site.ground.client()?;
+    let mut lost = clusters.iter();
+    for number in 0_u64.. {
+        if number.is_multiple_of(6)
+            && let Some(cluster) = lost.next()
+        {
+            site.ground.oracle().drift_delete(&cluster.endpoint()).await?;
+        }
+        for cluster in clusters {
+            let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
+            let note = json!({"metadata": {"annotations": {ALLOW_REPLACE: number.to_string()}}});
+            patch(&api, ROUTER, note).await?;
+        }
+        tokio::time::sleep(MINUTE).await;
+    }
+    Ok(())
+}
+
+/// The guest side may not write endpoints, and the management side gets no answer of use.
+async fn azure_refuses(site: &Site, watched: &Watched, denied: &[HostedCluster]) -> Result<()> {
     five_minutes_later(site).await?;
-    let alerts = ["HyperlinkDenied", "HyperlinkReconcileErrors"];
+    let alerts = ["HyperlinkDenied"];
     let rule = |method: &str, path: &str, principal: Option<&str>, status: u16, code: &str| {
         let mut matched = json!({"method": method, "path": path, "times": 1_000_000});
         if let Some(principal) = principal {
@@ -96,7 +118,7 @@ async fn azure_refuses(site: &Site, watched: &Watched, denied: &HostedCluster) -
         json!({"match": matched, "do": {"status": status, "code": code, "message": "No.", "headers": headers}})
     };
     site.faults(json!([
-        rule("PUT", &denied.endpoint(), None, 403, "AuthorizationFailed"),
+        rule("PUT", "/privateEndpoints/", None, 403, "AuthorizationFailed"),
         rule(
             "GET",
             "/privateLinkServices",
@@ -106,13 +128,15 @@ async fn azure_refuses(site: &Site, watched: &Watched, denied: &HostedCluster) -
         ),
     ]))
     .await?;
-    site.ground.oracle().drift_delete(&denied.endpoint()).await?;
-    fire(&watched.prometheus, &alerts).await?;
+    tokio::select! {
+        fired = fire(&watched.prometheus, &alerts) => fired?,
+        ended = things_happen(site, denied) => ended?,
+    }
     let pages = pages(site).await?;
     alerts.iter().try_for_each(|alert| quotes_samples_of(alert, &pages))?;
     says(&site.cpo, &["step failed"])?;
     site.faults(json!([])).await?;
-    site.heals(denied).await?;
+    try_join_all(denied.iter().map(|cluster| site.heals(cluster))).await?;
     rest(&watched.prometheus, &alerts).await
 }
 

@@ -185,7 +185,7 @@ fn path_counts_once_whoever_tells_of_it() {
         let chosen = chosen.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let queries = Dashboard::read()?.queries(&chosen)?;
         let fixture = std::fs::read_to_string(repository().join("e2e/fixtures/dashboard_test.yaml"))?;
-        let mut tests: Value = serde_yaml_ng::from_str(&fixture)?;
+        let mut tests: Value = serde_saphyr::from_str(&fixture)?;
         for query in queries.iter().filter(|query| query.text.contains("hyperlink_object_")) {
             let is_tested = fixture.contains(&format!("{} {}", query.panel, query.name));
             ensure!(is_tested, "nothing tests {query:?}");
@@ -207,7 +207,7 @@ fn path_counts_once_whoever_tells_of_it() {
         }
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("dashboard_test.yaml");
-        std::fs::write(&file, serde_yaml_ng::to_string(&tests)?)?;
+        std::fs::write(&file, serde_saphyr::to_string(&tests)?)?;
         passes(Command::new(program("promtool")?).args(["test", "rules"]).arg(&file))
     });
 }

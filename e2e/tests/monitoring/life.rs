@@ -144,7 +144,7 @@ pub(crate) async fn watched(site: &Site, rules: &Path) -> Result<Prometheus> {
 }
 
 async fn alerts_are_loaded(prometheus: &Prometheus) -> Result<()> {
-    let file: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(ALERTS))?)?;
+    let file: Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(ALERTS))?)?;
     let shipped = file["groups"][0]["rules"].as_array().context("no rules")?;
     let shipped: Vec<_> = shipped.iter().map(|rule| rule["alert"].clone()).collect();
     eventually("every rule is evaluated and good", SOON, || async {

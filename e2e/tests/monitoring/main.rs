@@ -50,8 +50,8 @@ fn alerts_fire_and_rest_as_their_tests_say() {
         passes(Command::new(&promtool).args(["check", "rules", "--lint-fatal", rules]))?;
         passes(Command::new(&promtool).args(["test", "rules", tests]))?;
         // Every alert is shown to fire, and to rest.
-        let rules: serde_json::Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(rules))?)?;
-        let tests: serde_json::Value = serde_yaml_ng::from_str(&std::fs::read_to_string(repository().join(tests))?)?;
+        let rules: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(rules))?)?;
+        let tests: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(tests))?)?;
         let cases: Vec<_> = tests["tests"].as_array().into_iter().flatten().collect();
         let checks = cases
             .iter()

@@ -85,9 +85,9 @@ fn secret(ground: &Ground, secret: &str) -> Result<()> {
     Ok(std::fs::rename(new, path)?)
 }
 
-/// A build of the guest side does not survive one of two clusters. Gives that one.
+/// A build of the guest side does not survive one of two clusters, and calls one zone in a loop. Gives that cluster.
 async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster> {
-    let alert = "HyperlinkPanicked";
+    let alerts = ["HyperlinkPanicked", "HyperlinkCallBudgetExhausted"];
     let program = binaries::executable("defective")?;
     let cpo = Hyperlink::start_program(&program, ground, Role::Cpo, "cpo-defective", &[]).await?;
     watched.scrapes("cpo", &[("cpo-0", &cpo)])?;
@@ -95,9 +95,14 @@ async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster>
     let named = |name| HostedCluster::new(ground, name);
     let (usual, unusual) = (named("usual"), named("unusual"));
     try_join_all([&usual, &unusual].map(|cluster| cluster.create(ground))).await?;
-    fire(&watched.prometheus, &[alert]).await?;
-    quotes_samples_of(alert, &[cpo.page("/metrics").await?.1])?;
-    says(&cpo, &["panicked", "a pass panicked"])?;
+    fire(&watched.prometheus, &alerts).await?;
+    for alert in alerts {
+        quotes_samples_of(alert, &[cpo.page("/metrics").await?.1])?;
+    }
+    says(
+        &cpo,
+        &["panicked", "a pass panicked", "call budget exhausted: not sent"],
+    )?;
     // Others go on.
     usual.becomes_available(ground, SOON).await?;
     Ok(unusual)
@@ -107,7 +112,7 @@ async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster>
 async fn nobody_leads(ground: &Ground, watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
     let alert = "HyperlinkNoLeader";
     let bindings: Api<RoleBinding> = Api::namespaced(ground.client()?, roles::NAMESPACE);
-    let name = "hyperlink-lease-cpo";
+    let name = "hyperlink-cpo-lease-cpo";
     let mut binding = bindings.get(name).await?;
     bindings.delete(name, &Default::default()).await?;
     pods.during(fire(&watched.prometheus, &[alert])).await?;

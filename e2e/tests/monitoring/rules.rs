@@ -21,7 +21,7 @@ const TIMELESS: &str = "HyperlinkDriftRepeats";
 /// A copy of the rules in `dir` in which a minute is as long as this, in thresholds that are in seconds too.
 pub(crate) fn shortened(dir: &Path, minute: Duration) -> Result<PathBuf> {
     let text = std::fs::read_to_string(repository().join(ALERTS))?;
-    let mut rules: Value = serde_yaml_ng::from_str(&text)?;
+    let mut rules: Value = serde_saphyr::from_str(&text)?;
     for rule in rules["groups"][0]["rules"].as_array_mut().context("no rules")? {
         shorten(rule, minute).with_context(|| rule["alert"].to_string())?;
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::site::{ALL, SOON, Site, situation};
+use e2e::site::{MANAGEMENT_SIDE, SOON, Site, situation};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -34,7 +34,9 @@ fn allow(site: &Site, name: &str, count: usize) -> Result<()> {
 fn as_many_subscriptions_as_the_definition_allows() {
     situation(async |site| {
         allow(site, "many-allowed", 50)?;
-        let cluster = HostedCluster::new(&site.ground, "many-allowed").with_control_plane(subscriptions(50));
+        let cluster = HostedCluster::new(&site.ground, "many-allowed")
+            .with_hosted_cluster(subscriptions(50))
+            .with_control_plane(subscriptions(50));
         cluster.create(&site.ground).await?;
         site.heals(&cluster).await?;
         let service = site
@@ -86,8 +88,7 @@ fn name_of_the_nat_subnet(#[case] name: &str, #[case] length: usize, #[case] fit
             site.heals(&cluster).await?;
             ensure!(site.ground.resource_ids().await?.contains(&subnet.to_lowercase()));
         } else {
-            site.refuses_all(&cluster, &ALL, "InvalidSpec").await?;
-            site.nobody_asked_about(&cluster).await?;
+            site.refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec").await?;
             let calls = site.ground.oracle().journal(0).await?;
             ensure!(!calls.iter().any(|call| call.path.contains(&infra)), "{infra}");
         }

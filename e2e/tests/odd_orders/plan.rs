@@ -14,7 +14,7 @@ async fn reader(site: &Site, name: &str) -> Result<Access> {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [
             {"apiGroups": ["hypershift.openshift.io"], "verbs": ["get", "list"],
              "resources": ["azureprivatelinkservices", "hostedclusters", "hostedcontrolplanes"]},
-            {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]}]}),
+            {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["get"]}]}),
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
             "subjects": [account("ServiceAccount")]}),

@@ -2,32 +2,42 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use e2e::hyperlink::Role;
 use e2e::repository;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::Value;
 
-/// `group/resource verb`
+/// `group/resource verb`, and the name where the right is for one object alone.
 pub(crate) type Right = String;
 
-pub(crate) fn right(group: &str, resource: &str, subresource: &str, verb: &str) -> Right {
+pub(crate) fn right(group: &str, resource: &str, subresource: &str, verb: &str, name: &str) -> Right {
     let slash = if subresource.is_empty() { "" } else { "/" };
-    format!("{group}/{resource}{slash}{subresource} {verb}")
+    let right = format!("{group}/{resource}{slash}{subresource} {verb} {name}");
+    right.trim_end().to_owned()
 }
 
 pub(crate) fn granted_rights(role: Role) -> Result<BTreeSet<Right>> {
     let mut granted = BTreeSet::new();
     let more: &[&str] = match role {
         Role::Ho => &["role-ho-aggregate.yaml", "role-metrics.yaml"],
-        Role::Cpo => &[],
+        Role::Cpo => &["role-cpo-many.yaml"],
     };
     let own = format!("role-{}.yaml", role.as_str());
     for file in [&own, "role-lease.yaml"].iter().chain(more) {
         for rule in rules(file)? {
+            let mut names = rule.resource_names.clone().unwrap_or_else(|| vec![String::new()]);
+            if *file == "role-lease.yaml" && rule.resource_names.is_some() {
+                // Each role keeps the name of its own.
+                names.retain(|name| *name == format!("hyperlink-{}", role.as_str()));
+                ensure!(names.len() == 1, "{names:?}");
+            }
             for group in rule.api_groups.iter().flatten() {
                 for resource in rule.resources.iter().flatten() {
-                    granted.extend(rule.verbs.iter().map(|verb| right(group, resource, "", verb)));
+                    let verbs = rule.verbs.iter();
+                    let of_each =
+                        verbs.flat_map(|verb| names.iter().map(|name| right(group, resource, "", verb, name)));
+                    granted.extend(of_each);
                 }
             }
         }
@@ -37,6 +47,6 @@ pub(crate) fn granted_rights(role: Role) -> Result<BTreeSet<Right>> {
 
 pub(crate) fn rules(file: &str) -> Result<Vec<PolicyRule>> {
     let text = std::fs::read_to_string(repository().join("charts/hyperlink/files").join(file))?;
-    let mut role: Value = serde_yaml_ng::from_str(&text)?;
+    let mut role: Value = serde_saphyr::from_str(&text)?;
     Ok(serde_json::from_value(role["rules"].take())?)
 }

@@ -49,6 +49,20 @@ struct ObjectRef {
     resource: String,
     #[serde(default)]
     subresource: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// The resources of which it is known what they are called.
+const NAMED: [&str; 3] = ["services", "leases", "namespaces"];
+
+impl ObjectRef {
+    fn right(&self, verb: &str) -> Right {
+        // What is created has no name yet when the right is looked for.
+        let is_known = NAMED.contains(&self.resource.as_str()) && verb != "create";
+        let name = if is_known { self.name.as_str() } else { "" };
+        right(&self.api_group, &self.resource, &self.subresource, verb, name)
+    }
 }
 
 pub(crate) fn audit(control_plane: &ControlPlane) -> Result<Vec<Audited>> {
@@ -80,13 +94,13 @@ pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Ri
         if object.resource == "selfsubjectaccessreviews" {
             continue;
         }
-        used.insert(right(
-            &object.api_group,
-            &object.resource,
-            &object.subresource,
-            &request.verb,
-        ));
+        used.insert(object.right(&request.verb));
     }
+    // Who needs a right on all needs none for one of them.
+    let all = used.clone();
+    used.retain(|right| {
+        right.split(' ').count() < 3 || !right.rsplit_once(' ').is_some_and(|(on_all, _)| all.contains(on_all))
+    });
     Ok(used)
 }
 

@@ -9,12 +9,16 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::site::control;
 use e2e::{Ground, eventually, roles, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::Api;
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
 use crate::SOON;
 use crate::granted::granted_rights;
 use crate::used::{audit, used_actions, used_rights};
+
+/// The Services that publish the host names of API and OAuth.
+const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-external"];
 
 #[test]
 fn rights_used_in_a_whole_life_are_the_rights_granted() {
@@ -85,7 +89,10 @@ async fn whole_life(ground: &Ground) -> Result<()> {
         .oracle()
         .drift_put(&format!("{}/A/www", cluster.zones()[1]), &record)
         .await?;
-    cluster.delete(ground, SOON).await?;
+    let own_oauth = HostedCluster::new(ground, "own-oauth").with_oauth_load_balancer();
+    own_oauth.create(ground).await?;
+    own_oauth.becomes_available(ground, SOON).await?;
+    tokio::try_join!(cluster.delete(ground, SOON), own_oauth.delete(ground, SOON))?;
     second.stop().await?;
     third.stop().await
 }
@@ -123,13 +130,34 @@ async fn fail_first_zone(ground: &Ground) -> Result<()> {
     control(ground, reqwest::Method::PUT, "/faults", rule).await
 }
 
-/// A host name is changed, then given up.
+/// Where the host names lead is changed by somebody else; then they are given up, the API's after another one.
 async fn follow_host_names(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
     let client = ground.client()?;
-    for host in [Some("api-whole.new.example.com"), None] {
-        cluster.publish(&client, "APIServer", host).await?;
-        eventually(&format!("{host:?} is published"), SOON, || async {
-            let service = cluster.get_service(&client, "kube-apiserver-private-external").await?;
+    let services: Api<Service> = Api::namespaced(client.clone(), &cluster.control_plane_namespace());
+    for name in EXTERNAL {
+        let leads_to = async || -> Result<Option<String>> {
+            let service = cluster.get_service(&client, name).await?;
+            Ok(service.and_then(|service| service.spec?.external_name))
+        };
+        let right = leads_to().await?.context("it leads nowhere")?;
+        let wrong = Patch::Merge(json!({"spec": {"externalName": "192.0.2.1"}}));
+        services.patch(name, &PatchParams::default(), &wrong).await?;
+        eventually(&format!("{name} leads to {right} again"), SOON, || async {
+            let now = leads_to().await?;
+            ensure!(now.as_ref() == Some(&right), "{now:?}");
+            Ok(())
+        })
+        .await?;
+    }
+    let changes = [
+        ("APIServer", EXTERNAL[0], Some("api-whole.new.example.com")),
+        ("APIServer", EXTERNAL[0], None),
+        ("OAuthServer", EXTERNAL[1], None),
+    ];
+    for (of, name, host) in changes {
+        cluster.publish(&client, of, host).await?;
+        eventually(&format!("{name} publishes {host:?}"), SOON, || async {
+            let service = cluster.get_service(&client, name).await?;
             let annotations = service
                 .and_then(|service| service.metadata.annotations)
                 .unwrap_or_default();

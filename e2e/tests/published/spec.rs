@@ -144,7 +144,7 @@ fn service_with_a_host_name_and_no_address_is_waited_for() {
         for (ingress, why) in [
             (
                 json!([{"hostname": "lb.example.com"}]),
-                "the Service has a host name and no address yet",
+                "the Service has a host name instead of an address",
             ),
             (json!([]), "the Service has no address yet"),
         ] {

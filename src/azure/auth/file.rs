@@ -38,7 +38,8 @@ impl CredentialsFile {
     pub fn read(path: &Path) -> Result<Self, AuthError> {
         let text = read(path, "credentials file")?;
         // A parser's own message may quote the secret.
-        let fields: Fields = serde_yaml_ng::from_str(&text).map_err(|_| {
+        let options = serde_saphyr::options! { no_schema: true, strict_booleans: true };
+        let fields: Fields = serde_saphyr::from_str_with_options(&text, options).map_err(|_| {
             misconfigured(
                 path,
                 "credentials file",

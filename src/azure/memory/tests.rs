@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::azure::error::Class;
+use crate::azure::turns::usual;
 
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
@@ -62,6 +63,31 @@ async fn failed_looks_wait_longer_until_one_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn failed_reads_last_from_the_third_on_and_after_two_minutes() {
+    let (memory, now, error) = (memory(), Instant::now(), ArmError::own(Class::Down, "X"));
+    let fails = |s| {
+        let at = now + Duration::from_secs(s);
+        memory.look_failed(Kind::Zone, &id(), &error, at);
+        let shown = memory.recall(&id(), at);
+        let lasting = memory.unread_for_long(&id(), at);
+        let expected = ArmError {
+            lasting,
+            ..error.clone()
+        };
+        assert_eq!(shown, Some(Seen::ReadFailed(expected)));
+        lasting
+    };
+    assert_eq!([0, 130, 131].map(fails), [false, false, true]);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
+    assert_eq!([0, 1, 2, 119, 120].map(fails), [false, false, false, false, true]);
+    let list = |result, s| memory.list_of::<()>(&id(), result, now + Duration::from_secs(s));
+    let lasting = |s| list(Err(error.clone()), s).unwrap_err().lasting;
+    assert_eq!([0, 60, 120].map(lasting), [false, false, true]);
+    assert_eq!(list(Ok(()), 121), Ok(()));
+    assert!(!lasting(122));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_seen_to_go_does_not_come_late() {
     let (memory, now) = (memory(), Instant::now());
     let late = now + Duration::from_secs(7);
@@ -74,6 +100,20 @@ async fn what_was_seen_to_go_does_not_come_late() {
         memory.resting(Kind::Zone, &id(), Seen::Absent, late);
         assert_eq!(memory.absent_for(&id(), late), None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_counts_from_the_first_read_that_showed_it() {
+    let (memory, now) = (memory(), Instant::now());
+    let at = |s| now + Duration::from_secs(s);
+    let gone_for = |s| memory.gone_for(&id(), at(s)).map(|gone| gone.as_secs());
+    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(0));
+    assert_eq!(gone_for(1), None);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, at(5));
+    memory.resting(Kind::Zone, &id(), Seen::Absent, at(9));
+    assert_eq!(gone_for(10), Some(5));
+    memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::ZERO, at(11));
+    assert_eq!(gone_for(12), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,4 +258,61 @@ async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
     memory.others_were_at_it();
     assert!(!memory.made_here(&id()));
     assert!(memory.operation(&id()).is_some(), "all else is looked at in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_list_showed_and_a_read_then_did_is_no_longer_only_remembered() {
+    let (memory, now) = (memory(), Instant::now());
+    let settled = Seen::Found(serde_json::json!({"properties": {"provisioningState": "Succeeded"}}));
+    memory.resting(Kind::Zone, &id(), settled, now);
+    let listed = Listed {
+        seen: now,
+        fingerprint: 1,
+    };
+    memory.listed(&id(), listed);
+    assert!(memory.unchanged(&id(), listed).is_some() && memory.only_remembered(&id(), now));
+    memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(4), now);
+    assert!(!memory.only_remembered(&id(), now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_for_long_is_read_ever_more_rarely() {
+    let (memory, now) = (memory(), Instant::now());
+    let next = |second| {
+        let now = now + Duration::from_secs(second);
+        memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(4), now);
+        memory.next_look([&id()]).unwrap().duration_since(now).as_secs()
+    };
+    assert_eq!([next(0), next(20), next(100), next(3_600)], [4, 4, 20, 60]);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, now);
+    assert_eq!(next(3_600), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_found_once_is_not_gone_for_certain() {
+    let (memory, now) = (memory(), Instant::now());
+    let at = |s| now + Duration::from_secs(s);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, at(0));
+    assert!(!memory.surely_gone(&id()));
+    memory.resting(Kind::Zone, &id(), Seen::Absent, at(30));
+    assert!(memory.surely_gone(&id()));
+    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(31));
+    assert!(!memory.surely_gone(&id()));
+    let delete = Operation {
+        url: None,
+        began: at(32),
+        deletes: true,
+    };
+    memory.began(Kind::Zone, &id(), delete, false);
+    memory.resting(Kind::Zone, &id(), Seen::Absent, at(33));
+    assert!(memory.surely_gone(&id()), "it was deleted here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn proof_is_of_the_one_that_was_seen_and_not_of_the_next() {
+    let (memory, now) = (memory(), Instant::now());
+    let made = |guid: &str| serde_json::json!({"properties": {"resourceGuid": guid}});
+    memory.resting(Kind::LinkService, &id(), Seen::Found(made("a")), now);
+    memory.prove(&id(), &made("a"));
+    assert!(memory.is_proven(&id(), &made("a")) && !memory.is_proven(&id(), &made("b")));
 }

@@ -47,15 +47,19 @@ fn error(class: Class, code: &'static str) -> ArmError {
     ArmError::own(class, code)
 }
 
-/// What is said when the service could not be deleted for `error`.
+/// What is said when the service could not be deleted for `error`, which is new.
 fn said(annotation: Option<&str>, error: ArmError) -> Option<Event> {
+    said_after(Duration::ZERO, annotation, error)
+}
+
+fn said_after(failing: Duration, annotation: Option<&str>, error: ArmError) -> Option<Event> {
     let annotations = annotation.map_or_else(|| json!({}), |text| json!({ABANDON: text}));
     let decision = Decision {
         steps: vec![service(Verb::Delete, Why::Unwanted), subnet()],
         ..Decision::default()
     };
     let done = [Done::Failed(error), Done::Nothing];
-    permission(&cr(Value::Null, annotations), Role::Ho, &decision, &done)
+    super::permission(&cr(Value::Null, annotations), Role::Ho, &decision, &done, &|_| failing)
 }
 
 #[rstest]
@@ -134,8 +138,11 @@ fn word_for_the_other_role_is_none_of_ours() {
 }
 
 #[test]
-fn lock_lets_go_by_itself_and_is_told() {
-    let event = said(None, error(Class::Denied, "ScopeLocked")).unwrap();
+fn lock_lets_go_by_itself_after_ten_minutes_and_is_told() {
+    let locked = |seconds| said_after(Duration::from_secs(seconds), None, error(Class::Denied, "ScopeLocked"));
+    assert_eq!(locked(0), None, "somebody may take it away");
+    assert_eq!(locked(599), None);
+    let event = locked(600).unwrap();
     assert_eq!(event.what, What::Released);
     assert!(
         event.note.ends_with("infra-pls-nat stays: a lock forbids its removal"),
@@ -184,8 +191,37 @@ fn locked_connection_lets_go_of_its_service() {
     };
     let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
     let done = [locked, Done::Nothing, Done::Nothing];
-    let event = permission(&cr(Value::Null, json!({})), Role::Ho, &decision, &done).unwrap();
+    let none = cr(Value::Null, json!({}));
+    let event = super::permission(&none, Role::Ho, &decision, &done, &|_| OVERDUE).unwrap();
     assert!(!event.note.contains("privateEndpointConnections"), "{}", event.note);
+    let ids: Vec<_> = super::locked(&decision, &done).map(|step| step.kind).collect();
+    assert_eq!(ids, [Kind::Connection]);
+}
+
+#[test]
+fn lock_is_said_with_what_becomes_of_it() {
+    let told = cr(Value::Null, json!({}));
+    let problem = noted(
+        &told,
+        Role::Cpo,
+        Problem::new(Reason::ScopeLocked, "private_dns_zone z: locked"),
+    );
+    let text = "private_dns_zone z: locked; what is locked is left if the lock stays for 10 minutes";
+    assert_eq!(problem.message, text);
+}
+
+#[test]
+fn lock_on_the_guests_side_is_known_only_while_it_is_deleted() {
+    let said = |kind: &str, deleted: bool| {
+        let condition = json!({"type": kind, "status": "False", "reason": "ScopeLocked", "message": "forged",
+            "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let mut cr = cr(json!({"conditions": [condition]}), json!({}));
+        let when = deleted.then_some("2026-01-01T00:00:00Z");
+        cr.metadata.deletion_timestamp = serde_json::from_value(json!(when)).unwrap();
+        guest_is_locked(&cr)
+    };
+    assert!(said("AzurePrivateDNSAvailable", true));
+    assert!(!said("AzurePrivateDNSAvailable", false) && !said("AzurePLSCreated", true));
 }
 
 #[test]
@@ -199,7 +235,8 @@ fn lock_does_not_let_go_while_something_else_is_still_going() {
     };
     let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
     let gone = cr(Value::Null, json!({}));
-    assert_eq!(permission(&gone, Role::Ho, &decision, &[locked, Done::Accepted]), None);
+    let permission = super::permission(&gone, Role::Ho, &decision, &[locked, Done::Accepted], &|_| OVERDUE);
+    assert_eq!(permission, None);
 }
 
 #[test]
@@ -223,10 +260,9 @@ fn lock_does_not_let_go_while_a_problem_kept_something_from_being_looked_at() {
         ..Decision::default()
     };
     let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
-    assert_eq!(
-        permission(&cr(Value::Null, json!({})), Role::Ho, &decision, &[locked]),
-        None
-    );
+    let none = cr(Value::Null, json!({}));
+    let permission = super::permission(&none, Role::Ho, &decision, &[locked], &|_| OVERDUE);
+    assert_eq!(permission, None);
 }
 
 #[test]

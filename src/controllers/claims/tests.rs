@@ -14,6 +14,7 @@ fn cluster(name: &str, created: &str, host: &str) -> HostedCluster {
 
 const MONDAY: &str = "2026-01-05T00:00:00Z";
 const TUESDAY: &str = "2026-01-06T00:00:00Z";
+const WEDNESDAY: &str = "2026-01-07T00:00:00Z";
 
 fn told(claims: &mut Claims, cluster: &HostedCluster) -> Holder {
     let holder = Holder::of(cluster);
@@ -88,11 +89,10 @@ fn what_a_new_list_does_not_have_is_gone() {
 fn given_nat_subnets_are_found_by_name() {
     let mut claims = Claims::default();
     let id = "/subscriptions/S/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/infra-pls-nat";
-    claims.set(Holder::of(&cluster("a", MONDAY, "x")), vec![Claim::nat_subnet(id)]);
-    assert_eq!(
-        claims.nat_subnets("INFRA-pls-nat").collect::<Vec<_>>(),
-        [id.to_ascii_lowercase()]
-    );
+    let giver = Holder::of(&cluster("a", MONDAY, "x"));
+    claims.set(giver.clone(), vec![Claim::nat_subnet(id)]);
+    let found: Vec<_> = claims.nat_subnets("INFRA-pls-nat").collect();
+    assert_eq!(found, [(id.to_ascii_lowercase().as_str(), &giver)]);
     assert_eq!(claims.nat_subnets("fra-pls-nat").count(), 0);
 }
 
@@ -116,4 +116,99 @@ fn what_is_empty_is_claimed_by_nobody() {
     empty.spec.platform = serde_json::from_value(json!({"type": "Azure", "azure": {"private": private}})).unwrap();
     assert_eq!(nat_subnet(&empty.spec), None);
     assert_eq!(Claim::of_cluster(&empty), [Claim::Namespace("clusters-a".into())]);
+}
+
+#[test]
+fn domains_in_a_network_are_those_of_the_clusters_there() {
+    let hosted = |name: &str, network: &str, domain: &str| -> HostedCluster {
+        let azure = json!({"platform": {"azure": {"vnetID": network}}, "dns": {"baseDomain": domain}});
+        serde_json::from_value(json!({"metadata": {"name": name, "namespace": "clusters"}, "spec": azure})).unwrap()
+    };
+    let mut all = Claims::default();
+    for cluster in [
+        hosted("a", "/net/ONE", "A.example.com."),
+        hosted("b", "/net/two", "b.example.com"),
+        hosted("c", "/net/one", ""),
+    ] {
+        all.set(Holder::of(&cluster), Claim::of_cluster(&cluster));
+    }
+    let found = all.domains_in("/net/One");
+    assert_eq!(found, [("clusters/a".parse().unwrap(), "a.example.com".to_owned())]);
+}
+
+/// Claims of these, all listed.
+fn listed(clusters: &[&HostedCluster]) -> Claims {
+    let mut claims = Claims::default();
+    claims.list_begins();
+    for cluster in clusters {
+        told(&mut claims, cluster);
+    }
+    claims.list_ends();
+    claims
+}
+
+#[test]
+fn older_cluster_that_takes_a_name_later_takes_it_from_nobody() {
+    let (old, new) = (cluster("a", MONDAY, "api.y"), cluster("b", TUESDAY, "api.x"));
+    let mut claims = listed(&[&old, &new]);
+    let old = told(&mut claims, &cluster("a", MONDAY, "api.x"));
+    let new = Holder::of(&new);
+    assert!(claims.older(&old, &api("api.x")) && !claims.older(&new, &api("api.x")));
+    let newest = told(&mut claims, &cluster("c", WEDNESDAY, "api.x"));
+    assert!(claims.older(&newest, &api("api.x")) && claims.older(&old, &api("api.x")));
+    claims.remove(&new);
+    assert!(!claims.older(&old, &api("api.x")), "before who came later still");
+}
+
+#[test]
+fn name_that_is_dropped_and_taken_again_is_taken_later() {
+    let (old, new) = (cluster("a", MONDAY, "api.x"), cluster("b", TUESDAY, "api.x"));
+    let mut claims = listed(&[&old, &new]);
+    told(&mut claims, &cluster("a", MONDAY, "api.y"));
+    let old = told(&mut claims, &old);
+    assert!(claims.older(&old, &api("api.x")) && !claims.older(&Holder::of(&new), &api("api.x")));
+}
+
+#[test]
+fn list_made_anew_keeps_who_was_first() {
+    let (old, new) = (cluster("a", MONDAY, "api.y"), cluster("b", TUESDAY, "api.x"));
+    let mut claims = listed(&[&old, &new]);
+    let late = cluster("a", MONDAY, "api.x");
+    for round in 0..2 {
+        claims.list_begins();
+        let holders = [told(&mut claims, &late), told(&mut claims, &new)];
+        claims.list_ends();
+        let older = holders.map(|holder| claims.older(&holder, &api("api.x")));
+        assert_eq!(older, [true, false], "{round}");
+    }
+}
+
+#[test]
+fn after_a_restart_the_older_object_has_what_both_name() {
+    let (late, new) = (cluster("a", MONDAY, "api.x"), cluster("b", TUESDAY, "api.x"));
+    let claims = listed(&[&late, &new]);
+    assert!(claims.older(&Holder::of(&new), &api("api.x")) && !claims.older(&Holder::of(&late), &api("api.x")));
+}
+
+#[test]
+fn infra_id_that_is_taken_later_is_newer_than_the_subnet_named_after_it() {
+    let (old, new) = (cluster("a", MONDAY, "x"), cluster("b", TUESDAY, "y"));
+    let mut claims = listed(&[&old]);
+    let (subnet, infra_id) = (Claim::nat_subnet("/subnets/team-pls-nat"), Claim::infra_id("team"));
+    claims.set(Holder::of(&new), vec![subnet.clone()]);
+    claims.set(Holder::of(&old), vec![infra_id.clone()]);
+    assert!(!claims.older_than(&Holder::of(&new), &subnet, &infra_id));
+    assert!(claims.older_than(&Holder::of(&old), &infra_id, &subnet));
+}
+
+#[test]
+fn ids_set_after_creation_stand_before_who_comes_in_that_second() {
+    let blank = cluster("b", TUESDAY, "api.y");
+    let mut claims = listed(&[]);
+    told(&mut claims, &blank);
+    let first = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    let unheard = Holder::of(&cluster("a", TUESDAY, "api.x"));
+    assert!(claims.older(&unheard, &api("api.x")));
+    let second = told(&mut claims, &cluster("a", TUESDAY, "api.x"));
+    assert!(claims.older(&second, &api("api.x")) && !claims.older(&first, &api("api.x")));
 }

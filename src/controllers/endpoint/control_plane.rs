@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch};
+use kube::api::Patch;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -10,7 +10,9 @@ use serde_json::json;
 use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
 use crate::controllers::context::Context;
-use crate::controllers::frame::{PassError, changing, within};
+use crate::controllers::custom_resources;
+use crate::controllers::frame::{PassError, changing};
+use crate::controllers::owner;
 use crate::metrics::{KubeResource, KubeVerb, PassResult};
 
 /// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
@@ -24,6 +26,17 @@ pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(),
     set_finalizers(cx, found, finalizers).await
 }
 
+/// Asked when our finalizer stands on the custom resource: from then on the control plane is not released before what it owns.
+///
+/// # Errors
+/// It was deleted meanwhile, or could not be read.
+pub(super) async fn still_stands(cx: &Context, cr: AzurePrivateLinkService) -> Result<(), PassError> {
+    let found = owner::control_plane(cx, &cr).await?;
+    let stands =
+        found.is_some_and(|found| found.metadata.deletion_timestamp.is_none() && held_by(&found, HCP_FINALIZER));
+    if stands { Ok(()) } else { Err(PassError::Gone) }
+}
+
 async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Vec<String>) -> Result<(), PassError> {
     let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
     let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers}});
@@ -33,15 +46,24 @@ async fn set_finalizers(cx: &Context, found: &HostedControlPlane, finalizers: Ve
     Ok(())
 }
 
+/// Whether our finalizer stands on any custom resource of the namespace. Watches may not have told yet of those that we have
+/// just set ourselves, on what we serve; so that is read again.
+async fn any_held(cx: &Context, namespace: &str) -> Result<bool, PassError> {
+    if !cx.resources.listed() || cx.resources.any_held(namespace, CPO_FINALIZER) {
+        return Ok(true);
+    }
+    let served = cx.resources.of_namespace(namespace);
+    let now = custom_resources::read_again(&cx.kube, namespace, served).await?;
+    Ok(now.iter().any(|cr| held_by(cr.as_ref(), CPO_FINALIZER)))
+}
+
 /// Lets a control plane go that is being deleted, once nothing of ours is left.
 pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
     let settled = Ok((PassResult::Settled, Action::await_change()));
     if !held_by(found, HCP_FINALIZER) {
         return settled;
     }
-    let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
-    let all = within(custom.list(&ListParams::default())).await?;
-    if all.iter().any(|cr| held_by(cr, CPO_FINALIZER)) {
+    if any_held(cx, &found.namespace().unwrap_or_default()).await? {
         // Their change wakes this; the delay is for a lost event.
         return Ok((PassResult::Waiting, Action::requeue(Duration::from_secs(30))));
     }

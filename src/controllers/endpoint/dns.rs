@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::siblings::Family;
 use crate::api::markers::PRIVATE_ROUTER;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::Class;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
 use crate::azure::plan::{Step, Verb, Why, toward};
 use crate::azure::record::{Record, addresses};
@@ -45,8 +45,8 @@ pub struct WantedZone {
     pub all_records: Vec<Record>,
     /// The records that go with this custom resource though a sibling goes on using the zone; none if none does.
     pub kept_but: Option<Vec<Record>>,
-    /// The addresses of the cluster's endpoints: a record that holds one is ours.
-    pub known: Vec<IpAddr>,
+    /// The address that the endpoint, seen to be ours, has: a record that holds it is ours.
+    pub known: Option<IpAddr>,
 }
 
 /// Where the zones are and for whom.
@@ -64,10 +64,6 @@ pub struct Place<'a> {
     pub base_domain: Option<&'a str>,
     /// Who else could have what is in its zone.
     pub family: Family<'a>,
-    /// Zones that a status names.
-    pub recorded: &'a [String],
-    /// The addresses of the cluster's endpoints.
-    pub known: &'a [IpAddr],
 }
 
 /// The zones of a custom resource.
@@ -119,7 +115,6 @@ pub fn wanted(place: Place<'_>, identity: &Identity) -> Result<Vec<WantedZone>, 
 
 fn zone(part: Part, place: Place<'_>, identity: &Identity, domain: &str, link: &str) -> Result<WantedZone, IdError> {
     let id = names::in_group(Kind::Zone, place.subscription, place.group, domain)?;
-    let is_recorded = |text: &String| ResourceId::parse_as(Kind::Zone, text).is_ok_and(|found| found == id);
     let marks = |resource_type| names::marks(&identity.cluster_id, resource_type);
     Ok(WantedZone {
         part,
@@ -131,7 +126,7 @@ fn zone(part: Part, place: Place<'_>, identity: &Identity, domain: &str, link: &
         },
         zone: Zone {
             marks: marks("private-dns-zone"),
-            proven: place.recorded.iter().any(is_recorded),
+            proven: false,
             id,
         },
         shared_links: Vec::new(),
@@ -139,7 +134,7 @@ fn zone(part: Part, place: Place<'_>, identity: &Identity, domain: &str, link: &
         records: Vec::new(),
         all_records: Vec::new(),
         kept_but: None,
-        known: place.known.to_vec(),
+        known: None,
     })
 }
 
@@ -187,13 +182,14 @@ pub fn build(want: &WantedZone, address: Option<IpAddr>, facts: &Facts) -> Resul
     Ok(steps)
 }
 
-/// The zone, as far as its structure proves it ours: a status named it, or a link of ours and a record of ours are in it.
-/// What is in a zone is read only where neither mark nor status tells.
+/// The zone, as far as it is proven ours: a link of ours and a record of ours are in it, or were when this process saw it
+/// last. What is in a zone is read only where neither tells. What a status says of it proves nothing.
 pub(super) fn proven(want: &WantedZone, facts: &Facts) -> Result<Zone, Needs> {
     let mut zone = want.zone.clone();
     let seen = facts.look(Kind::Zone, &zone.id)?.found();
     if let Some(body) = seen.filter(|body| !zone.ours(body) && !zone.marks.deny(body)) {
-        zone.proven = links(body) != Some(0) && has_our_link(want, facts)? && has_our_address(want, facts)?;
+        zone.proven = facts.proven.contains(&zone.id)
+            || (links(body) != Some(0) && has_our_link(want, facts)? && has_our_address(want, facts)?);
     }
     Ok(zone)
 }
@@ -209,16 +205,13 @@ fn has_our_link(want: &WantedZone, facts: &Facts) -> Result<bool, Needs> {
 }
 
 /// Whether a record with a name of ours holds the address of an endpoint of ours.
-fn has_our_address(want: &WantedZone, facts: &Facts) -> Result<bool, Needs> {
-    if want.known.is_empty() {
+pub(super) fn has_our_address(want: &WantedZone, facts: &Facts) -> Result<bool, Needs> {
+    let Some(address) = want.known else {
         return Ok(false);
-    }
+    };
     let looks: Vec<_> = want.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
     facts.looks(&looks)?;
-    let ours = |body: &Value| {
-        let held = addresses(body);
-        want.known.iter().any(|address| held.contains(&address.to_string()))
-    };
+    let ours = |body: &Value| addresses(body).contains(&address.to_string());
     let mut found = looks.iter().filter_map(|(_, id)| facts.looks.get(*id)?.found());
     Ok(found.any(ours))
 }
@@ -228,7 +221,8 @@ pub(super) fn proven_link(want: &WantedZone, link: &ZoneLink, zone: &Value, fact
     let mut link = link.clone();
     let seen = facts.look(Kind::ZoneLink, &link.id)?.found();
     if seen.is_some_and(|body| link.leads_to_ours(body) && !link.ours(body) && !link.marks.deny(body)) {
-        link.proven = want.zone.marks.prove(zone) || has_our_address(want, facts)?;
+        let known = want.zone.marks.prove(zone) || facts.proven.contains(&link.id);
+        link.proven = known || has_our_address(want, facts)?;
     }
     Ok(link)
 }
@@ -250,7 +244,7 @@ fn bring_link(want: &WantedZone, zone: &Value, facts: &Facts) -> Result<Step, Ne
     let refused = matches!(seen, Seen::WriteFailed(error) if error.class == Class::Invalid);
     if refused || links(zone).is_some_and(|count| count > 0) {
         match facts.inside(Kind::ZoneLink, &want.zone.id)? {
-            Err(error) => return Ok(unreadable(own, error)),
+            Err(error) => return Ok(own.unreadable(error)),
             Ok(all) => {
                 let theirs = all.iter().find(|body| want.link.leads_to_ours(body));
                 let named = theirs.and_then(|body| {
@@ -288,15 +282,6 @@ fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
         verb,
         why,
         found: Some(body.clone()),
-    }
-}
-
-/// The same step, but what it depends on cannot be read.
-pub(super) fn unreadable(step: Step, error: &ArmError) -> Step {
-    Step {
-        verb: Verb::Wait,
-        why: Why::Unread(error.clone()),
-        ..step
     }
 }
 

@@ -12,6 +12,8 @@ pub mod siblings;
 pub mod status;
 pub mod teardown;
 
+pub use observe::HostedClusters;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +34,6 @@ use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision, deleted_at};
 use crate::controllers::event;
 use crate::controllers::frame::{self, Outcome, PassError};
-use crate::controllers::neighbours::ControlPlanes;
 use crate::controllers::owner;
 use crate::controllers::run::{Ended, Reconciler};
 use crate::controllers::scopes::AllowedScopes;
@@ -42,8 +43,8 @@ use crate::controllers::write_status::write_status;
 pub struct EndpointController {
     /// What control planes may use; none: whatever they name.
     pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
-    /// Which control planes there are.
-    pub control_planes: Arc<ControlPlanes>,
+    /// What vouches for control planes; none: the conditions of the management side do.
+    pub hosted_clusters: Option<HostedClusters>,
 }
 
 /// The control plane as it was read, and what it means.
@@ -83,14 +84,17 @@ impl EndpointController {
         if let Some(found) = around.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
-        let outcome = frame::carry_out(cx, pass, cr, None, None, |cr, facts| plan::build(cr, meaning, facts));
+        let still = |cr| control_plane::still_stands(cx, cr);
+        let outcome = frame::carry_out(cx, pass, cr, None, None, still, |cr, facts| {
+            plan::build(cr, meaning, facts)
+        });
         let Outcome {
             decision,
             extra: names,
             done,
             cr,
         } = outcome.await?;
-        hasten_endpoint(cx, &decision);
+        hasten_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
         let wait = frame::next_look(cx, &decision, Instant::now());
         if decision.paused {
             return Ok(Ended::waiting(cr, wait));
@@ -118,21 +122,26 @@ impl EndpointController {
         around: &Around,
     ) -> Result<Ended, PassError> {
         let since = around.goes_since(&cr);
-        let outcome = frame::carry_out(cx, pass, cr, None, since, |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, None, since, frame::go_on, |cr, facts| {
             teardown::teardown(cr, &around.meaning, facts).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
-        if decision.nothing_left() || abandoned.is_some() {
+        let certain = frame::surely_gone(cx, &decision, Instant::now());
+        if (decision.nothing_left() && certain) || abandoned.is_some() {
             let late = may_come_late(cx, &cr, &decision);
             if let Some(wait) = late.filter(|_| abandoned.is_none()) {
                 return Ok(Ended::waiting(cr, wait));
             }
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
-            let said = abandoned.map_or_else(|| event::released(&decision.steps), |event| vec![event]);
+            let said = match abandoned {
+                Some(event) => [vec![event], event::left(&decision)].concat(),
+                None => event::released(&decision),
+            };
             return Ok(Ended::released(frame::release(cx, cr, None, &said).await?));
         }
+        frame::await_locks(cx, &decision, &done, Instant::now());
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
         let cr = write_status(cx, cr, None, &report).await?;
@@ -170,15 +179,18 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
     gone.filter(move |step| !named.contains(&Some(step.id.clone())))
 }
 
-/// A connection that somebody else has to approve, and an address that is not shown yet, are looked at sooner.
-fn hasten_endpoint(cx: &Context, decision: &Decision) {
-    if let Some(step) = decision.step(Kind::Endpoint)
-        && step
-            .settled()
-            .is_some_and(|body| approval(body) != Approval::Approved || address(body).is_none())
-    {
-        cx.memory.hasten(&step.id, plan::APPROVAL_LOOK, Instant::now());
-    }
+/// A connection that somebody else has to approve, and an address that is not shown yet, are read sooner, the longer they
+/// take the less often; at once when something else has changed.
+fn hasten_endpoint(cx: &Context, uid: &str, decision: &Decision) {
+    let waits = |body| approval(body) != Approval::Approved || address(body).is_none();
+    let step = decision.step(Kind::Endpoint);
+    let Some(step) = step.filter(|step| step.settled().is_some_and(waits)) else {
+        return cx.polls.over(uid);
+    };
+    let (now, changed) = (Instant::now(), cx.polls.has_changed(uid));
+    let wait = cx.polls.wait(uid, plan::APPROVAL_LOOK, now);
+    let wait = if changed { Duration::ZERO } else { wait };
+    cx.memory.hasten(&step.id, wait, now);
 }
 
 impl Reconciler for EndpointController {
@@ -186,8 +198,11 @@ impl Reconciler for EndpointController {
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Around, String), PassError> {
         let found = owner::control_plane(cx, cr).await?;
-        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), &self.control_planes).await?;
-        meaning.refused = self.allowed.as_ref().and_then(|allowed| allowed.borrow().refusal(cr));
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
+        let all = self.hosted_clusters.as_ref();
+        let neighbours = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
+        let refusal = |allowed: &Receiver<Arc<AllowedScopes>>| allowed.borrow().refusal(cr, &neighbours);
+        meaning.refused = self.allowed.as_ref().and_then(refusal);
         let fingerprint = observe::fingerprint(&meaning);
         Ok((Around { found, meaning }, fingerprint))
     }

@@ -1,44 +1,76 @@
 //! What Kubernetes says around a custom resource on the guest's side. Reads only.
 
-use jiff::Timestamp;
-use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use std::sync::Arc;
 
-use super::plan::{ControlPlane, Surroundings};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::plan::{ControlPlane, Surroundings, Vouched, Voucher};
 use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown;
-use crate::api::markers::HCP_FINALIZER;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason, held_by, other_writer};
+use crate::api::hypershift::ClusterSpec;
+use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
+use crate::azure::id::same;
 use crate::controllers::claims::{Claim, Claims, Holder};
 use crate::controllers::context::Context;
+use crate::controllers::custom_resources;
 use crate::controllers::decision::Problem;
-use crate::controllers::frame::{PassError, within};
-use crate::controllers::identity;
-use crate::controllers::neighbours::ControlPlanes;
+use crate::controllers::frame::PassError;
+use crate::controllers::identity::{self, Identity};
+use crate::controllers::neighbours::Neighbours;
+use crate::controllers::owner;
+use crate::controllers::scopes::NetworkNeighbour;
 use crate::names;
 
-/// The control plane and the siblings of a custom resource.
+/// The HostedClusters, for a process that serves many of them with one identity.
+#[derive(Debug, Clone)]
+pub struct HostedClusters {
+    /// Whose claims are known.
+    pub all: Arc<Neighbours>,
+    /// The Azure cloud that this process serves, as HostedClusters spell it.
+    pub cloud: &'static str,
+}
+
+impl HostedClusters {
+    /// The HostedClusters in the network of a custom resource.
+    pub(super) fn in_network_of(&self, cr: &AzurePrivateLinkService) -> Vec<NetworkNeighbour> {
+        let all = self.all.clusters().domains_in(&cr.spec.guest_vnet_id);
+        let neighbour = |(cluster, base_domain)| NetworkNeighbour { cluster, base_domain };
+        all.into_iter().map(neighbour).collect()
+    }
+}
+
+/// The control plane and the siblings of a custom resource, and what vouches for its cluster.
 pub(super) async fn surroundings(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     found: Option<&HostedControlPlane>,
-    control_planes: &ControlPlanes,
+    hosted_clusters: Option<&HostedClusters>,
 ) -> Result<Surroundings, PassError> {
     let control_plane_goes = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
-    let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default());
-    let mut all = within(api.list(&ListParams::default())).await?.items;
-    all.retain(|other| other.metadata.uid != cr.metadata.uid);
-    control_planes.known().await?;
-    let control_plane = control_plane(found);
-    let own = found.zip(control_plane.as_ref().ok());
+    let goes = cr.metadata.deletion_timestamp.is_some() || control_plane_goes;
+    let siblings = custom_resources::siblings(cx, cr, goes).await?;
+    let voucher = match hosted_clusters {
+        None => Voucher::Conditions,
+        Some(HostedClusters { all, cloud }) => {
+            all.clusters_known().await?;
+            let hosted = owner::hosted_cluster(cx, cr, all).await?;
+            let vouched = vouched(cr, hosted.as_ref(), found, &all.clusters(), cloud);
+            Voucher::HostedCluster(Box::new(vouched))
+        }
+    };
     Ok(Surroundings {
-        claimed_elsewhere: claimed_elsewhere(cr, own, &control_planes.claims()),
-        control_plane,
+        control_plane: control_plane(found),
+        voucher,
         paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
         refused: None,
         control_plane_goes,
-        siblings: all.iter().map(|other| Sibling::of(other, control_plane_goes)).collect(),
+        siblings: siblings
+            .iter()
+            .map(|other| Sibling::of(other, control_plane_goes))
+            .collect(),
         other_controller: other_writer(cr, cx.role, Timestamp::now(), cx.resync).map(str::to_owned),
     })
 }
@@ -52,11 +84,14 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
         )
     })?;
     // Another name would be that of another cluster, whose zone is named after it.
-    if !names::fits_namespace(&found.name_any(), &found.namespace().unwrap_or_default()) {
-        let text = "the namespace is not that of a HostedControlPlane of this name";
+    let azure = found.spec.platform.azure.clone();
+    let annotation = found.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let namespace = found.namespace().unwrap_or_default();
+    let cluster = identity::cluster_ref(annotation)?;
+    if cluster.name != found.name_any() || names::control_plane_namespace(&cluster) != namespace {
+        let text = "the HostedControlPlane is not that of the HostedCluster in its annotation";
         return Err(problem(Reason::IdentityMismatch, text));
     }
-    let azure = found.spec.platform.azure.clone();
     Ok(ControlPlane {
         identity: identity::of_spec(&found.name_any(), &found.spec)?,
         azure: azure.ok_or_else(|| problem(Reason::InvalidSpec, "the HostedControlPlane is not on Azure"))?,
@@ -65,22 +100,35 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
     })
 }
 
-/// Whether a control plane elsewhere has the cluster id by which what is made for the custom resource is known. Who may change
-/// the own control plane may give it any id, so of two with one id the older has it; what is recorded on the custom resource
-/// is as easily forged, and gives way to all. Who watches one namespace only acts as that cluster, and is not told.
-fn claimed_elsewhere(
+/// What the HostedCluster says of a custom resource, among `all` of them.
+fn vouched(
     cr: &AzurePrivateLinkService,
-    own: Option<(&HostedControlPlane, &ControlPlane)>,
+    hosted: Option<&HostedCluster>,
+    found: Option<&HostedControlPlane>,
     all: &Claims,
-) -> bool {
-    if let Some((found, meaning)) = own {
-        return all.older(&Holder::of(found), &Claim::cluster_id(&meaning.identity.cluster_id));
+    cloud: &str,
+) -> Vouched {
+    let of_spec = |name: String, spec: &ClusterSpec| identity::of_spec(&name, spec).ok();
+    // What a deletion goes by, too.
+    let of_control_plane = control_plane(found).ok().map(|found| found.identity);
+    let known = of_control_plane.or_else(|| teardown::hinted(cr));
+    // One that came later is another cluster of that name, unless it has the same id: a backup may be restored in any order.
+    let own = hosted.filter(|hosted| {
+        let id = hosted.spec.cluster_id.as_deref();
+        let has_it = |known: &Identity| id.is_some_and(|id| same(id, &known.cluster_id));
+        !Holder::of(*hosted).newer_than(cr) || known.as_ref().is_some_and(has_it)
+    });
+    let identity = own.and_then(|hosted| of_spec(hosted.name_any(), &hosted.spec));
+    let claimed_elsewhere = match (&identity, own) {
+        (Some(own), Some(hosted)) => all.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id)),
+        _ => known.is_some_and(|known| all.other(None, &Claim::cluster_id(&known.cluster_id))),
+    };
+    Vouched {
+        refusal: identity::vouched(cr, hosted, found, all, cloud).err(),
+        identity,
+        azure: hosted.map(|hosted| hosted.spec.platform.azure.clone().unwrap_or_default()),
+        claimed_elsewhere,
     }
-    let namespace = cr.namespace().unwrap_or_default();
-    teardown::recorded(cr).is_some_and(|recorded| {
-        let claim = Claim::cluster_id(&recorded.cluster_id);
-        all.holders(&claim).any(|holder| holder.object.namespace != namespace)
-    })
 }
 
 /// What of the surroundings can wake a pass, as one text.
@@ -91,12 +139,14 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .map_err(|p| (p.reason, &p.message));
     let mut siblings: Vec<_> = around.siblings.iter().map(Sibling::weight).collect();
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
-    let refused = around.refused.as_ref().map(|p| &p.message);
+    let text = |problem: &Option<Problem>| problem.as_ref().map(|p| (p.reason, p.message.clone()));
+    let refused = text(&around.refused);
+    let vouched = around.vouched();
+    let vouched = vouched.map(|v| (text(&v.refusal), &v.identity, &v.azure, v.claimed_elsewhere));
     format!(
-        "{seen:?} {} {} {} {} {refused:?} {siblings:?}",
+        "{seen:?} {} {} {vouched:?} {} {refused:?} {siblings:?}",
         around.paused.is_some(),
         around.control_plane_goes,
-        around.claimed_elsewhere,
         around.other_controller.is_some()
     )
 }

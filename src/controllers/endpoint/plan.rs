@@ -36,10 +36,53 @@ pub struct Surroundings {
     pub control_plane_goes: bool,
     /// The other custom resources of the control plane.
     pub siblings: Vec<Sibling>,
-    /// Whether the cluster id that is recorded on the custom resource belongs to another control plane.
-    pub claimed_elsewhere: bool,
+    /// What vouches for the cluster.
+    pub voucher: Voucher,
     /// Another controller that serves the custom resource too, by the name under which it writes.
     pub other_controller: Option<String>,
+}
+
+/// What vouches for the cluster of a custom resource.
+#[derive(Debug, Clone)]
+pub enum Voucher {
+    /// The management side's conditions. Whoever writes in the namespace can forge them, so they serve a process that acts as this
+    /// one cluster only.
+    Conditions,
+    /// The HostedCluster, which nobody in the namespace can write.
+    HostedCluster(Box<Vouched>),
+}
+
+/// What the HostedCluster says.
+#[derive(Debug, Clone, Default)]
+pub struct Vouched {
+    /// Why the cluster is not served.
+    pub refusal: Option<Problem>,
+    /// The HostedCluster's own identity; none if it does not exist, or came after the custom resource.
+    pub identity: Option<Identity>,
+    /// Its part of Azure; none if it does not exist.
+    pub azure: Option<AzurePlatform>,
+    /// Whether another HostedCluster has the cluster id by which what was made is known.
+    pub claimed_elsewhere: bool,
+}
+
+impl Surroundings {
+    /// What the HostedCluster says, where it is read.
+    pub(super) fn vouched(&self) -> Option<&Vouched> {
+        match &self.voucher {
+            Voucher::Conditions => None,
+            Voucher::HostedCluster(vouched) => Some(vouched),
+        }
+    }
+
+    /// The first field of a custom resource that lies outside what the HostedCluster names, or the HostedControlPlane where the
+    /// former is not read or not there.
+    pub(super) fn outside(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
+        if let Some(azure) = self.vouched().and_then(|vouched| vouched.azure.as_ref()) {
+            return outside(cr, azure, "HostedCluster");
+        }
+        let control_plane = self.control_plane.as_ref().ok()?;
+        outside(cr, &control_plane.azure, "HostedControlPlane")
+    }
 }
 
 /// A HostedControlPlane.
@@ -55,11 +98,8 @@ pub struct ControlPlane {
     pub public: PublicNames,
 }
 
-/// A connection that waits for a person is looked at this often.
+/// A connection that waits for a person is read again after this long at first.
 pub const APPROVAL_LOOK: Duration = Duration::from_secs(30);
-
-/// Nothing tells of a control plane elsewhere that goes; whether it stands is looked at this often.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Ids of a custom resource, parsed once.
 #[derive(Debug, Clone)]
@@ -72,13 +112,15 @@ pub struct Wanted {
 
 /// What is wanted for a custom resource of this cluster.
 pub fn wanted(cr: &AzurePrivateLinkService, identity: &Identity, siblings: &[Sibling]) -> Result<Wanted, IdError> {
-    let status = cr.status.clone().unwrap_or_default();
+    let alias = cr
+        .status
+        .as_ref()
+        .and_then(|status| status.private_link_service_alias.clone());
     let subscription = SubscriptionId::parse(&cr.spec.subscription_id)?;
     let network = ResourceId::parse_as(Kind::VirtualNetwork, &cr.spec.guest_vnet_id)?;
     let (name, group) = (cr.name_any(), cr.spec.resource_group_name.as_str());
     let base_domain = cr.spec.base_domain.as_deref();
     let family = Family::new(&name, base_domain, siblings);
-    let address: Option<IpAddr> = status.private_endpoint_ip.as_ref().and_then(|text| text.parse().ok());
     let place = Place {
         cr: &name,
         subscription: &subscription,
@@ -86,37 +128,26 @@ pub fn wanted(cr: &AzurePrivateLinkService, identity: &Identity, siblings: &[Sib
         network: &network,
         base_domain,
         family,
-        recorded: &recorded_zones(&status, family),
-        known: &Vec::from_iter(address),
     };
     let id = names::in_group(Kind::Endpoint, &subscription, group, &names::endpoint(&name))?;
-    let on_record = status
-        .private_endpoint_id
-        .and_then(|text| ResourceId::parse_as(Kind::Endpoint, &text).ok());
     Ok(Wanted {
         endpoint: Endpoint {
-            recorded_address: address.filter(|_| on_record.as_ref() == Some(&id)),
             id,
             location: location(&cr.spec.location),
             marks: names::marks(&identity.cluster_id, "private-endpoint"),
             subnet: ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?,
-            alias: status.private_link_service_alias,
-            former_alias: former_alias(cr),
+            alias,
+            proven: false,
             request_message: names::REQUEST_MESSAGE,
         },
         zones: dns::wanted(place, identity)?,
     })
 }
 
-fn recorded_zones(status: &AzurePrivateLinkServiceStatus, family: Family<'_>) -> Vec<String> {
-    let own = status.private_dns_zone_id.iter().chain(&status.base_domain_dns_zone_id);
-    own.chain(family.sharing().filter_map(|one| one.zone.as_ref()))
-        .cloned()
-        .collect()
-}
-
-fn former_alias(cr: &AzurePrivateLinkService) -> Option<String> {
-    intent::read::<CpoIntent>(cr.annotations().get(CPO_INTENT))?.alias
+/// The aliases that are on record.
+pub(super) fn recorded_aliases(cr: &AzurePrivateLinkService) -> Vec<String> {
+    let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
+    recorded.map(|recorded| recorded.aliases).unwrap_or_default()
 }
 
 /// What is decided of names besides the steps.
@@ -146,19 +177,19 @@ pub fn served<'a>(
         return Err(Box::new(Decision::paused(problem.clone())));
     }
     // What is wrong with the cluster as such says more than what it may use.
-    if let Some(problem) = not_vouched_for(cr).or_else(|| around.refused.clone()) {
+    let refusal = match &around.voucher {
+        Voucher::Conditions => not_vouched_for(cr),
+        Voucher::HostedCluster(vouched) => vouched.refusal.clone(),
+    };
+    if let Some(problem) = refusal {
         return Err(stuck(problem));
     }
-    if around.claimed_elsewhere {
-        let text = "an older HostedControlPlane has this cluster id";
-        return Err(stuck(Problem::new(Reason::DuplicateIdentity, text).again(LOOK_AGAIN)));
-    }
-    if let Some(problem) = outside(cr, &control_plane.azure) {
-        return Err(stuck(problem));
-    }
-    match wanted(cr, &control_plane.identity, &around.siblings) {
-        Ok(want) => Ok((control_plane, want)),
-        Err(error) => Err(stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
+    // What is no id at all lies outside of everything.
+    let want = wanted(cr, &control_plane.identity, &around.siblings)
+        .map_err(|error| stuck(Problem::new(Reason::InvalidSpec, error.to_string())))?;
+    match around.refused.clone().or_else(|| around.outside(cr)) {
+        Some(problem) => Err(stuck(problem)),
+        None => Ok((control_plane, want)),
     }
 }
 
@@ -177,13 +208,12 @@ pub fn build(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Facts)
         }
     };
     let seen = endpoint.found.as_ref().filter(|_| !endpoint.left()).and_then(address);
-    want.zones.iter_mut().for_each(|zone| zone.known.extend(seen));
+    want.zones.iter_mut().for_each(|zone| zone.known = seen);
     let zone_steps = zones(&want.zones, usable_address(&endpoint))?;
+    let steps = [vec![endpoint], zone_steps.concat()].concat();
     let decision = Decision {
-        intent: Some(intent_of(cr, &control_plane.identity, &want.endpoint, &endpoint)),
-        steps: std::iter::once(endpoint)
-            .chain(zone_steps.into_iter().flatten())
-            .collect(),
+        intent: Some(intent_of(cr, &control_plane.identity, &want, &steps)),
+        steps,
         ..Decision::default()
     };
     let names = Names {
@@ -214,7 +244,7 @@ const REFUSALS: [Reason; 7] = [
     Reason::CloudMismatch,
 ];
 
-/// Only the management side reads the HostedCluster. What it refuses is not served here either, and nothing begins before
+/// Where only the management side reads the HostedCluster: what it refuses is not served here either, and nothing begins before
 /// it has looked.
 fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
     let status = cr.status.as_ref();
@@ -255,8 +285,8 @@ pub fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool {
     verdicts(cr).any(|(said, _)| said == reason)
 }
 
-/// The first field that lies outside what the HostedControlPlane names.
-pub(super) fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform) -> Option<Problem> {
+/// The first field that lies outside what an object of this kind names.
+fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform, kind: &str) -> Option<Problem> {
     let equal = |given: &str, named: &Option<String>| named.as_deref().is_some_and(|named| same(given, named));
     let fields = [
         (
@@ -271,7 +301,7 @@ pub(super) fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform) -> Op
         (equal(&cr.spec.guest_subnet_id, &azure.subnet_id), "guestSubnetID"),
     ];
     let (_, field) = fields.into_iter().find(|(inside, _)| !inside)?;
-    let text = format!("{field} is not that of the HostedControlPlane");
+    let text = format!("{field} is not that of the {kind}");
     Some(Problem::new(Reason::ScopeNotAllowed, text))
 }
 
@@ -283,7 +313,8 @@ fn bring_endpoint(cr: &AzurePrivateLinkService, want: &Endpoint, facts: &Facts) 
         .is_some_and(|status| status.private_endpoint_id.is_some());
     let waits = || Step::needs(Kind::Endpoint, want.id.clone(), "the alias of the Private Link Service");
     if want.alias.is_some() {
-        return Ok(toward(want, facts.look(Kind::Endpoint, &want.id)?));
+        let seen = facts.look(Kind::Endpoint, &want.id)?;
+        return Ok(toward(&proven_endpoint(want, facts), seen));
     }
     if !recorded {
         return Ok(waits());
@@ -295,6 +326,14 @@ fn bring_endpoint(cr: &AzurePrivateLinkService, want: &Endpoint, facts: &Facts) 
     })
 }
 
+/// The endpoint, as far as this process has seen it to be ours before.
+pub(super) fn proven_endpoint(want: &Endpoint, facts: &Facts) -> Endpoint {
+    Endpoint {
+        proven: facts.proven.contains(&want.id),
+        ..want.clone()
+    }
+}
+
 /// The address that records shall lead to: that of a settled endpoint whose connection is approved.
 fn usable_address(endpoint: &Step) -> Option<IpAddr> {
     endpoint
@@ -303,15 +342,45 @@ fn usable_address(endpoint: &Step) -> Option<IpAddr> {
         .and_then(address)
 }
 
-/// The old alias stays on record until the endpoint leads to the new one: by it the old endpoint is known as ours.
-fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, want: &Endpoint, endpoint: &Step) -> String {
-    let former = former_alias(cr).filter(|_| endpoint.settled().is_none());
+/// So many aliases stay on record: the endpoint may still lead to the service before the last.
+const ALIASES: usize = 4;
+
+/// Old aliases stay on record until the endpoint is seen to lead to the new one: a deletion knows by them where it led to.
+fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, want: &Wanted, steps: &[Step]) -> String {
+    let settled = |step: &Step| step.kind == Kind::Endpoint && step.settled().is_some();
+    let mut aliases = recorded_aliases(cr);
+    let new = want.endpoint.alias.as_ref().filter(|new| aliases.last() != Some(*new));
+    aliases.extend(new.cloned());
+    let kept = if steps.iter().any(settled) { 1 } else { ALIASES };
+    aliases.drain(..aliases.len().saturating_sub(kept));
     intent::write(&CpoIntent {
         cluster: identity.name.clone(),
         cluster_id: identity.cluster_id.clone(),
         infra_id: identity.infra_id.clone(),
-        alias: former.or_else(|| want.alias.clone()),
+        aliases,
+        resources: own_ids(want, steps),
     })
+}
+
+/// What this custom resource brings about, but for what is refused and what is in it.
+fn own_ids(want: &Wanted, steps: &[Step]) -> Vec<String> {
+    let zone = |zone: &'_ WantedZone| {
+        let link = (!zone.defers).then(|| zone.link.id.clone());
+        let records = zone.records.iter().map(|record| record.id.clone());
+        let ids = std::iter::once(zone.zone.id.clone()).chain(link).chain(records);
+        ids.collect::<Vec<_>>()
+    };
+    let zones = want.zones.iter().flat_map(zone);
+    let refused = |id: &ResourceId| {
+        steps
+            .iter()
+            .any(|step| step.left() && (step.id == *id || id.is_in(&step.id)))
+    };
+    std::iter::once(want.endpoint.id.clone())
+        .chain(zones)
+        .filter(|id| !refused(id))
+        .map(|id| id.to_string())
+        .collect()
 }
 
 #[cfg(test)]

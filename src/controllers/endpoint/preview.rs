@@ -1,5 +1,6 @@
 //! What a pass over the guest's side would do. Reads only.
 
+use kube::ResourceExt;
 use tokio::time::Instant;
 
 use super::{Around, EndpointController, hasten_endpoint, plan, status, teardown};
@@ -22,7 +23,7 @@ impl Foresees for EndpointController {
             Course::Build => {
                 let mut decide = |facts: &Facts| plan::build(cr, meaning, facts);
                 let (decision, names) = frame::decided(cx, pass, &mut facts, (began, None), &mut decide).await;
-                hasten_endpoint(cx, &decision);
+                hasten_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
                 let done = as_sent(&decision.steps);
                 let report = status::after_build(cr, &decision, &names, &done);
                 (decision, report)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::plan::{ControlPlane, Surroundings, build};
+use super::plan::{ControlPlane, Surroundings, Vouched, Voucher, build};
 use super::shadow::PublicNames;
 use super::siblings::Sibling;
 use super::teardown::teardown;
@@ -38,8 +38,16 @@ pub(super) fn around() -> Surroundings {
         refused: None,
         control_plane_goes: false,
         siblings: Vec::new(),
-        claimed_elsewhere: false,
+        voucher: Voucher::Conditions,
         other_controller: None,
+    }
+}
+
+/// The same where the HostedCluster says this.
+pub(super) fn vouched(vouched: Vouched) -> Surroundings {
+    Surroundings {
+        voucher: Voucher::HostedCluster(Box::new(vouched)),
+        ..around()
     }
 }
 
@@ -62,6 +70,18 @@ pub(super) fn with_alias() -> AzurePrivateLinkService {
 
 pub(super) fn run(cr: &AzurePrivateLinkService, world: &[(String, Value)]) -> (Decision, Vec<String>) {
     run_in(cr, &around(), world)
+}
+
+/// The same in a process that has seen all of this world to be ours.
+pub(super) fn run_after_proof(cr: &AzurePrivateLinkService, world: &[(String, Value)]) -> Decision {
+    let facts = Facts {
+        proven: world
+            .iter()
+            .map(|(id, _)| crate::controllers::samples::id(id))
+            .collect(),
+        ..Facts::default()
+    };
+    decided(facts, world, |facts| build(cr, &around(), facts)).0.0
 }
 
 pub(super) fn run_in(

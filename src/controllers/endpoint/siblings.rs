@@ -20,20 +20,16 @@ pub struct Sibling {
     pub stays: bool,
     /// Whether our finalizer stands on it, so that what it shares is taken away with it.
     pub held: bool,
-    /// The zone of its base domain, as it is on record.
-    pub zone: Option<String>,
 }
 
 impl Sibling {
     /// What `other` is to its siblings.
     pub fn of(other: &AzurePrivateLinkService, control_plane_goes: bool) -> Self {
-        let status = other.status.clone().unwrap_or_default();
         Self {
             name: other.name_any(),
             base_domain: other.spec.base_domain.clone(),
             stays: other.metadata.deletion_timestamp.is_none() && !control_plane_goes,
             held: held_by(other, CPO_FINALIZER),
-            zone: status.base_domain_dns_zone_id,
         }
     }
 
@@ -129,7 +125,6 @@ mod tests {
             base_domain: Some("example.com".into()),
             stays: true,
             held: true,
-            zone: None,
         }
     }
 

@@ -6,15 +6,17 @@
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::dns::{WantedZone, proven, proven_link, unreadable};
-use super::plan::{self, Surroundings, outside};
+use super::dns::{WantedZone, has_our_address, proven, proven_link};
+use super::plan::{self, Surroundings, Wanted, proven_endpoint};
 use crate::api::markers::CPO_INTENT;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
+use crate::azure::endpoint::{Endpoint, address, leads_anywhere, leads_to};
 use crate::azure::error::ArmError;
+use crate::azure::id::ResourceId;
 use crate::azure::plan::{Step, Verb, away};
 use crate::azure::record::Record;
-use crate::azure::resource::{Kind, Owned};
-use crate::azure::zone::links;
+use crate::azure::resource::{Kind, Owned, Seen};
+use crate::azure::zone::{Zone, links};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::controllers::identity::Identity;
@@ -27,9 +29,8 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
     if let Some(problem) = &around.refused {
         return Ok(Decision::stuck(problem.clone()));
     }
-    let control_plane = around.control_plane.as_ref().ok();
-    if let Some(problem) = control_plane.and_then(|c| outside(cr, &c.azure)) {
-        // What was made before the control plane named another place is not lost sight of.
+    if let Some(problem) = around.outside(cr) {
+        // What was made before the cluster named another place is not lost sight of.
         return Ok(if begun(cr) {
             Decision::stuck(problem)
         } else {
@@ -40,18 +41,94 @@ pub fn teardown(cr: &AzurePrivateLinkService, around: &Surroundings, facts: &Fac
         return Ok(Decision::default());
     };
     // What does not parse was never made.
-    let Ok(want) = plan::wanted(cr, &identity, &around.siblings) else {
+    let Ok(mut want) = plan::wanted(cr, &identity, &around.siblings) else {
         return Ok(Decision::default());
     };
-    let endpoint = facts
-        .look(Kind::Endpoint, &want.endpoint.id)
-        .map(|seen| away(&want.endpoint, seen));
+    if let Some(decision) = lives_elsewhere(cr, &want, facts)? {
+        return Ok(decision);
+    }
+    let seen = facts.look(Kind::Endpoint, &want.endpoint.id);
+    let endpoint = seen.map(|seen| away(&proven_endpoint(&want.endpoint, facts), seen));
+    if let Ok(found) = &endpoint {
+        let address = found.found.as_ref().filter(|_| !found.left()).and_then(address);
+        want.zones.iter_mut().for_each(|zone| zone.known = address);
+    }
     let zones = want.zones.iter().map(|zone| take_zone(zone, facts));
-    let steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?.concat();
+    let mut steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?;
+    if steps[0][0].verb == Verb::Delete && proves_zones(&want.zones, &steps[1..], facts)? {
+        steps[0] = vec![Step::needs(Kind::Endpoint, want.endpoint.id.clone(), "its names to go")];
+    }
+    let steps = steps.concat();
     Ok(Decision {
         steps,
+        shared: want.zones.iter().any(|zone| zone.kept_but.is_some()),
         ..Decision::default()
     })
+}
+
+/// What has to be decided before anything goes: whether the cluster lives on another management cluster, with everything on the
+/// guest's side. It does where its endpoint leads to none of the Private Link Services that the custom resource had; as long
+/// as nothing certain is known of the endpoint, nothing goes.
+fn lives_elsewhere(cr: &AzurePrivateLinkService, want: &Wanted, facts: &Facts) -> Result<Option<Decision>, Needs> {
+    let seen = facts.look(Kind::Endpoint, &want.endpoint.id)?;
+    let endpoint = away(&proven_endpoint(&want.endpoint, facts), seen);
+    let zones = || want.zones.iter().map(|zone| &zone.zone);
+    let steps = match seen {
+        Seen::Found(body) if leads_elsewhere(cr, &want.endpoint, body) => {
+            let zones = zones().map(|zone| Ok(away(zone, facts.look(Kind::Zone, &zone.id)?)));
+            let all = together(std::iter::once(Ok(endpoint)).chain(zones))?;
+            let there = |step: Step| {
+                if step.found.is_some() {
+                    step.leave(ELSEWHERE)
+                } else {
+                    step
+                }
+            };
+            all.into_iter().map(there).collect()
+        }
+        Seen::ReadFailed(_) | Seen::Absent if !facts.surely_gone.contains(&want.endpoint.id) => {
+            let waits = zones().map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
+            std::iter::once(endpoint).chain(waits).collect()
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Decision {
+        steps,
+        ..Decision::default()
+    }))
+}
+
+fn leads_elsewhere(cr: &AzurePrivateLinkService, endpoint: &Endpoint, body: &Value) -> bool {
+    let had = plan::recorded_aliases(cr).into_iter().chain(endpoint.alias.clone());
+    let had: Vec<String> = had.collect();
+    let ours = endpoint.marks.prove(body) && !had.is_empty();
+    ours && leads_anywhere(body) && !had.iter().any(|alias| leads_to(body, alias))
+}
+
+/// Who uses what is left behind then.
+const ELSEWHERE: &str = "another management cluster, whose Private Link Service the endpoint leads to";
+
+/// Whether the endpoint's address is all that proves that something in a zone without our mark, which still goes, is ours.
+fn proves_zones(zones: &[WantedZone], steps: &[Vec<Step>], facts: &Facts) -> Result<bool, Needs> {
+    for (want, steps) in zones.iter().zip(steps) {
+        let seen = facts.look(Kind::Zone, &want.zone.id)?.found();
+        let unmarked = seen.is_some_and(|body| !want.zone.marks.prove(body));
+        if unmarked && steps.iter().any(|step| !step.gone() && !step.left()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The zone, as far as it is proven ours. One without our mark is so still when our link is out of it: nobody resolves names in
+/// it any more, and what it holds are names of ours with the address of our endpoint.
+fn proven_to_go(want: &WantedZone, facts: &Facts) -> Result<Zone, Needs> {
+    let mut zone = proven(want, facts)?;
+    let seen = facts.look(Kind::Zone, &zone.id)?.found();
+    if seen.is_some_and(|body| !zone.ours(body) && links(body) == Some(0)) {
+        zone.proven = has_our_address(want, facts)?;
+    }
+    Ok(zone)
 }
 
 /// Whether something may have been made, by us or by HyperShift's own operator.
@@ -63,19 +140,29 @@ fn begun(cr: &AzurePrivateLinkService) -> bool {
     endpoint.is_some() || cr.annotations().contains_key(CPO_INTENT)
 }
 
-/// The cluster, as its control plane says; else as recorded; else by name only. Without the cluster's id no mark proves
-/// anything, and any mark denies.
+/// The cluster, as the HostedCluster says where it is read; else as its control plane does; else as recorded; else by name only.
+/// Without the cluster's id no mark proves anything, and any mark denies.
 fn identity(cr: &AzurePrivateLinkService, around: &Surroundings) -> Option<Identity> {
-    let known = around.control_plane.as_ref().ok().map(|c| c.identity.clone());
-    let mut identity = known.or_else(|| recorded(cr)).or_else(|| by_name(cr))?;
-    if around.claimed_elsewhere || plan::refused_for(cr, Reason::DuplicateIdentity) {
+    let hosted = around.vouched().and_then(|vouched| vouched.identity.clone());
+    let control_plane = || around.control_plane.as_ref().ok().map(|c| c.identity.clone());
+    let mut identity = hosted.or_else(control_plane).or_else(|| hinted(cr))?;
+    let duplicate = match around.vouched() {
+        Some(vouched) => vouched.claimed_elsewhere,
+        None => plan::refused_for(cr, Reason::DuplicateIdentity),
+    };
+    if duplicate {
         identity.cluster_id.clear();
     }
     Some(identity)
 }
 
+/// The cluster as far as the custom resource itself tells, which a tenant can write: what it leads to is proven by Azure.
+pub(super) fn hinted(cr: &AzurePrivateLinkService) -> Option<Identity> {
+    recorded(cr).or_else(|| by_name(cr))
+}
+
 /// What the intent says, if its cluster can live in this namespace.
-pub(super) fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
+fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let intent: CpoIntent = intent::read(cr.annotations().get(CPO_INTENT))?;
     names::fits_namespace(&intent.cluster, &cr.namespace()?).then_some(Identity {
         name: intent.cluster,
@@ -84,7 +171,8 @@ pub(super) fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
     })
 }
 
-/// The cluster's name alone, from the owner that the custom resource had, or from the zone that its status names.
+/// The cluster's name, from the owner that the custom resource had, or from the zone that its status names; its id, from the name of
+/// the Private Link Service there.
 fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let namespace = cr.namespace()?;
     let kind = <HostedControlPlane as kube::Resource>::kind(&());
@@ -94,9 +182,16 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
         .map(|owner| owner.name.as_str())
         .chain(zone.and_then(names::cluster_of_internal_zone));
     let name = names.find(|name| names::fits_namespace(name, &namespace))?;
+    let status = cr.status.as_ref();
+    let service = status.and_then(|status| status.private_link_service_id.as_deref());
+    let service = service.and_then(|id| ResourceId::parse_as(Kind::LinkService, id).ok());
+    let cr_name = cr.name_any();
+    let cluster_id = service
+        .as_ref()
+        .and_then(|id| names::cluster_id_of_link_service(&cr_name, id.name()));
     Some(Identity {
         name: name.to_owned(),
-        cluster_id: String::new(),
+        cluster_id: cluster_id.unwrap_or_default().to_owned(),
         infra_id: String::new(),
     })
 }
@@ -105,7 +200,7 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
 ///
 /// A zone that a sibling goes on using, or in which others have links or records, stays without what is ours alone.
 fn take_zone(want: &WantedZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let zone = proven(want, facts)?;
+    let zone = proven_to_go(want, facts)?;
     let step = away(&zone, facts.look(Kind::Zone, &zone.id)?);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
@@ -124,14 +219,14 @@ fn take_zone(want: &WantedZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
         return Ok(vec![step]);
     };
     let others = match links_inside(want, &body, facts)? {
-        Err(error) => return Ok(vec![unreadable(step, &error)]),
+        Err(error) => return Ok(vec![step.unreadable(&error)]),
         Ok(Links { ours, .. }) if !ours.is_empty() => {
             let waits = Step::needs(Kind::Zone, zone.id, "its link to go");
             return Ok(ours.into_iter().chain([waits]).collect());
         }
         Ok(Links { others: true, .. }) => "links of others",
         Ok(_) => match facts.inside(Kind::Record, &zone.id)? {
-            Err(error) => return Ok(vec![unreadable(step, error)]),
+            Err(error) => return Ok(vec![step.unreadable(error)]),
             Ok(records) if records.iter().all(|r| is_ours_or_soa(want, r)) => return Ok(vec![step]),
             Ok(_) => "records of others",
         },

@@ -1,8 +1,14 @@
+use http::{Request, Response};
+use kube::client::Body;
 use serde_json::json;
+use tower::BoxError;
 
 use super::samples::*;
 use super::*;
 use crate::api::Reason;
+use crate::azure::plan::{Verb, Why};
+use crate::azure::resource::Seen;
+use crate::controllers::context::sample;
 use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, guest};
 
@@ -41,4 +47,35 @@ fn zone_that_was_never_put_is_not_waited_for() {
     assert_eq!(zones(&cr(json!(null), intent())), 2);
     let named = cr(json!({"privateDNSZoneID": guest(INTERNAL)}), intent());
     assert_eq!(zones(&named), 1, "one was seen, and is gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn connection_that_stays_pending_is_read_ever_less_often() {
+    let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+    let cx = sample::context_with(kube::Client::new(nobody, "default"), Duration::from_secs(3_600));
+    let (id, pending) = (ResourceId::parse(&guest("privateEndpoints/pe")).unwrap(), json!({}));
+    let decision = Decision {
+        steps: vec![Step {
+            kind: Kind::Endpoint,
+            id: id.clone(),
+            verb: Verb::Keep,
+            why: Why::AsWanted,
+            found: Some(pending.clone()),
+        }],
+        ..Decision::default()
+    };
+    let wait = || {
+        cx.memory
+            .resting(Kind::Endpoint, &id, Seen::Found(pending.clone()), Instant::now());
+        hasten_endpoint(&cx, "u", &decision);
+        frame::next_look(&cx, &decision, Instant::now())
+    };
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        waits.push(wait().as_secs());
+        tokio::time::sleep(wait()).await;
+    }
+    assert_eq!(waits, [30, 30, 60, 120, 240, 300, 300]);
+    cx.polls.change("u");
+    assert_eq!((wait(), wait()), (Duration::ZERO, Duration::from_secs(30)));
 }

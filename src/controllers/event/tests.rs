@@ -6,7 +6,7 @@ use super::*;
 use crate::azure::error::ArmError;
 use crate::azure::plan::Verb;
 use crate::conditions::merge;
-use crate::controllers::decision::Problem;
+use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::report::fails;
 use crate::controllers::samples;
 
@@ -195,36 +195,96 @@ fn subnet_of_a_sibling_is_not_adopted() {
     assert_eq!(adopted(&[subnet, service]), None);
 }
 
+fn ends(decision: &Decision) -> Vec<(&'static str, String)> {
+    let events = released(decision);
+    let told = events.into_iter().map(|event| (event.what.reason(), event.note));
+    told.collect()
+}
+
+fn of(steps: Vec<Step>) -> Decision {
+    Decision {
+        steps,
+        ..Decision::default()
+    }
+}
+
 #[test]
-fn end_names_what_stays_for_others_and_not_what_was_never_ours() {
-    let steps = [
-        step(
-            Kind::Zone,
-            "privateDnsZones/a.b",
-            Verb::Refuse,
-            Why::InUse("links of others"),
-        ),
-        step(Kind::Zone, "privateDnsZones/c.d", Verb::Refuse, Why::NotOurs),
+fn end_lists_what_is_left_and_never_denies_it() {
+    let path = ["privateDnsZones/a.b", "privateLinkServices/pls-id"];
+    let steps = vec![
+        step(Kind::Zone, path[0], Verb::Refuse, Why::InUse("links of others")),
+        step(Kind::LinkService, path[1], Verb::Refuse, Why::NotOurs),
     ];
-    let events = released(&steps);
-    let reasons: Vec<_> = events
-        .iter()
-        .map(|event| (event.what.reason(), event.what.warns()))
-        .collect();
-    assert_eq!(reasons, [("Released", true), ("Gone", false)]);
-    assert!(
-        events[0].note.ends_with("a.b stays: used by links of others"),
-        "{}",
-        events[0].note
-    );
+    let [zone, service] = path.map(|path| samples::id(&samples::guest(path)));
+    let expected = [
+        (
+            "Released",
+            format!("private_dns_zone {zone} stays: used by links of others"),
+        ),
+        (
+            "Released",
+            format!("private_link_service {service} stays: nothing proves that it is this cluster's"),
+        ),
+    ];
+    assert_eq!(ends(&of(steps)), expected);
+}
+
+#[test]
+fn end_says_what_the_other_custom_resource_keeps() {
+    let mut decision = of(vec![Step {
+        found: None,
+        ..step(Kind::Endpoint, "privateEndpoints/pe", Verb::Keep, Why::AsWanted)
+    }]);
+    let gone = "nothing of ours is left in Azure";
+    assert_eq!(ends(&decision), [("Gone", gone.to_owned())]);
+    decision.shared = true;
+    let but = format!("{gone} but what the cluster's other custom resource uses");
+    assert_eq!(ends(&decision), [("Gone", but)]);
+}
+
+#[test]
+fn end_names_a_part_whose_place_nothing_tells() {
+    let mut decision = of(vec![Step {
+        found: None,
+        ..step(Kind::LinkService, "privateLinkServices/p", Verb::Keep, Why::AsWanted)
+    }]);
+    decision.not_found = Some("subnet infra-pls-nat".to_owned());
+    let note = "subnet infra-pls-nat may be left: nothing tells where it is".to_owned();
+    assert_eq!(ends(&decision), [("Released", note)]);
 }
 
 #[test]
 fn end_does_not_deny_what_nobody_looked_at() {
-    let events = released(&[]);
+    let events = released(&Decision::default());
     let [event] = events.as_slice() else {
         panic!("{events:?}")
     };
     assert_eq!((event.what.reason(), event.what.warns()), ("Released", true));
     assert!(event.note.ends_with("nothing was looked at in Azure"), "{}", event.note);
+}
+
+#[test]
+fn resource_that_was_called_too_often_is_named() {
+    let id =
+        ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z").unwrap();
+    let exhausted = ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED);
+    let step = |verb, why| Step {
+        kind: Kind::Zone,
+        id: id.clone(),
+        verb,
+        why,
+        found: None,
+    };
+    let unread = step(Verb::Wait, Why::Unread(exhausted.clone()));
+    let unsent = step(Verb::Delete, Why::Unwanted);
+    let named = [
+        call_budget_exhausted(&[unread], &[Done::Nothing]),
+        call_budget_exhausted(std::slice::from_ref(&unsent), &[Done::Failed(exhausted)]),
+    ];
+    for event in named {
+        let event = event.unwrap();
+        assert!(event.what.warns() && event.note.contains(&id.to_string()), "{event:?}");
+    }
+    let throttled = Done::Failed(ArmError::own(Class::Throttled, "TooManyRequests"));
+    assert_eq!(call_budget_exhausted(&[unsent], &[throttled]), None);
 }

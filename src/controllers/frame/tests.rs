@@ -81,3 +81,21 @@ async fn what_azure_refused_and_takes_again_is_told_as_refused(
     cx.memory.kept(&step.id);
     assert_eq!(told(), std::slice::from_ref(&done), "it is as wanted now");
 }
+
+#[tokio::test(start_paused = true)]
+async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
+    let cx = context(cr(&json!({})), Arc::default());
+    let id = samples::id(&samples::guest("privateDnsZones/example.hypershift.local"));
+    let error = ArmError::own(Class::Down, "InternalServerError");
+    let decision = Decision {
+        steps: vec![Step::needs(Kind::Zone, id, "x").unreadable(&error)],
+        ..Decision::default()
+    };
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let wait = next_look(&cx, &decision, Instant::now());
+        waits.push(wait.as_secs());
+        tokio::time::sleep(wait).await;
+    }
+    assert_eq!(waits, [5, 5, 10, 20, 40, 60], "no longer than everything is read");
+}

@@ -1,5 +1,6 @@
 //! What a HostedCluster says of its private path: its custom resources' conditions, summed up as HyperShift does. Pure.
 
+use std::borrow::Borrow;
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -32,12 +33,13 @@ pub fn shown(hosted: &Value) -> Vec<Condition> {
 pub fn wanted(
     hosted: &Value,
     cluster: &ClusterRef,
-    found: &[AzurePrivateLinkService],
+    found: &[impl Borrow<AzurePrivateLinkService>],
     now: Timestamp,
 ) -> Option<Vec<Condition>> {
     let name = cluster.to_string();
     let mut own: Vec<&AzurePrivateLinkService> = found
         .iter()
+        .map(Borrow::borrow)
         .filter(|cr| cr.annotations().get(CLUSTER_ANNOTATION) == Some(&name))
         .collect();
     own.sort_by_key(|cr| cr.name_any());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use jiff::Timestamp;
-use kube::api::{DynamicObject, ListParams, Patch};
+use kube::api::{DynamicObject, Patch};
 use kube::core::ApiResource;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt};
@@ -17,18 +17,23 @@ use tracing::Instrument;
 
 use super::context::Context;
 use super::frame::{PassError, changing, within};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
+use crate::api::{ClusterRef, HostedCluster};
 use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
 use crate::names;
 
-/// One pass over a HostedCluster, if its control plane is in the `only` namespace that is served.
+/// The namespace and name of a HostedCluster.
+pub fn reference(cluster: &HostedCluster) -> ClusterRef {
+    ClusterRef {
+        namespace: cluster.namespace().unwrap_or_default(),
+        name: cluster.name_any(),
+    }
+}
+
+/// One pass over a HostedCluster, if its control plane is in the `only` namespace that is served, or in one that is not excluded.
 pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Option<&str>) -> Result<Action, PassError> {
-    let cluster = ClusterRef {
-        namespace: cached.namespace().unwrap_or_default(),
-        name: cached.name_any(),
-    };
+    let cluster = reference(&cached);
     let namespace = names::control_plane_namespace(&cluster);
-    if only.is_some_and(|only| only != namespace) {
+    if only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace) {
         return Ok(Action::await_change());
     }
     let label = Controller::HostedCluster;
@@ -39,19 +44,19 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
         name = cluster.name
     );
     let counted = cx.metrics.pass(label);
-    let served = cx.served.during(&namespace, pass(&cx, &cached, &cluster, &namespace));
+    let passed = pass(&cx, &cached, &cluster, &namespace);
     let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
-    let ended = AssertUnwindSafe(served).catch_unwind().instrument(span.clone()).await;
+    let ended = AssertUnwindSafe(passed).catch_unwind().instrument(span.clone()).await;
     let (result, wait) = span.in_scope(|| match ended {
         Err(_) => {
             cx.metrics.panicked(label);
             (PassResult::Panicked, cx.failures.panicked(&uid))
         }
-        Ok(Some(Err(error))) => cx.failures.failed(&uid, &error),
-        Ok(done) => {
+        Ok(Err(error)) => cx.failures.failed(&uid, &error),
+        Ok(Ok(wait)) => {
             cx.failures.over(&uid);
-            (PassResult::Settled, done.and_then(Result::ok).unwrap_or(cx.resync))
+            (PassResult::Settled, wait)
         }
     });
     counted.end(result);
@@ -75,9 +80,12 @@ async fn pass(
         return Ok(cx.resync);
     };
     let hosted = serde_json::to_value(&hosted).unwrap_or_default();
-    let custom: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
-    let found = within(custom.list(&ListParams::default())).await?;
-    let Some(wanted) = aggregate::wanted(&hosted, cluster, &found.items, Timestamp::now()) else {
+    if !cx.resources.listed() {
+        // Each custom resource of the list wakes its HostedCluster.
+        return Ok(cx.resync);
+    }
+    let found = cx.resources.of_namespace(namespace);
+    let Some(wanted) = aggregate::wanted(&hosted, cluster, &found, Timestamp::now()) else {
         return Ok(cx.resync);
     };
     let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());

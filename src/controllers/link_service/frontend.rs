@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::plan::{Found, Settings, Surroundings};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::error::ArmError;
-use crate::azure::load_balancer::Frontend;
+use crate::azure::id::ResourceId;
+use crate::azure::load_balancer::{Frontend, internal_frontends};
+use crate::azure::resource::Kind;
 use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 use crate::names;
@@ -64,6 +66,12 @@ fn claimed() -> Problem {
     .again(AGAIN * 6)
 }
 
+/// Whether a frontend has the name that Azure's cloud provider derives from the Service's UID, which nobody can choose.
+pub(super) fn is_named_after(frontend: &str, service: &ServiceFacts) -> bool {
+    let rest = frontend.strip_prefix(&names::load_balancer(&service.uid));
+    !service.uid.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 /// The one frontend that has the address and belongs to the Service.
 fn choose<'a>(
     frontends: &'a [Frontend],
@@ -71,15 +79,9 @@ fn choose<'a>(
     service: &ServiceFacts,
     rule: FrontendMatch,
 ) -> Result<&'a Frontend, Problem> {
-    let name = names::load_balancer(&service.uid);
-    let derived = |found: &str| {
-        found
-            .strip_prefix(&name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
     let belongs = |name: &str| match rule {
-        FrontendMatch::Name => derived(name),
-        FrontendMatch::Address => derived(name) || !names::is_load_balancer(name),
+        FrontendMatch::Name => is_named_after(name, service),
+        FrontendMatch::Address => is_named_after(name, service) || !names::is_load_balancer(name),
     };
     let fits = |f: &&Frontend| f.address == address && belongs(&f.name);
     match frontends.iter().filter(fits).collect::<Vec<_>>().as_slice() {
@@ -123,18 +125,50 @@ pub(super) fn find(
         }
         Ok(chosen)
     };
-    match within(Some(&settings.resource_group))? {
-        Err(problem) if waits(&problem) => {}
-        decided => return Ok(decided),
-    }
-    for group in settings.further_groups() {
-        match within(Some(group))? {
-            // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
-            Err(problem) if waits(&problem) || problem.reason == Reason::ILBLookupFailed => {}
+    let unlisted = |problem: &Problem| problem.reason == Reason::ILBLookupFailed;
+    let searched = || -> Result<Found, Needs> {
+        match within(Some(&settings.resource_group))? {
+            Err(problem) if waits(&problem) => {}
             decided => return Ok(decided),
         }
+        for group in settings.further_groups() {
+            match within(Some(group))? {
+                // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
+                Err(problem) if waits(&problem) || unlisted(&problem) => {}
+                decided => return Ok(decided),
+            }
+        }
+        within(None)
+    };
+    let found = searched()?;
+    if found.as_ref().is_err_and(unlisted)
+        && let Some(read) = read_alone(cr, address, service, facts, settings)?
+    {
+        return Ok(Ok(read));
     }
-    within(None)
+    Ok(found)
+}
+
+/// The frontend as the load balancer itself shows it, where no list can be had. The status only tells which one to read, so
+/// nothing but the name of the frontend proves it.
+fn read_alone(
+    cr: &AzurePrivateLinkService,
+    address: IpAddr,
+    service: &ServiceFacts,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Option<Frontend>, Needs> {
+    let shown = cr
+        .status
+        .as_ref()
+        .and_then(|status| status.internal_load_balancer_id.as_deref());
+    let shown = shown.and_then(|text| ResourceId::parse_as(Kind::LoadBalancer, text).ok());
+    let Some(id) = shown.filter(|id| *id.subscription() == settings.subscription) else {
+        return Ok(None);
+    };
+    let seen = facts.look(Kind::LoadBalancer, &id)?;
+    let frontends = internal_frontends(seen.found().map(std::slice::from_ref).unwrap_or_default());
+    Ok(choose(&frontends, address, service, FrontendMatch::Name).ok().cloned())
 }
 
 #[cfg(test)]
@@ -142,7 +176,6 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::azure::id::ResourceId;
 
     const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 

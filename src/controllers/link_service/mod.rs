@@ -1,10 +1,13 @@
 //! HO: the load balancer's side of a private path. Observes, plans, executes, reports.
 
+mod connecting;
 pub mod frontend;
 pub mod nat_prefix;
 mod observe;
+mod ownership;
 pub mod plan;
 mod preview;
+mod refusals;
 #[cfg(test)]
 mod samples;
 pub mod status;
@@ -17,16 +20,21 @@ use std::time::Duration;
 
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
-use crate::api::AzurePrivateLinkService;
+use self::nat_prefix::Refused;
+use self::refusals::Refusals;
+use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::client::Pass;
+use crate::azure::memory::LONGEST_POLL;
 use crate::azure::plan::{Done, Step, Verb, Why};
-use crate::azure::resource::Kind;
+use crate::azure::resource::{Kind, Seen};
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
 use crate::controllers::decision::{Course, Decision, deleted_at};
-use crate::controllers::event;
+use crate::controllers::event::{self, Event, What};
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::identity::Leaving;
 use crate::controllers::neighbours::Neighbours;
@@ -37,8 +45,8 @@ use crate::controllers::write_status::write_status;
 pub struct LinkServiceController {
     settings: plan::Settings,
     neighbours: Arc<Neighbours>,
-    /// Prefixes that Azure refused, by the UID of the custom resource; another cluster was quicker.
-    refused: Mutex<HashMap<String, Vec<Ipv4Net>>>,
+    /// Prefixes that Azure refused, by the UID of the custom resource.
+    refused: Mutex<HashMap<String, Refusals>>,
 }
 
 impl LinkServiceController {
@@ -61,15 +69,19 @@ impl LinkServiceController {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
         let refused = self.refused(&uid);
         let also = around.hosted_cluster.as_ref();
-        let outcome = frame::carry_out(cx, pass, cr, also, None, |cr, facts| {
+        if around.identity.is_ok() {
+            tell_of_unconfirmed(cx, &cr, around).await;
+        }
+        let outcome = frame::carry_out(cx, pass, cr, also, None, frame::go_on, |cr, facts| {
             plan::build(cr, around, facts, &self.settings, &refused)
         });
         let Outcome {
-            decision,
+            mut decision,
             extra: found,
             done,
             cr,
         } = outcome.await?;
+        slow_down(cx, &uid, &mut decision, &found);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
             wait = Duration::ZERO;
@@ -100,28 +112,31 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let also = around.hosted_cluster.as_ref();
+        tell_of_guest_lock(cx, &cr, also).await;
         let since = deleted_at(&cr);
-        let outcome = frame::carry_out(cx, pass, cr, also, since, |cr, facts| {
+        let outcome = frame::carry_out(cx, pass, cr, also, since, frame::go_on, |cr, facts| {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
-        if decision.nothing_left() || abandoned.is_some() {
+        let certain = frame::surely_gone(cx, &decision, Instant::now());
+        if (decision.nothing_left() && certain) || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = match abandoned {
-                Some(event) => vec![event],
+                Some(event) => [vec![event], event::left(&decision)].concat(),
                 // Somebody recorded ids that another cluster has.
                 None if around.leaving == Leaving::OfAnother => {
                     vec![event::not_looked_at(
                         "the ids that are known belong to another HostedCluster",
                     )]
                 }
-                None => event::released(&decision.steps),
+                None => event::released(&decision),
             };
             return Ok(run::Ended::released(frame::release(cx, cr, also, &said).await?));
         }
         hasten_subnet(cx, &decision);
+        frame::await_locks(cx, &decision, &done, Instant::now());
         let wait = frame::next_look(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &done);
         let cr = write_status(cx, cr, also, &report).await?;
@@ -143,49 +158,85 @@ impl LinkServiceController {
             return false;
         };
         let now = Instant::now();
-        if let Some(network) = step.id.parent() {
-            cx.memory.doubt(&network, now);
+        let network = step.id.parent();
+        let body = network.as_ref().and_then(|network| cx.memory.recall(network, now));
+        if let Some(network) = &network {
+            cx.memory.doubt(network, now);
         }
         let overlaps = matches!(error.code.as_str(), "NetcfgSubnetRangesOverlap" | "NetcfgInvalidSubnet");
         let Some(prefix) = proposed(step).filter(|_| overlaps) else {
             return false;
         };
-        let another = tries_another(self.all_refused().entry(uid.to_owned()).or_default(), prefix);
+        let layout = body.as_ref().and_then(Seen::found).map(nat_prefix::layout);
+        let another = self
+            .all_refused()
+            .entry(uid.to_owned())
+            .or_default()
+            .add(prefix, layout, now);
         if another {
             cx.memory.doubt(&step.id, now);
         }
         another
     }
 
-    fn refused(&self, uid: &str) -> Vec<Ipv4Net> {
-        self.all_refused().get(uid).cloned().unwrap_or_default()
+    fn refused(&self, uid: &str) -> Vec<Refused> {
+        let all = self.all_refused();
+        let known = all.get(uid).map(|refusals| refusals.standing(Instant::now()));
+        known.unwrap_or_default()
     }
 
-    fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Vec<Ipv4Net>>> {
+    fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Refusals>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// So many prefixes in a row are refused for another reason than a race with other clusters.
-const REFUSALS: usize = 16;
-
-/// Notes a refused prefix; whether another one is tried at once. After too many all are forgotten, and the refusal is waited
-/// out like any other.
-fn tries_another(refused: &mut Vec<Ipv4Net>, prefix: Ipv4Net) -> bool {
-    refused.push(prefix);
-    if refused.len() == REFUSALS {
-        refused.clear();
+/// A frontend that is not there is asked for ever less often.
+fn slow_down(cx: &Context, uid: &str, decision: &mut Decision, found: &plan::Found) {
+    let missing = [Reason::WaitingForLoadBalancer, Reason::AmbiguousLoadBalancer];
+    let problem = found.as_ref().err();
+    let problem = problem.filter(|problem| missing.contains(&problem.reason));
+    match problem.and_then(|problem| problem.again) {
+        Some(first) => decision.again = Some(cx.polls.wait(uid, first, Instant::now())),
+        None => cx.polls.over(uid),
     }
-    !refused.is_empty()
 }
 
-/// What the addresses of a service that just went hold up is looked at again soon.
+/// Says on the HostedCluster that a lock keeps the guest's side from being deleted: the namespace takes no more Events.
+async fn tell_of_guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: Option<&ObjectReference>) {
+    let note = format!(
+        "the guest's side cannot be deleted: ScopeLocked; {}",
+        abandon::LOCKED_STAYS
+    );
+    let note = Some(note).filter(|_| abandon::guest_is_locked(cr));
+    let new = cx
+        .events
+        .begins(&cr.uid().unwrap_or_default(), "guest lock", note.as_deref());
+    if let (true, Some(note), Some(hosted)) = (new, note, hosted) {
+        let event = Event::new(What::Refused, note);
+        cx.events.say(std::slice::from_ref(hosted), &[event]).await;
+    }
+}
+
+/// Says that the custom resource names subscriptions that the HostedCluster does not.
+async fn tell_of_unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, around: &plan::Surroundings) {
+    let more = around.connecting.unconfirmed(cr);
+    let note = format!("{more} of spec.additionalAllowedSubscriptions are not the HostedCluster's and may not connect");
+    let event = (more > 0).then(|| Event::new(What::Refused, note));
+    cx.events
+        .stands(&cr.object_ref(&()), "unconfirmed subscriptions", event)
+        .await;
+}
+
+/// What the addresses of a service that just went hold up is read again soon, and ever later.
 fn hasten_subnet(cx: &Context, decision: &Decision) {
     if let Some(step) = decision.step(Kind::Subnet)
         && step.found.is_some()
         && matches!(step.why, Why::Needs(_))
     {
-        cx.memory.hasten(&step.id, Kind::Subnet.pace(), Instant::now());
+        let (service, now) = (decision.step(Kind::LinkService), Instant::now());
+        let gone_for = service.and_then(|service| cx.memory.gone_for(&service.id, now));
+        let wait = (gone_for.unwrap_or_default() / 5).clamp(Kind::Subnet.pace(), LONGEST_POLL);
+        cx.memory.hasten(&step.id, wait, now);
     }
 }
 
@@ -227,20 +278,67 @@ impl Reconciler for LinkServiceController {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tower::BoxError;
 
-    #[test]
-    fn prefixes_that_are_all_refused_are_waited_out_and_then_tried_again() {
-        let mut refused = Vec::new();
-        let prefix = |n: u8| Ipv4Net::new([10, 0, n, 0].into(), 28).unwrap();
-        for n in 1..16 {
-            assert!(
-                tries_another(&mut refused, prefix(n)),
-                "another cluster may have been quicker"
-            );
-            assert_eq!(refused.len(), usize::from(n));
+    use super::*;
+    use crate::controllers::context::sample;
+    use crate::controllers::decision::Problem;
+    use crate::controllers::samples;
+
+    #[tokio::test]
+    async fn lock_on_the_guests_side_is_said_once_on_the_hosted_cluster() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&said);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            heard.lock().unwrap().push(request.uri().path().to_owned());
+            async { Ok::<_, BoxError>(Response::builder().status(201).body(Body::from(b"{}".to_vec()))?) }
+        });
+        let cx = sample::context(kube::Client::new(server, "default"));
+        let condition = json!({"type": "AzurePrivateDNSAvailable", "status": "False", "reason": "ScopeLocked", "message": "m",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let mut cr = samples::cr(json!({"conditions": [condition]}), json!({}));
+        let hosted = ObjectReference {
+            namespace: Some("clusters".to_owned()),
+            name: Some("example".to_owned()),
+            ..ObjectReference::default()
+        };
+        tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
+        assert_eq!(*said.lock().unwrap(), [""; 0], "it is not deleted");
+        cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        for _ in 0..3 {
+            tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
         }
-        assert!(!tries_another(&mut refused, prefix(16)), "no race");
-        assert!(refused.is_empty(), "all may be taken later");
+        assert_eq!(
+            *said.lock().unwrap(),
+            ["/apis/events.k8s.io/v1/namespaces/clusters/events"]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frontend_that_does_not_come_is_asked_for_ever_less_often() {
+        let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+        let cx = sample::context(kube::Client::new(nobody, "default"));
+        let again = |reason| {
+            let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
+            let mut decision = Decision::stuck(problem.clone());
+            slow_down(&cx, "u", &mut decision, &Err(problem));
+            decision.again.unwrap()
+        };
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            let wait = again(Reason::WaitingForLoadBalancer);
+            waits.push(wait.as_secs());
+            tokio::time::sleep(wait).await;
+        }
+        assert_eq!(waits, [10, 10, 20, 40, 80, 160, 300]);
+        assert_eq!(
+            again(Reason::ILBLookupFailed).as_secs(),
+            10,
+            "Azure's refusals have their own waits"
+        );
+        assert_eq!(again(Reason::AmbiguousLoadBalancer).as_secs(), 10, "it begins anew");
     }
 }

@@ -1,7 +1,5 @@
 //! Where in a virtual network the NAT subnet goes. Pure.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use ipnet::Ipv4Net;
 use serde_json::Value;
 
@@ -17,14 +15,25 @@ pub struct NatSubnetRules {
 /// How many of the candidates at the top of the space are taken in turn by different clusters.
 const SPREAD: u64 = 16;
 
+/// A prefix that Azure has refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// The prefix.
+    pub prefix: Ipv4Net,
+    /// The [`layout`] of the network in which it was refused, where that is known. In another one it may be taken.
+    pub layout: Option<u64>,
+}
+
 /// A free prefix in the virtual network, if there is one.
 ///
 /// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same time,
-/// and `refused` prefixes are left out.
-pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Ipv4Net]) -> Option<Ipv4Net> {
+/// and what was `refused` in this layout is left out.
+pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Refused]) -> Option<Ipv4Net> {
+    let now = layout(virtual_network);
+    let stands = |refused: &&Refused| refused.layout.is_none_or(|then| then == now);
     let taken: Vec<Ipv4Net> = subnets(virtual_network)
         .flat_map(prefixes_of_subnet)
-        .chain(refused.iter().copied())
+        .chain(refused.iter().filter(stands).map(|refused| refused.prefix))
         .collect();
     let free: Vec<Ipv4Net> = spaces(virtual_network, rules)
         .into_iter()
@@ -32,10 +41,26 @@ pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refuse
         .filter(|candidate| !taken.iter().any(|used| overlaps(*used, *candidate)))
         .take(usize::try_from(SPREAD).unwrap_or(usize::MAX))
         .collect();
-    let mut hasher = DefaultHasher::new();
-    seed.hash(&mut hasher);
-    let turn = hasher.finish() % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
+    let turn = hash(seed) % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
     free.get(usize::try_from(turn).ok()?).copied()
+}
+
+/// Stands for the address space of a network and its subnets, as far as they matter here.
+pub fn layout(virtual_network: &Value) -> u64 {
+    let own = virtual_network.pointer("/properties/addressSpace/addressPrefixes");
+    let space = parse(own.and_then(Value::as_array).into_iter().flatten());
+    let taken = subnets(virtual_network).flat_map(prefixes_of_subnet);
+    let mut all: Vec<String> = space.iter().map(|prefix| format!("+{prefix}")).collect();
+    all.extend(taken.map(|prefix| format!("-{prefix}")));
+    all.sort();
+    hash(&all.concat())
+}
+
+/// FNV-1a (<https://datatracker.ietf.org/doc/draft-eastlake-fnv/>): every version of the program has to choose alike.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The subnets in the body of a virtual network.
@@ -203,7 +228,36 @@ mod tests {
     fn refused_prefix_is_not_chosen_again() {
         let network = network(&["10.0.0.0/24"], &[]);
         let first = choose(&network, RULES, "infra", &[]).unwrap();
-        assert_ne!(choose(&network, RULES, "infra", &[first]), Some(first));
+        let refused = |layout| Refused { prefix: first, layout };
+        for standing in [refused(None), refused(Some(layout(&network)))] {
+            assert_ne!(choose(&network, RULES, "infra", &[standing]), Some(first));
+        }
+    }
+
+    #[test]
+    fn refused_prefix_may_be_taken_once_the_network_has_changed() {
+        let small = network(&["10.0.0.0/28"], &[]);
+        let only = choose(&small, RULES, "infra", &[]).unwrap();
+        let other = network(&["10.0.0.0/28"], &["10.9.0.0/24"]);
+        let refused = |body| Refused {
+            prefix: only,
+            layout: Some(layout(body)),
+        };
+        assert_eq!(choose(&small, RULES, "infra", &[refused(&small)]), None);
+        assert_eq!(choose(&small, RULES, "infra", &[refused(&other)]), Some(only));
+        let turned = network(&["10.1.0.0/16", "10.0.0.0/16"], &["10.0.1.0/24", "10.0.0.0/24"]);
+        let same = network(&["10.0.0.0/16", "10.1.0.0/16"], &["10.0.0.0/24", "10.0.1.0/24"]);
+        assert_eq!(layout(&turned), layout(&same), "the order says nothing");
+    }
+
+    #[test]
+    fn every_version_of_the_program_chooses_alike() {
+        assert_eq!(hash("foobar"), 0x8594_4171_f739_67e8);
+        let chosen = choose(&network(&["10.0.0.0/16"], &[]), RULES, "infra", &[]);
+        assert_eq!(
+            chosen.map(|prefix| prefix.to_string()).as_deref(),
+            Some("10.0.255.32/28")
+        );
     }
 
     proptest! {

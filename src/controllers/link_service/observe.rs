@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
-use kube::api::ListParams;
 use kube::{Api, Resource, ResourceExt};
 
+use super::connecting::Connecting;
 use super::frontend::ServiceFacts;
 use super::plan::Surroundings;
-use crate::api::markers::{CLUSTER_ANNOTATION, HO_FINALIZER, HO_INTENT};
-use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
-use crate::azure::id::lower;
+use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, held_by};
+use crate::azure::id::{is_uuid, lower};
 use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::context::Context;
+use crate::controllers::custom_resources;
 use crate::controllers::decision::Problem;
 use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity::{self, Identity, Leaving, Traces};
@@ -32,15 +33,15 @@ pub(super) async fn surroundings(
     neighbours.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(cx, cr).await?;
-    let hosted = hosted_cluster(cx, cr, &namespace, neighbours).await?;
+    let hosted = owner::hosted_cluster(cx, cr, neighbours).await?;
     let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
-    let identity = agreed(cr, &namespace, hosted, control_plane, neighbours, cloud);
+    let identity = agreed(cr, hosted, control_plane, &neighbours.clusters(), cloud);
     let service = service(cx, cr, &namespace, control_plane).await?;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let going = cr.metadata.deletion_timestamp.is_some();
     let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
     let siblings = if going || (!made && cr.spec.nat_subnet_id.is_none()) {
-        siblings(cx, cr, &namespace).await?
+        custom_resources::siblings(cx, cr, going).await?
     } else {
         Vec::new()
     };
@@ -60,59 +61,39 @@ pub(super) async fn surroundings(
         address_claimed,
         sibling_stays: siblings.iter().any(|other| stays(other, cr)),
         sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
-        sibling_made_subnet: siblings.iter().any(made_subnet),
+        sibling_made_subnet: siblings.iter().any(|other| made_subnet(other)),
         given_subnets: given_subnets(&leaving, control_plane, neighbours),
+        subnets_of_older: subnets_of_older(identity.as_ref().ok(), hosted, &neighbours.clusters()),
         leaving,
         identity,
         hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
+        adopt_from: hosted.and_then(adopt_from),
+        connecting: hosted.map(Connecting::of).unwrap_or_default(),
         service,
     })
 }
 
-/// The HostedCluster that the custom resource names, if its control plane is in this namespace; else the one whose is.
-async fn hosted_cluster(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
-    namespace: &str,
-    neighbours: &Neighbours,
-) -> Result<Option<HostedCluster>, PassError> {
-    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let candidates = identity::candidates(annotation, namespace, &neighbours.clusters());
-    for cluster in candidates {
-        let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
-        if let Some(found) = within(api.get_opt(&cluster.name)).await? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
-}
-
+/// The cluster, if it may have what the custom resource takes from it besides.
 fn agreed(
     cr: &AzurePrivateLinkService,
-    namespace: &str,
     hosted: Option<&HostedCluster>,
     control_plane: Option<&HostedControlPlane>,
-    neighbours: &Neighbours,
+    clusters: &Claims,
     cloud: &str,
 ) -> Result<Identity, Problem> {
-    let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
-    let cluster = identity::cluster_ref(annotation)?;
-    let is_named = |hosted: &&HostedCluster| {
-        let named = ClusterRef {
-            namespace: hosted.namespace().unwrap_or_default(),
-            name: hosted.name_any(),
-        };
-        named == cluster
+    let identity = identity::vouched(cr, hosted, control_plane, clusters, cloud)?;
+    let foreign = |hosted: &HostedCluster| {
+        let guest = Connecting::of(hosted).foreign_guest(cr);
+        guest.or_else(|| identity::foreign_nat_subnet(cr, hosted, clusters))
     };
-    let named = hosted.filter(is_named);
-    let identity = identity::agree(namespace, &cluster, named, control_plane, cloud)?;
-    let (Some(hosted), Some(control_plane)) = (named, control_plane) else {
-        return Ok(identity);
-    };
-    let clusters = neighbours.clusters();
-    let problem = identity::contested(hosted, control_plane, &clusters)
-        .or_else(|| identity::foreign_nat_subnet(cr, hosted, &clusters));
+    let problem = hosted.and_then(foreign);
     problem.map_or(Ok(identity), Err)
+}
+
+/// The management cluster that a cluster came from.
+fn adopt_from(hosted: &HostedCluster) -> Option<String> {
+    let uid = hosted.annotations().get(ADOPT_FROM);
+    uid.filter(|uid| is_uuid(uid)).cloned()
 }
 
 async fn service(
@@ -121,8 +102,13 @@ async fn service(
     namespace: &str,
     control_plane: Option<&HostedControlPlane>,
 ) -> Result<Option<ServiceFacts>, PassError> {
+    let name = cr.name_any();
+    // There is no right to read another, and none gets a custom resource.
+    if !SERVICES.contains(&name.as_str()) {
+        return Ok(None);
+    }
     let api: Api<Service> = Api::namespaced(cx.kube.clone(), namespace);
-    let Some(service) = within(api.get_opt(&cr.name_any())).await? else {
+    let Some(service) = within(api.get_opt(&name)).await? else {
         return Ok(None);
     };
     let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
@@ -138,18 +124,6 @@ async fn service(
         owned,
         addresses,
     }))
-}
-
-/// The other custom resources of the same control plane.
-async fn siblings(
-    cx: &Context,
-    cr: &AzurePrivateLinkService,
-    namespace: &str,
-) -> Result<Vec<AzurePrivateLinkService>, PassError> {
-    let api: Api<AzurePrivateLinkService> = Api::namespaced(cx.kube.clone(), namespace);
-    let mut all = within(api.list(&ListParams::default())).await?.items;
-    all.retain(|other| other.metadata.uid != cr.metadata.uid);
-    Ok(all)
 }
 
 fn goes(sibling: &AzurePrivateLinkService) -> bool {
@@ -177,7 +151,8 @@ fn address_claimed(cr: &AzurePrivateLinkService, all: &Claims) -> bool {
     claim.is_some_and(|claim| all.older(&Holder::of(cr), &claim))
 }
 
-/// The NAT subnets of the cluster's name that any HostedCluster, custom resource or this control plane gives.
+/// The NAT subnets of the cluster's name that this control plane gives, or a HostedCluster that may. What a custom resource gives
+/// proves nothing: somebody else's would keep the subnet from going with its cluster.
 fn given_subnets(
     leaving: &Leaving,
     control_plane: Option<&HostedControlPlane>,
@@ -188,10 +163,26 @@ fn given_subnets(
     };
     let name = names::nat_subnet(&identity.infra_id);
     let own = control_plane.and_then(|found| claims::nat_subnet(&found.spec));
-    let mut all: Vec<String> = own.map(lower).into_iter().collect();
-    all.extend(neighbours.clusters().nat_subnets(&name).map(str::to_owned));
-    all.extend(neighbours.resources().nat_subnets(&name).map(str::to_owned));
-    all
+    let clusters = neighbours.clusters();
+    let infra_id = Claim::infra_id(&identity.infra_id);
+    let may = |id: &str, giver: &Holder| !clusters.older_than(giver, &Claim::nat_subnet(id), &infra_id);
+    let given = clusters.nat_subnets(&name).filter(|(id, giver)| may(id, giver));
+    let given = given.map(|(id, _)| id.to_owned());
+    own.map(lower).into_iter().chain(given).collect()
+}
+
+/// The NAT subnets of the cluster's name that an older HostedCluster gives.
+fn subnets_of_older(identity: Option<&Identity>, hosted: Option<&HostedCluster>, clusters: &Claims) -> Vec<String> {
+    let (Some(identity), Some(hosted)) = (identity, hosted) else {
+        return Vec::new();
+    };
+    let own = Holder::of(hosted);
+    let name = names::nat_subnet(&identity.infra_id);
+    let given = clusters.nat_subnets(&name);
+    let ids: BTreeSet<&str> = given.map(|(id, _)| id).collect();
+    let infra_id = Claim::infra_id(&identity.infra_id);
+    let older = |id: &&str| clusters.older_than(&own, &infra_id, &Claim::nat_subnet(id));
+    ids.into_iter().filter(older).map(str::to_owned).collect()
 }
 
 /// What of the surroundings can wake a pass, as one text.
@@ -207,8 +198,14 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .as_ref()
         .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
     let paused = (around.paused.is_some(), &around.paused_until);
-    let others = (around.address_claimed, around.sibling_stays, around.sibling_goes);
-    format!("{identity:?} {paused:?} {service:?} {others:?}")
+    let from_hosted_cluster = (&around.adopt_from, &around.connecting);
+    let others = (
+        around.address_claimed,
+        around.sibling_stays,
+        around.sibling_goes,
+        &around.subnets_of_older,
+    );
+    format!("{identity:?} {paused:?} {service:?} {from_hosted_cluster:?} {others:?}")
 }
 
 #[cfg(test)]

@@ -1,21 +1,20 @@
 //! What the HO role does for a custom resource that stays: the NAT subnet, then the Private Link Service. Pure.
 
-use std::collections::BTreeSet;
-
-use ipnet::Ipv4Net;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
 
+use super::connecting::Connecting;
 use super::frontend::{self, FrontendMatch, ServiceFacts};
-use super::nat_prefix::NatSubnetRules;
+use super::nat_prefix::{NatSubnetRules, Refused};
+use super::ownership;
 use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
-use crate::azure::link_service::{LinkService, OwnedLinkService, connections, resource_guid};
+use crate::azure::link_service::{LinkService, OwnedLinkService, connections};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, toward};
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::resource::{GONE_FOR, Kind, Seen};
 use crate::azure::scope::Scope;
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
@@ -28,6 +27,8 @@ use crate::names;
 pub struct Settings {
     /// The Azure cloud that this process serves, as HostedClusters spell it.
     pub cloud: &'static str,
+    /// The UID of the management cluster's namespace kube-system, with which each Private Link Service is stamped.
+    pub management_cluster: String,
     /// Where Private Link Services are made.
     pub subscription: SubscriptionId,
     /// The group in it.
@@ -79,6 +80,10 @@ pub struct Surroundings {
     pub paused: Option<Problem>,
     /// `spec.pausedUntil` of the HostedCluster.
     pub paused_until: Option<String>,
+    /// The management cluster that the cluster came from, as an administrator says on the HostedCluster.
+    pub adopt_from: Option<String>,
+    /// Whom the HostedCluster lets connect.
+    pub connecting: Connecting,
     /// The Service of the same name.
     pub service: Option<ServiceFacts>,
     /// Whether an older custom resource, of any cluster, has the same `spec.loadBalancerIP`.
@@ -93,6 +98,8 @@ pub struct Surroundings {
     pub leaving: Leaving,
     /// The NAT subnets of the cluster's name that somebody gives, in lower case.
     pub given_subnets: Vec<String>,
+    /// Those of them that an older HostedCluster gives, which has them for itself.
+    pub subnets_of_older: Vec<String>,
 }
 
 /// What was found of the load balancer; kept for the status.
@@ -104,7 +111,7 @@ pub fn build(
     around: &Surroundings,
     facts: &Facts,
     settings: &Settings,
-    refused: &[Ipv4Net],
+    refused: &[Refused],
 ) -> Result<(Decision, Found), Needs> {
     let identity = match &around.identity {
         Ok(identity) => identity,
@@ -113,7 +120,7 @@ pub fn build(
     if let Some(problem) = &around.paused {
         return Ok((Decision::paused(problem.clone()), Err(problem.clone())));
     }
-    if let Err(problem) = usable(cr, identity, settings) {
+    if let Err(problem) = usable(cr, identity, &around.connecting, settings) {
         return Ok((Decision::stuck(problem.clone()), Err(problem)));
     }
     let found = frontend::find(cr, around, facts, settings)?;
@@ -128,18 +135,15 @@ pub fn build(
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 const MAX_SUBSCRIPTIONS: usize = 100;
 
-/// The guest's own subscription and those that are allowed besides.
-fn subscriptions(cr: &AzurePrivateLinkService) -> Result<BTreeSet<SubscriptionId>, IdError> {
-    let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
-    let more = cr.spec.additional_allowed_subscriptions.iter().flatten();
-    let more = more.map(|text| SubscriptionId::parse(text));
-    std::iter::once(Ok(guest.subscription().clone())).chain(more).collect()
-}
-
 /// Whether Azure can take every id, name and list that there will be. Asked before the first call.
-fn usable(cr: &AzurePrivateLinkService, identity: &Identity, settings: &Settings) -> Result<(), Problem> {
+fn usable(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    connecting: &Connecting,
+    settings: &Settings,
+) -> Result<(), Problem> {
     let invalid = |text: String| Problem::new(Reason::InvalidSpec, text);
-    let allowed = names_are_usable(cr, identity, settings).and_then(|()| subscriptions(cr));
+    let allowed = names_are_usable(cr, identity, settings).and_then(|()| connecting.subscriptions(cr));
     let allowed = allowed.map_err(|error| invalid(error.to_string()))?.len();
     if allowed > MAX_SUBSCRIPTIONS {
         let text =
@@ -175,22 +179,20 @@ fn with_frontend(
     around: &Surroundings,
     facts: &Facts,
     settings: &Settings,
-    refused: &[Ipv4Net],
+    refused: &[Refused],
 ) -> Result<Decision, Needs> {
-    let chosen = match subnet::choose(cr, identity, frontend) {
+    let chosen = match subnet::choose(cr, identity, frontend, &around.subnets_of_older) {
         Ok(chosen) => chosen,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
-    let mut want = match wanted(cr, identity, frontend, chosen.id(), settings) {
+    let mut want = match wanted(cr, identity, frontend, chosen.id(), (around, settings)) {
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
-    let owned = &mut want.owned;
-    match standing(cr, &owned.id, facts, settings)? {
-        Ok(id) => owned.id = id,
+    match standing(cr, &want.owned.id, facts, settings)? {
+        Ok(id) => want.owned.id = id,
         Err(problem) => return Ok(Decision::stuck(problem)),
     }
-    owned.known_as = known_as(cr, &owned.id);
     let mut decision = Decision::default();
     let mut recorded = intent::read(cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
     let ready = match &chosen {
@@ -211,14 +213,13 @@ fn with_frontend(
         },
     };
     recorded = HoIntent {
-        link_service: Some(owned.id.to_string()),
-        frontend: owned.frontend.clone(),
-        resource_guid: recorded.resource_guid,
+        link_service: Some(want.owned.id.to_string()),
         nat_subnet: recorded.nat_subnet,
         nat_subnet_made: recorded.nat_subnet_made,
         ..HoIntent::of(identity)
     };
     if ready {
+        want.owned = ownership::prove(want.owned, cr, around, facts, settings)?;
         bring_link_service(cr, &want, facts, &mut decision, &mut recorded)?;
     } else {
         decision
@@ -236,11 +237,24 @@ fn standing(
     facts: &Facts,
     settings: &Settings,
 ) -> Result<Result<ResourceId, Problem>, Needs> {
-    Ok(match recorded_elsewhere(cr, own, settings) {
-        Ok(Some(recorded)) if *facts.look(Kind::LinkService, &recorded)? != Seen::Absent => Ok(recorded),
-        Ok(_) => Ok(own.clone()),
-        Err(problem) => Err(problem),
-    })
+    let recorded = match recorded_elsewhere(cr, own, settings) {
+        Ok(Some(recorded)) => recorded,
+        Ok(None) => return Ok(Ok(own.clone())),
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let there = *facts.look(Kind::LinkService, &recorded)? != Seen::Absent;
+    if there || *facts.new_look(Kind::LinkService, &recorded)? != Seen::Absent {
+        return Ok(Ok(recorded));
+    }
+    if facts.surely_gone.contains(&recorded) {
+        return Ok(Ok(own.clone()));
+    }
+    let text = format!(
+        "the recorded {} {} is not found",
+        Kind::LinkService.label(),
+        recorded.name()
+    );
+    Ok(Err(Problem::new(Reason::Provisioning, text).again(GONE_FOR)))
 }
 
 /// Records the NAT subnet. What was made stays so as long as it is the same one.
@@ -274,41 +288,28 @@ pub(super) fn recorded_elsewhere(
     }
 }
 
-/// By what a service is known that the status shows under exactly this id.
-pub(super) fn known_as(cr: &AzurePrivateLinkService, id: &ResourceId) -> Vec<String> {
-    let status = cr.status.clone().unwrap_or_default();
-    let shown = status.private_link_service_id.as_deref();
-    if shown.and_then(|shown| ResourceId::parse(shown).ok()).as_ref() != Some(id) {
-        return Vec::new();
-    }
-    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let guid = recorded.and_then(|recorded| recorded.resource_guid);
-    guid.into_iter().chain(status.private_link_service_alias).collect()
-}
-
 fn wanted(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
     subnet: &ResourceId,
-    settings: &Settings,
+    (around, settings): (&Surroundings, &Settings),
 ) -> Result<LinkService, IdError> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
+    let id = names::in_group(
+        Kind::LinkService,
+        &settings.subscription,
+        &settings.resource_group,
+        &name,
+    )?;
     Ok(LinkService {
         owned: OwnedLinkService {
-            id: names::in_group(
-                Kind::LinkService,
-                &settings.subscription,
-                &settings.resource_group,
-                &name,
-            )?,
-            marks: names::link_service_marks(&identity.name, &identity.cluster_id),
-            frontend: frontend.id.clone(),
-            known_as: Vec::new(),
+            frontend: Some(frontend.id.clone()),
+            ..ownership::owned(id, identity, around, settings)
         },
         location: location(&cr.spec.location),
         nat_subnet: subnet.clone(),
-        subscriptions: subscriptions(cr)?,
+        subscriptions: around.connecting.subscriptions(cr)?,
     })
 }
 
@@ -323,10 +324,7 @@ fn bring_link_service(
     let seen = facts.look(Kind::LinkService, &want.owned.id)?;
     let mut step = toward(want, seen);
     if step.left() {
-        (recorded.link_service, recorded.resource_guid) = (None, None);
-    } else if let Some(found) = seen.found() {
-        let guid = resource_guid(found).filter(|_| !want.owned.marks.prove(found));
-        recorded.resource_guid = guid.map(str::to_owned);
+        recorded.link_service = None;
     }
     if step.verb == Verb::Delete {
         let served = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);

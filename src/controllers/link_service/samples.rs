@@ -1,5 +1,6 @@
 //! What the tests of the management side share: its settings, and a cluster with nothing around it.
 
+use super::connecting::Connecting;
 use super::frontend::FrontendMatch;
 use super::nat_prefix::NatSubnetRules;
 use super::plan::{Settings, Surroundings};
@@ -10,6 +11,7 @@ use crate::controllers::samples::{MANAGEMENT, identity};
 pub(super) fn settings() -> Settings {
     Settings {
         cloud: "AzurePublicCloud",
+        management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
         subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
         resource_group: "mgmt".into(),
         nat: NatSubnetRules {
@@ -28,6 +30,8 @@ pub(super) fn alone() -> Surroundings {
         hosted_cluster: None,
         paused: None,
         paused_until: None,
+        adopt_from: None,
+        connecting: Connecting::default(),
         service: None,
         address_claimed: false,
         sibling_stays: false,
@@ -35,5 +39,6 @@ pub(super) fn alone() -> Surroundings {
         sibling_made_subnet: false,
         leaving: Leaving::Unknown,
         given_subnets: Vec::new(),
+        subnets_of_older: Vec::new(),
     }
 }

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ipnet::Ipv4Net;
-
-use super::nat_prefix;
+use super::nat_prefix::{self, Refused};
 use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, lower, same};
@@ -39,16 +37,25 @@ impl Chosen {
 }
 
 /// Which NAT subnet it is. It lies in the network of the frontend. What is wrong with it does not concern the guest's side.
+///
+/// One of our name that is `of_older`, given by an older HostedCluster, is that one's.
 pub(super) fn choose(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
+    of_older: &[String],
 ) -> Result<Chosen, Problem> {
     let invalid = |error: IdError| Problem::new(Reason::NATSubnetCreationFailed, format!("NAT subnet: {error}"));
     let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
     let Some(text) = &cr.spec.nat_subnet_id else {
-        let own = network.child(Kind::Subnet, &names::nat_subnet(&identity.infra_id));
-        return own.map(Chosen::Own).map_err(invalid);
+        let own = network
+            .child(Kind::Subnet, &names::nat_subnet(&identity.infra_id))
+            .map_err(invalid)?;
+        if of_older.contains(&lower(&own.to_string())) {
+            let text = format!("subnet {} is the natSubnetID of an older HostedCluster", own.name());
+            return Err(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
+        }
+        return Ok(Chosen::Own(own));
     };
     let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
     if given.parent().as_ref() == Some(&network) {
@@ -65,7 +72,7 @@ pub(super) fn bring(
     identity: &Identity,
     facts: &Facts,
     settings: &Settings,
-    refused: &[Ipv4Net],
+    refused: &[Refused],
 ) -> Result<Result<Step, Problem>, Needs> {
     let failed = |text: String| Problem::new(Reason::NATSubnetCreationFailed, text);
     let seen = facts.look(Kind::Subnet, id)?;
@@ -77,8 +84,14 @@ pub(super) fn bring(
         let Some(network) = id.parent() else {
             return Ok(Err(failed(IdError::Form.to_string())));
         };
-        want.prefix = match facts.look(Kind::VirtualNetwork, &network)? {
-            Seen::Found(body) => nat_prefix::choose(body, settings.nat, &identity.infra_id, refused),
+        let chosen = |body| nat_prefix::choose(body, settings.nat, &identity.infra_id, refused);
+        let mut read = facts.look(Kind::VirtualNetwork, &network)?;
+        if read.found().is_some_and(|body| chosen(body).is_none()) {
+            // Others may have made room since.
+            read = facts.new_look(Kind::VirtualNetwork, &network)?;
+        }
+        want.prefix = match read {
+            Seen::Found(body) => chosen(body),
             Seen::ReadFailed(error) => {
                 let subject = format!("virtual_network {}", network.name());
                 let problem = Problem::unread(Reason::NATSubnetCreationFailed, &subject, error);
@@ -127,6 +140,12 @@ pub(super) struct Leftover<'a> {
 }
 
 impl Leftover<'_> {
+    /// What it is called, if the cluster can have one.
+    pub(super) fn name(&self) -> Option<String> {
+        let infra_id = Some(&self.identity.infra_id).filter(|infra_id| !infra_id.is_empty())?;
+        Some(format!("{} {}", Kind::Subnet.label(), names::nat_subnet(infra_id)))
+    }
+
     /// Whether a subnet can be the cluster's: its name is, and this process may touch it.
     pub(super) fn may_be(&self, id: &ResourceId, settings: &Settings) -> bool {
         let infra_id = &self.identity.infra_id;
@@ -155,19 +174,33 @@ impl Leftover<'_> {
         Ok(subnet.filter(|id| self.may_be(id, settings)))
     }
 
+    /// For how long none of the services can have used it: they are gone since, while the custom resource is deleted. One of
+    /// others under such a name may stay for ever; nothing tells when it was used last.
+    fn unused_for(&self, facts: &Facts) -> Result<Duration, Needs> {
+        let named: Vec<_> = self.services.iter().map(|id| (Kind::LinkService, id)).collect();
+        facts.looks(&named)?;
+        let gone = |id: &ResourceId| match facts.looks.get(id) {
+            Some(Seen::Absent) => facts.gone_for(id),
+            _ => self.waited,
+        };
+        Ok(self.services.iter().map(gone).fold(self.waited, Duration::min))
+    }
+
     /// The step that takes it away, unless it is or came to be others'.
     pub(super) fn remove(&self, id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
         let seen = facts.look(Kind::Subnet, &id)?;
         let given = self.given.contains(&lower(&id.to_string()));
         let step = away(&NatSubnet { id, prefix: None }, seen);
-        let overdue = self.waited >= OVERDUE;
         let body = match seen {
             Seen::Found(body) if step.verb == Verb::Delete => body,
             _ => return Ok(step),
         };
         Ok(if given {
             step.leave("natSubnetID of a cluster")
-        } else if !overdue && used_by_others(body).is_some() && used_only_by(body, self.services) {
+        } else if used_by_others(body).is_some()
+            && used_only_by(body, self.services)
+            && self.unused_for(facts)? < OVERDUE
+        {
             Step {
                 verb: Verb::Wait,
                 why: Why::Needs("the service's addresses to go"),

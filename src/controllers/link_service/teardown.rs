@@ -8,15 +8,15 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::frontend;
-use super::plan::{Settings, Surroundings, disconnect, known_as, recorded_elsewhere};
+use super::ownership;
+use super::plan::{Settings, Surroundings, disconnect, recorded_elsewhere};
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
 use crate::azure::id::ResourceId;
 use crate::azure::link_service::{OwnedLinkService, nat_subnet};
 use crate::azure::plan::{Step, Verb, Why, away};
-use crate::azure::resource::{Kind, Owned, Seen};
+use crate::azure::resource::{Kind, Seen};
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::{Identity, Leaving};
@@ -40,46 +40,56 @@ pub fn teardown(
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
         return Ok(Decision::stuck(problem.again(wait)));
     }
+    if never_made(cr) {
+        return Ok(Decision::default());
+    }
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
-    let mut want = match leaving(cr, identity, &recorded.frontend, settings) {
-        Ok(Some(want)) => want,
+    let id = match leaving(cr, identity, settings) {
+        Ok(Some(id)) => id,
         Ok(None) => return Ok(Decision::default()),
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
     let mut decision = Decision::default();
-    let seen = look_at(&mut want, cr, around, facts, settings)?;
+    let seen = facts.look(Kind::LinkService, &id)?;
+    let want = ownership::owned(id.clone(), identity, around, settings);
+    let want = ownership::prove(want, cr, around, facts, settings)?;
     let step = service_away(&want, seen, &mut decision);
     let service_gone = step.gone() || step.left();
+    let mut own_services = services(&id, identity);
+    // The addresses of one that stays never go.
+    own_services.retain(|service| !step.left() || *service != id);
     let shown = (seen.found().filter(|_| !step.left())).and_then(nat_subnet);
     decision.steps.push(step);
     let leftover = Leftover {
         identity,
-        services: &services(&want.id, identity),
+        services: &own_services,
         made: recorded.nat_subnet_made,
         given: &around.given_subnets,
         waited,
     };
     if around.sibling_stays {
+        decision.shared = cr.spec.nat_subnet_id.is_none();
         return Ok(decision);
     }
     let balancer = balancer(cr).filter(|_| service_gone);
-    let Some(id) = subnet_of(&recorded, shown, balancer, leftover, facts, settings)? else {
+    let Some(subnet) = subnet_of(&recorded, shown, balancer, leftover, facts, settings)? else {
+        decision.not_found = leftover.name().filter(|_| cr.spec.nat_subnet_id.is_none());
         return Ok(decision);
     };
     if service_gone && around.sibling_goes {
         decision.again = Some(SIBLING_LOOK);
-        let step = Step::needs(Kind::Subnet, id, "the cluster's other custom resource to go");
+        let step = Step::needs(Kind::Subnet, subnet, "the cluster's other custom resource to go");
         decision.steps.push(step);
     } else if service_gone {
-        decision.steps.push(leftover.remove(id, facts)?);
+        decision.steps.push(leftover.remove(subnet, facts)?);
     } else {
         // Which one it is can be seen only while the service stands.
-        (recorded.link_service, recorded.nat_subnet) = (Some(want.id.to_string()), Some(id.to_string()));
+        (recorded.link_service, recorded.nat_subnet) = (Some(id.to_string()), Some(subnet.to_string()));
         decision.intent = Some(intent::write(&recorded));
         decision
             .steps
-            .push(Step::needs(Kind::Subnet, id, "the Private Link Service to go"));
+            .push(Step::needs(Kind::Subnet, subnet, "the Private Link Service to go"));
     }
     Ok(decision)
 }
@@ -92,22 +102,13 @@ fn of_whom(around: &Surroundings) -> Option<&Identity> {
     }
 }
 
-/// The service as it was seen. One by an operator that recorded nothing is known by its frontend.
-fn look_at<'a>(
-    want: &mut OwnedLinkService,
-    cr: &AzurePrivateLinkService,
-    around: &Surroundings,
-    facts: &'a Facts,
-    settings: &Settings,
-) -> Result<&'a Seen, Needs> {
-    let seen = facts.look(Kind::LinkService, &want.id)?;
-    if seen.found().is_some_and(|body| !want.ours(body))
-        && around.identity.is_ok()
-        && let Ok(frontend) = frontend::find(cr, around, facts, settings)?
-    {
-        want.frontend = frontend.id;
-    }
-    Ok(seen)
+/// Whether nothing was ever made for it: it has none of the names that get a load balancer, and nothing was recorded.
+fn never_made(cr: &AzurePrivateLinkService) -> bool {
+    let shown = cr
+        .status
+        .as_ref()
+        .is_some_and(|status| status.private_link_service_id.is_some() || status.internal_load_balancer_id.is_some());
+    !SERVICES.contains(&cr.name_any().as_str()) && !cr.annotations().contains_key(HO_INTENT) && !shown
 }
 
 /// The step for the service; its connections go first.
@@ -149,9 +150,8 @@ fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
 fn leaving(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
-    frontend: &str,
     settings: &Settings,
-) -> Result<Option<OwnedLinkService>, Problem> {
+) -> Result<Option<ResourceId>, Problem> {
     let name = names::link_service(&cr.name_any(), &identity.cluster_id);
     let Ok(id) = names::in_group(
         Kind::LinkService,
@@ -161,13 +161,7 @@ fn leaving(
     ) else {
         return Ok(None);
     };
-    let id = recorded_elsewhere(cr, &id, settings)?.unwrap_or(id);
-    Ok(Some(OwnedLinkService {
-        known_as: known_as(cr, &id),
-        id,
-        marks: names::link_service_marks(&identity.name, &identity.cluster_id),
-        frontend: frontend.to_owned(),
-    }))
+    Ok(Some(recorded_elsewhere(cr, &id, settings)?.unwrap_or(id)))
 }
 
 /// The NAT subnet of our name: as recorded, as the service shows it while it stands, or in the load balancer's network.

@@ -3,20 +3,17 @@ use serde_json::{Value, json};
 use super::*;
 use crate::controllers::samples;
 
-const NAT: &str =
-    "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/infra-pls-nat";
-
 fn cluster(name: &str) -> HostedCluster {
     serde_json::from_value(json!({"metadata": {"name": name, "namespace": "clusters"},
         "spec": {"clusterID": name, "infraID": name}}))
     .unwrap()
 }
 
-fn giving(name: &str) -> AzurePrivateLinkService {
-    let mut giving = samples::cr(Value::Null, json!({}));
-    giving.metadata.name = Some(name.to_owned());
-    giving.spec.nat_subnet_id = Some(NAT.to_owned());
-    giving
+fn at(name: &str, address: &str) -> AzurePrivateLinkService {
+    let mut cr = samples::cr(Value::Null, json!({}));
+    cr.metadata.name = Some(name.into());
+    cr.spec.load_balancer_ip = Some(address.into());
+    cr
 }
 
 fn known(neighbours: &Neighbours, name: &str) -> bool {
@@ -28,7 +25,7 @@ async fn nobody_decides_before_both_lists_have_come() {
     let neighbours = Neighbours::default();
     events(vec![cluster("a")]).for_each(|event| neighbours.cluster(&event));
     neighbours.resource(&Event::Init);
-    neighbours.resource(&Event::InitApply(giving("b")));
+    neighbours.resource(&Event::InitApply(at("b", "10.0.0.4")));
     assert!(matches!(
         neighbours.known().await,
         Err(PassError::Unlisted("AzurePrivateLinkServices"))
@@ -58,13 +55,14 @@ fn cluster_that_goes_claims_nothing_more() {
 }
 
 #[test]
-fn nat_subnet_that_a_custom_resource_gives_is_known_until_it_gives_it_no_more() {
+fn address_of_a_custom_resource_is_known_until_it_has_it_no_more() {
     let neighbours = Neighbours::default();
-    let count = || neighbours.resources().nat_subnets("infra-pls-nat").count();
-    neighbours.resource(&Event::Apply(giving("a")));
+    let address = Claim::address("10.0.0.4").unwrap();
+    let count = || neighbours.resources().holders(&address).count();
+    neighbours.resource(&Event::Apply(at("a", "10.0.0.4")));
     assert_eq!(count(), 1);
-    neighbours.resource(&Event::Apply(samples::cr(Value::Null, json!({}))));
-    assert_eq!(count(), 1, "another one gives none");
-    neighbours.resource(&Event::Delete(giving("a")));
+    neighbours.resource(&Event::Apply(at("b", "10.0.0.5")));
+    assert_eq!(count(), 1, "another one has another");
+    neighbours.resource(&Event::Delete(at("a", "10.0.0.4")));
     assert_eq!(count(), 0);
 }

@@ -13,6 +13,7 @@ use crate::controllers::context::sample;
 use crate::controllers::samples;
 
 mod contradicted;
+mod crowd;
 mod overtaken;
 
 /// Panics in the first pass and settles in the second.
@@ -49,11 +50,12 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     };
     let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
     let now = Instant::now();
-    runner.pacer.ended("u", "", Duration::from_secs(300), now);
-    assert!(runner.pacer.early("u", "", now).is_some());
+    let seen = Fingerprint::default();
+    runner.pacer.ended("u", seen, Duration::from_secs(300), now);
+    assert!(runner.pacer.early("u", seen, now).is_some());
     let cached = Arc::new(samples::cr(json!({}), json!({})));
     Arc::clone(&runner).reconcile(cached).await.unwrap();
-    assert_eq!(runner.pacer.early("u", "", now), None);
+    assert_eq!(runner.pacer.early("u", seen, now), None);
 }
 
 /// Somebody else is always quicker.

@@ -10,7 +10,12 @@ fn group() -> String {
     format!("/subscriptions/{}/RESOURCEGROUPS/GUEST", GUEST.to_uppercase())
 }
 
-fn allowed(entries: Value) -> AllowedScopes {
+/// Entries that do not say otherwise may have the sample's domain.
+fn allowed(mut entries: Value) -> AllowedScopes {
+    for entry in entries.as_array_mut().unwrap() {
+        let entry = entry.as_object_mut().unwrap();
+        entry.entry("baseDomains").or_insert_with(|| json!(["example.com"]));
+    }
     AllowedScopes::parse(&json!({"hostedClusters": entries}).to_string()).unwrap()
 }
 
@@ -22,7 +27,7 @@ fn cr(change: impl FnOnce(&mut AzurePrivateLinkService)) -> AzurePrivateLinkServ
 }
 
 fn said(allowed: &AllowedScopes, cr: &AzurePrivateLinkService) -> Option<String> {
-    let problem = allowed.refusal(cr)?;
+    let problem = allowed.refusal(cr, &[])?;
     assert_eq!(problem.reason, Reason::ScopeNotAllowed);
     Some(problem.message)
 }
@@ -142,6 +147,10 @@ fn foreign(path: &str) -> String {
 #[case::damaged_subnet("guestSubnetID", |cr: &mut AzurePrivateLinkService| cr.spec.guest_subnet_id = "x".into())]
 #[case::connecting_subscription("additionalAllowedSubscriptions", |cr: &mut AzurePrivateLinkService|
     cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.into()]))]
+#[case::domain_of_others("baseDomain", |cr: &mut AzurePrivateLinkService| cr.spec.base_domain = Some("example.net".into()))]
+#[case::parent_of_the_own_domain("baseDomain", |cr: &mut AzurePrivateLinkService| cr.spec.base_domain = Some("com".into()))]
+#[case::domain_that_ends_the_same("baseDomain", |cr: &mut AzurePrivateLinkService| cr.spec.base_domain = Some("anexample.com".into()))]
+#[case::no_domain("baseDomain", |cr: &mut AzurePrivateLinkService| cr.spec.base_domain = Some("".into()))]
 #[case::own_subscription_as_a_whole("additionalAllowedSubscriptions", |cr: &mut AzurePrivateLinkService|
     cr.spec.additional_allowed_subscriptions = Some(vec![GUEST.into()]))]
 fn everything_that_is_asked_for_has_to_be_allowed(
@@ -181,10 +190,37 @@ fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselv
 #[case::empty_name("hostedClusters: [{namespace: a, names: [''], scopes: []}]")]
 #[case::no_scope("hostedClusters: [{namespace: a, scopes: [guest]}]")]
 #[case::no_subscription("hostedClusters: [{namespace: a, scopes: [], additionalAllowedSubscriptions: ['']}]")]
+#[case::no_domain("hostedClusters: [{namespace: a, scopes: [], baseDomains: ['']}]")]
+#[case::wildcard_for_a_domain("hostedClusters: [{namespace: a, scopes: [], baseDomains: ['*.example.com']}]")]
 #[case::twice("hostedClusters: [{namespace: a, scopes: []}, {namespace: a, scopes: []}]")]
+#[case::excluded_without_a_name("{hostedClusters: [], excludeNamespaces: ['']}")]
 #[case::name_twice("hostedClusters: [{namespace: a, names: [b, b], scopes: []}]")]
 fn damaged_file_allows_nothing_because_it_is_not_taken(#[case] text: &str) {
     assert!(AllowedScopes::parse(text).is_err());
+}
+
+#[rstest]
+#[case::unknown_field("hostedClusters:\n- namespace: a\n  scopes: []\n  scope: []\n", "line 4, column 3")]
+#[case::number_for_a_name("hostedClusters:\n- namespace: 12\n  scopes: []\n", "line 2, column 14")]
+#[case::truth_for_a_name("hostedClusters:\n- namespace: true\n  scopes: []\n", "line 2, column 14")]
+#[case::cut_off("hostedClusters:\n- {namespace: a, scopes: [", "line 2, column 26")]
+fn error_names_line_and_column_on_one_line(#[case] text: &str, #[case] place: &str) {
+    let error = AllowedScopes::parse(text).unwrap_err().to_string();
+    assert!(error.contains(place) && error.lines().count() == 1, "{error}");
+}
+
+#[rstest]
+#[case::unknown_field("{hostedClusters: [], \"a\\nb\": 1}")]
+#[case::names_twice("hostedClusters: [{namespace: a, names: [\"b\\nc\", \"b\\nc\"], scopes: []}]")]
+fn error_stays_one_line_where_it_quotes_the_file(#[case] text: &str) {
+    let error = AllowedScopes::parse(text).unwrap_err().to_string();
+    assert!(!error.contains(char::is_control), "{error:?}");
+}
+
+#[test]
+fn word_that_was_a_truth_in_old_yaml_is_a_name() {
+    let file = AllowedScopes::parse("hostedClusters: [{namespace: on, names: [y, no], scopes: []}]").unwrap();
+    assert_eq!(file.entries(), 2);
 }
 
 #[test]
@@ -194,4 +230,60 @@ fn yaml_and_json_say_the_same() {
     let read = AllowedScopes::parse(yaml).unwrap();
     assert_eq!(read, AllowedScopes::parse(json).unwrap());
     assert_eq!(read.entries(), 2);
+}
+
+#[test]
+fn namespaces_are_excluded_by_their_whole_names() {
+    let file = AllowedScopes::parse("{hostedClusters: [], excludeNamespaces: [clusters-a, clusters-a]}").unwrap();
+    assert_eq!(file.excluded(), 1);
+    assert!(file.excludes("clusters-a") && !file.excludes("clusters") && !file.excludes("clusters-ab"));
+}
+
+#[rstest]
+#[case::the_domain_itself(&["APPS.example.com."], true)]
+#[case::one_above(&["other.com", "example.com"], true)]
+#[case::one_below(&["x.apps.example.com"], false)]
+#[case::none(&[], false)]
+fn base_domain_is_one_of_the_entrys_or_lies_below_one(#[case] domains: &[&str], #[case] expected: bool) {
+    let entries = allowed(json!([{"namespace": "clusters", "scopes": [group()], "baseDomains": domains}]));
+    assert_eq!(said(&entries, &cr(|_| ())).is_none(), expected);
+    let without = cr(|cr| cr.spec.base_domain = None);
+    assert_eq!(said(&entries, &without), None, "nothing to allow");
+}
+
+/// Whether `clusters/example`, with the zone `apps.example.com`, is kept from hiding the names of another cluster in its network.
+fn is_kept_from_hiding(theirs: Value, cluster: &str, base_domain: &str) -> bool {
+    let own = json!({"namespace": "clusters", "names": ["example", "friend"], "scopes": [group()]});
+    let entries = allowed(json!([own, theirs]));
+    let neighbour = NetworkNeighbour {
+        cluster: cluster.parse().unwrap(),
+        base_domain: base_domain.to_owned(),
+    };
+    entries.refusal(&cr(|_| ()), &[neighbour]).is_some()
+}
+
+#[test]
+fn zone_that_hides_a_neighbours_domain_is_refused() {
+    let theirs = || json!({"namespace": "clusters", "names": ["victim"], "scopes": [group()]});
+    assert!(is_kept_from_hiding(theirs(), "clusters/victim", "int.apps.example.com"));
+    for beside in [
+        "apps.example.com",
+        "example.com",
+        "other.example.com",
+        "xapps.example.com",
+    ] {
+        assert!(!is_kept_from_hiding(theirs(), "clusters/victim", beside), "{beside}");
+    }
+    assert!(
+        !is_kept_from_hiding(theirs(), "clusters/friend", "int.apps.example.com"),
+        "those of one entry trust each other"
+    );
+}
+
+#[rstest]
+#[case::without_an_entry(json!({"namespace": "others", "scopes": [group()]}))]
+#[case::whose_entry_has_not_the_domain(json!({"namespace": "clusters", "names": ["rogue"], "scopes": [group()], "baseDomains": ["x.org"]}))]
+#[case::whose_entry_has_not_the_network(json!({"namespace": "clusters", "names": ["rogue"], "scopes": []}))]
+fn cluster_that_may_not_be_there_keeps_nobody_from_a_zone(#[case] theirs: Value) {
+    assert!(!is_kept_from_hiding(theirs, "clusters/rogue", "int.apps.example.com"));
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::azure::client::Pass;
 use crate::controllers::context::sample;
 use crate::controllers::frame::PassError;
+use crate::controllers::pace::Fingerprint;
 use crate::controllers::run::Ended;
 use crate::controllers::samples;
 
@@ -50,10 +51,12 @@ fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) 
         hears(&event);
     }
     for uid in all {
-        runner.pacer.ended(uid, "", Duration::from_secs(300), now);
+        runner
+            .pacer
+            .ended(uid, Fingerprint::default(), Duration::from_secs(300), now);
     }
     events.into_iter().for_each(|event| hears(&event));
-    let kept = |uid: &&str| runner.pacer.early(uid, "", now).is_some();
+    let kept = |uid: &&str| runner.pacer.early(uid, Fingerprint::default(), now).is_some();
     all.into_iter().filter(kept).collect()
 }
 

@@ -18,17 +18,19 @@ async fn rest(stream: &mut TcpStream) -> String {
 }
 
 #[rstest]
-#[case::nothing(None, "")]
-#[case::half_a_request(None, "GET /livez HTTP/1.1\r\n")]
-#[case::no_handshake(Some(Certificate::self_signed().unwrap()), "")]
+#[case::nothing(None, "", PROBE_HEAD)]
+#[case::half_a_request(None, "GET /livez HTTP/1.1\r\n", PROBE_HEAD)]
+#[case::no_handshake(Some(Certificate::self_signed().unwrap()), "", PATIENCE)]
 #[tokio::test(start_paused = true)]
-async fn who_is_slow_is_hung_up_on(#[case] secure: Option<Certificate>, #[case] sent: &str) {
+async fn who_is_slow_is_hung_up_on(#[case] secure: Option<Certificate>, #[case] sent: &str, #[case] time: Duration) {
     let (face, stop) = faced(false, secure).await;
     let address = face.metrics().unwrap();
     let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
     let mut slow = TcpStream::connect(address).await.unwrap();
     slow.write_all(sent.as_bytes()).await.unwrap();
+    let began = tokio::time::Instant::now();
     rest(&mut slow).await;
+    assert!(began.elapsed() <= time + LINGER, "{:?}", began.elapsed());
     stop.cancel();
     server.await.unwrap().unwrap();
 }
@@ -63,41 +65,27 @@ async fn a_connection_is_for_one_request_with_a_short_head() {
     server.await.unwrap().unwrap();
 }
 
+#[rstest]
+#[case::plain(None)]
+#[case::half_a_handshake(Some(Certificate::self_signed().unwrap()))]
 #[tokio::test]
-async fn crowd_at_the_metrics_is_limited_and_does_not_reach_the_probes() {
-    let (face, stop) = face(true).await;
+async fn silent_connections_keep_nobody_waiting(#[case] secure: Option<Certificate>) {
+    let (face, stop) = faced(true, secure).await;
     let (probes, metrics) = (face.probes().unwrap(), face.metrics().unwrap());
     let server = tokio::spawn(face.serve(pages(), nowhere(), stop.clone()));
 
-    let mut crowd = Vec::new();
-    for _ in 0..MOST {
-        crowd.push(TcpStream::connect(metrics).await.unwrap());
-    }
-    // Connections are taken in order.
-    let mut beyond = TcpStream::connect(metrics).await.unwrap();
-    let end = tokio::time::timeout(PATIENCE - LINGER, rest(&mut beyond)).await;
-    assert_eq!(end.expect("hung up on before it is slow"), "");
-    let answer = get_from(probes, "/livez").await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-
-    // Whoever leaves makes room.
-    crowd.pop();
-    let again = async {
-        loop {
-            let mut next = TcpStream::connect(metrics).await.unwrap();
-            // Where there is no room the other side may have gone.
-            let _ = next.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await;
-            let answer = rest(&mut next).await;
-            if answer.starts_with("HTTP/1.1 200 ") {
-                break;
-            }
-            tokio::task::yield_now().await;
+    for address in [probes, metrics] {
+        let mut crowd = Vec::new();
+        for _ in 0..=MOST {
+            crowd.push(TcpStream::connect(address).await.unwrap());
         }
-    };
-    tokio::time::timeout(PATIENCE - LINGER, again)
-        .await
-        .expect("there is room again");
-    drop(crowd);
+        // Who has been silent longest gives way, before its time is over.
+        let first = tokio::time::timeout(PROBE_HEAD / 2, rest(&mut crowd[0]));
+        assert_eq!(first.await.expect("nobody gives way"), "");
+        let answer = tokio::time::timeout(PROBE_HEAD / 2, get_from(probes, "/livez"));
+        let answer = answer.await.expect("the probe waits");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
     stop.cancel();
     server.await.unwrap().unwrap();
 }

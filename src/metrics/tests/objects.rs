@@ -76,17 +76,18 @@ fn custom_resources_are_counted_by_state_and_condition() {
     }
 }
 
-/// Each of them is told of once, and only the oldest of what is not available once more for each condition.
 #[test]
-fn page_grows_by_one_line_for_each_custom_resource_and_no_more() {
-    let lines = |count: usize| {
+fn page_grows_by_two_lines_for_each_unavailable_custom_resource() {
+    let lines = |count: usize, status: Status| {
         let name = |number: usize| format!("object{number}");
-        let all = (0..count).map(|number| object(&name(number), NOT_OURS.0, NOT_OURS.1, 100));
+        let all = (0..count).map(|number| object(&name(number), Some(status), None, 100));
         sees(all.collect()).render().unwrap().lines().count()
     };
-    let many = lines(1_000);
-    assert_eq!(lines(10_000) - many, 9_000);
-    assert!(many < 2_500, "{many}");
+    for (status, each) in [(Status::True, 1), (Status::False, 2)] {
+        let many = lines(1_000, status);
+        assert_eq!(lines(10_000, status) - many, 9_000 * each);
+        assert!(many < 1_500 + 1_000 * each, "{many}");
+    }
 }
 
 #[test]
@@ -98,34 +99,42 @@ fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
     }
 }
 
-#[test]
-fn series_of_what_is_not_true_are_few_those_of_unavailable_custom_resources_and_the_oldest() {
-    let mut all: Vec<_> = (0..500)
-        .map(|n| object(&format!("n{n}"), NOT_OURS.0, NOT_OURS.1, n))
-        .collect();
-    for waits_for_ever in &mut all[100..] {
-        for condition in &mut waits_for_ever.conditions {
-            if condition.kind == ConditionType::AzurePrivateLinkServiceAvailable {
-                condition.status = Some(Status::True);
-            }
-        }
+fn in_namespace(namespace: &str, name: &str, age: u64) -> ObjectSeen {
+    ObjectSeen {
+        namespace: namespace.into(),
+        ..object(name, NOT_OURS.0, NOT_OURS.1, age)
     }
-    let text = sees(all).render().unwrap();
-    let named: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with("hyperlink_object_not_true_age_seconds{"))
+}
+
+/// The series of conditions that are not True, of one namespace.
+fn not_true_in(namespace: &str, objects: &[ObjectSeen]) -> Vec<String> {
+    let text = sees(objects.to_vec()).render().unwrap();
+    let start = format!("hyperlink_object_not_true_age_seconds{{control_plane=\"{namespace}\",");
+    let found = text.lines().filter(|line| line.starts_with(&start));
+    found.map(str::to_owned).collect()
+}
+
+#[test]
+fn junk_of_one_namespace_hides_nothing_of_another() {
+    let mut all: Vec<_> = (0..2_000)
+        .map(|n| in_namespace("clusters-junk", &format!("junk{n}"), 1_000_000))
         .collect();
-    assert_eq!(named.len(), 200);
-    assert!(
-        named.iter().any(|line| line.contains("\"n499\"")),
-        "the oldest is not told"
-    );
-    let youngest: Vec<_> = named.iter().filter(|line| line.contains("\"n0\"")).collect();
-    assert_eq!(youngest.len(), 1, "{youngest:?}");
-    assert!(
-        youngest[0].contains("AzurePrivateLinkServiceAvailable"),
-        "what is alerted on goes first"
-    );
+    all.push(in_namespace("clusters-victim", "private-router", 901));
+    let victim = not_true_in("clusters-victim", &all);
+    assert_eq!(victim.len(), ConditionType::ALL.len(), "{victim:?}");
+    let junk = not_true_in("clusters-junk", &all);
+    assert_eq!(junk.len(), 2_000 + 32);
+}
+
+#[test]
+fn each_unavailable_custom_resource_is_told_and_of_the_rest_the_oldest() {
+    let all: Vec<_> = (0..500).map(|n| in_namespace("one", &format!("n{n}"), n)).collect();
+    let told = not_true_in("one", &all);
+    let of = |name: &str| told.iter().filter(|line| line.contains(name)).count();
+    assert_eq!(of("AzurePrivateLinkServiceAvailable"), 500);
+    assert_eq!(told.len(), 500 + 32);
+    assert_eq!(of("\"n499\""), ConditionType::ALL.len());
+    assert_eq!(of("\"n0\""), 1);
 }
 
 #[test]
@@ -154,4 +163,23 @@ fn quotas_are_told_where_most_of_them_is_used() {
     ] {
         assert_sample(&metrics, sample);
     }
+}
+
+/// Whoever writes in a namespace makes any number of custom resources with a finalizer of ours and deletes them.
+#[test]
+fn custom_resources_that_go_make_a_limited_number_of_series() {
+    let going = |n| ObjectSeen {
+        leaving: Some(Duration::from_secs(n)),
+        ..object(&format!("n{n}"), None, None, 1)
+    };
+    let text = sees((0..500).map(going).collect()).render().unwrap();
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with("hyperlink_object_deletion_age_seconds{"));
+    let series: Vec<&str> = series.collect();
+    assert_eq!(series.len(), 8, "{series:?}");
+    assert!(
+        series.iter().any(|line| line.contains("n499")),
+        "the oldest: {series:?}"
+    );
 }

@@ -30,7 +30,6 @@ fn everything() -> Metrics {
         failure: None,
     });
     metrics.leader(Role::Ho, true);
-    metrics.namespaces_left_alone(Role::Ho, 1);
     metrics.allowed_scopes_stale(false);
     metrics.watches_failing(Watched::LinkService, 1);
     metrics.kube_write(KubeResource::Event, KubeVerb::Create);

@@ -89,8 +89,8 @@ fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
 #[case::foreign_service(changed(|s, _| s.metadata.owner_references = None), "the HostedControlPlane does not own the Service")]
 #[case::no_status(changed(|s, _| s.status = None), "the Service has no address yet")]
 #[case::no_point(ingress(json!([])), "the Service has no address yet")]
-#[case::host_name_only(ingress(json!([{"hostname": "lb.example.com"}])), "the Service has a host name and no address yet")]
-#[case::empty_address(ingress(json!([{"ip": ""}])), "the Service has a host name and no address yet")]
+#[case::host_name_only(ingress(json!([{"hostname": "lb.example.com"}])), "the Service has a host name instead of an address")]
+#[case::empty_address(ingress(json!([{"ip": ""}])), "the Service has no address yet")]
 #[case::paused(paused("true"), "the cluster is paused")]
 #[case::other_cloud(changed(|_, c| azure(c).cloud = Some("AzureChinaCloud".into())), "CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud")]
 #[case::bad_id(changed(|_, c| azure(c).vnet_id = Some("x".into())), "platform.azure.vnetID: not an ARM resource id")]
@@ -101,6 +101,18 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
         Verdict::Unfit(wrong) => assert_eq!(wrong, expected),
         Verdict::Want(wanted) => panic!("{wanted:?}"),
     }
+}
+
+#[rstest]
+#[case::one_twice(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.4"}]), None)]
+#[case::one_with_a_name(json!([{"ip": "10.1.0.4", "hostname": "x"}, {"hostname": "y"}]), None)]
+#[case::two(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.3"}]), Some("the Service has 2 addresses: only 10.1.0.4 is used"))]
+fn service_with_two_addresses_is_served_by_the_first_and_told(#[case] points: Value, #[case] told: Option<&str>) {
+    let Verdict::Want(wanted) = ingress(points) else {
+        panic!()
+    };
+    assert_eq!(wanted.meant.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
+    assert_eq!(wanted.meant.complaints, Vec::from_iter(told.map(str::to_owned)));
 }
 
 #[test]

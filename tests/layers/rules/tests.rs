@@ -149,14 +149,14 @@ fn a_module_that_is_not_there_and_a_field_that_nobody_logs_are_found() {
     let sources = BTreeMap::from([
         (
             "main.rs".to_owned(),
-            "fn f() { tracing::info!(role, \"x\") }".to_owned(),
+            "fn f() { tracing::info!(controller, \"x\") }".to_owned(),
         ),
         ("azure/plan.rs".to_owned(), String::new()),
     ]);
     let found = leftovers(&sources);
     let has = |line: &str| found.iter().any(|found| found == line);
     assert!(has("ARCHITECTURE.md: there is no src/azure/id") && !has("ARCHITECTURE.md: there is no src/azure/plan"));
-    assert!(has("telemetry::FIELDS: nobody logs kind") && !has("telemetry::FIELDS: nobody logs role"));
+    assert!(has("telemetry::FIELDS: nobody logs kind") && !has("telemetry::FIELDS: nobody logs controller"));
 }
 
 #[rstest::rstest]

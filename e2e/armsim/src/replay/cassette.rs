@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use serde::Deserialize as _;
 use serde_json::Value;
 
 /// Where paths without a host belong.
@@ -148,9 +147,13 @@ fn documents(text: &str) -> Result<Vec<Value>, CassetteError> {
             .map(|document| vec![document])
             .map_err(|error| CassetteError::Syntax(error.to_string()));
     }
-    serde_yaml_ng::Deserializer::from_str(text)
-        .map(|document| Value::deserialize(document).map_err(|error| CassetteError::Syntax(error.to_string())))
-        .collect()
+    // Python's and Go's writers take `y` for a text; a binary body stays in base64, for it may be gzip.
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        ignore_binary_tag_for_string: true,
+        with_snippet: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| CassetteError::Syntax(error.to_string()))
 }
 
 /// go-vcr writes `url`, `code` and a plain body, vcrpy `uri`, `status.code` and `body.string`.

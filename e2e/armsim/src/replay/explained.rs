@@ -58,7 +58,7 @@ impl Default for Explained {
 pub enum ExplainedError {
     /// Not the form of such a list.
     #[error("explained differences: {0}")]
-    Form(#[from] serde_yaml_ng::Error),
+    Form(#[from] serde_saphyr::Error),
     /// A pattern that does not compile.
     #[error("explained differences: {0}")]
     Pattern(#[from] regex::Error),
@@ -111,7 +111,7 @@ impl Explained {
 }
 
 fn compile(yaml: &str) -> Result<Vec<Compiled>, ExplainedError> {
-    let rules: Vec<Rule> = serde_yaml_ng::from_str(yaml)?;
+    let rules: Vec<Rule> = serde_saphyr::from_str(yaml)?;
     let compiled = rules.into_iter().map(|rule| {
         Ok(Compiled {
             exchange: Regex::new(&rule.exchange)?,

@@ -17,8 +17,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
 
-/// Where test programs leave their tallies, by their names.
-pub const TALLIES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/spec-tallies");
+/// Where test programs leave their tallies, by their names. The fuzz targets are no test programs and leave none.
+pub fn tallies() -> PathBuf {
+    let of_tests = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    of_tests.join("spec-tallies")
+}
 
 /// The directory of the OpenAPI files, if the reference data is there.
 pub fn reference() -> Option<PathBuf> {
@@ -67,15 +70,11 @@ pub fn kept(world: &World) {
         let program = std::env::current_exe().unwrap();
         let name = program.file_stem().unwrap().to_str().unwrap();
         let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
-        std::fs::create_dir_all(TALLIES).unwrap();
+        std::fs::create_dir_all(tallies()).unwrap();
         // Other threads end their worlds at the same time.
         static WRITING: Mutex<()> = Mutex::new(());
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
-        std::fs::write(
-            Path::new(TALLIES).join(format!("{name}.json")),
-            json!(tally).to_string(),
-        )
-        .unwrap();
+        std::fs::write(tallies().join(format!("{name}.json")), json!(tally).to_string()).unwrap();
     }
     let lines: Vec<String> = world.violations().iter().map(ToString::to_string).collect();
     assert!(lines.is_empty() || std::thread::panicking(), "{}", lines.join("\n"));
@@ -146,7 +145,7 @@ pub type Recorded = (Request<Bytes>, Response<Bytes>);
 
 /// All exchanges of a go-vcr cassette.
 pub fn cassette(path: &std::path::Path) -> Vec<Recorded> {
-    let json: Value = serde_yaml_ng::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let json: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let interactions = json["interactions"].as_array().unwrap();
     interactions.iter().map(recorded).collect()
 }

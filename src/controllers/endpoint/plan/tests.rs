@@ -1,7 +1,9 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::super::samples::{BASE, ENDPOINT, around, complete, endpoint, run, run_in, verb, with_alias, zones};
+use super::super::samples::{
+    BASE, ENDPOINT, around, azure, complete, endpoint, run, run_in, verb, vouched, with_alias, zones,
+};
 use super::*;
 use crate::azure::plan::{Verb, Why};
 use crate::controllers::samples::{ALIAS, cr, guest};
@@ -136,14 +138,44 @@ fn custom_resource_that_is_not_allowed_is_not_brought_about() {
 }
 
 #[test]
-fn cluster_id_of_an_older_control_plane_is_refused_without_a_call() {
-    let around = Surroundings {
-        claimed_elsewhere: true,
-        ..around()
-    };
+fn forged_conditions_approve_nothing_that_no_cluster_vouches_for() {
+    let around = vouched(Vouched {
+        refusal: Some(Problem::new(Reason::HostedClusterNotFound, "none")),
+        ..Vouched::default()
+    });
     let (built, asked) = run_in(&with_alias(), &around, &complete());
-    assert_eq!(built.problem.map(|p| p.reason), Some(Reason::DuplicateIdentity));
+    assert_eq!(built.problem.map(|p| p.reason), Some(Reason::HostedClusterNotFound));
     assert_eq!((built.steps, asked), (vec![], vec![]));
+}
+
+#[test]
+fn forged_conditions_refuse_nothing_that_a_cluster_vouches_for() {
+    let around = vouched(Vouched {
+        azure: Some(azure()),
+        ..Vouched::default()
+    });
+    for resource in [looked_at("IdentityMismatch"), cr(Value::Null, json!({}))] {
+        let (built, _) = run_in(&resource, &around, &[]);
+        assert_eq!(built.problem, None);
+        assert!(matches!(verb(&built, "example.hypershift.local"), Verb::Put(_)));
+    }
+}
+
+#[test]
+fn scope_that_the_cluster_does_not_name_is_refused_though_the_control_plane_does() {
+    let around = vouched(Vouched {
+        azure: Some(AzurePlatform {
+            subnet_id: Some("another".into()),
+            ..azure()
+        }),
+        ..Vouched::default()
+    });
+    let (built, asked) = run_in(&with_alias(), &around, &complete());
+    let expected = Problem::new(
+        Reason::ScopeNotAllowed,
+        "guestSubnetID is not that of the HostedCluster",
+    );
+    assert_eq!((built.problem, built.steps, asked), (Some(expected), vec![], vec![]));
 }
 
 #[rstest]
@@ -176,4 +208,24 @@ fn refusal_that_hypershifts_operator_never_rewrites_is_over_when_the_service_is_
     let problem = |refused| run(&resource(refused), &complete()).0.problem.map(|p| p.reason);
     assert_eq!(problem(4), None);
     assert_eq!(problem(6), Some(Reason::IdentityMismatch));
+}
+
+#[test]
+fn intent_names_what_is_about_to_be_created_and_nothing_refused() {
+    let named = |world: &[(String, Value)]| {
+        let (decision, _) = run(&with_alias(), world);
+        let intent: CpoIntent = serde_json::from_str(decision.intent.as_deref().unwrap()).unwrap();
+        intent.resources
+    };
+    let all = named(&[]);
+    let (decision, _) = run(&with_alias(), &[]);
+    let steps: Vec<_> = decision.steps.iter().map(|step| step.id.to_string()).collect();
+    assert_eq!(all, steps, "each of them is made, now or later");
+    assert_eq!(named(&complete()), all, "and the list stays the same");
+    let foreign = (guest(BASE), json!({"tags": {"owner": "customer"}, "properties": {}}));
+    let left = named(&[foreign]);
+    assert!(
+        !left.is_empty() && left.iter().all(|id| !id.contains("apps.example.com")),
+        "{left:?}"
+    );
 }

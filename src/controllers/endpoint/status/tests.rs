@@ -148,24 +148,35 @@ fn report_on_success(change: impl FnOnce(&mut Vec<Step>)) -> Report {
 }
 
 #[test]
-fn endpoint_that_azure_has_no_time_to_show_takes_nothing_down() {
-    let unread = |class| {
+fn endpoint_that_cannot_be_read_takes_nothing_down_until_that_lasts() {
+    let unread = |class, lasting| {
         report_on_success(|steps| {
-            let error = ArmError::own(class, "X");
+            let error = ArmError {
+                lasting,
+                ..ArmError::own(class, "X")
+            };
             (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::Unread(error), None);
             for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
                 *step = Step::needs(step.kind, step.id.clone(), ADDRESS);
             }
         })
     };
-    let throttled = unread(Class::Throttled);
-    assert_eq!(reasons(&throttled), ["AzureSuccess"; 3]);
-    let said: Vec<_> = throttled.conditions.iter().map(|c| c.message.as_str()).collect();
-    assert_eq!(said[..2], ["stands", "stands"]);
+    for kept in [
+        unread(Class::Throttled, true),
+        unread(Class::Denied, false),
+        unread(Class::Down, false),
+    ] {
+        assert_eq!(reasons(&kept), ["AzureSuccess"; 3]);
+        let said: Vec<_> = kept.conditions.iter().map(|c| c.message.as_str()).collect();
+        assert_eq!(said[..2], ["stands", "stands"]);
+    }
     let get_failed = Reason::PrivateEndpointGetFailed.as_str();
-    assert_eq!(
-        reasons(&unread(Class::Denied)),
-        [get_failed, "WaitingForPrivateEndpoint", get_failed]
+    let lasting = unread(Class::Down, true);
+    assert_eq!(reasons(&lasting), [get_failed, "WaitingForPrivateEndpoint", get_failed]);
+    assert!(
+        lasting.conditions[0]
+            .message
+            .contains(" cannot be read, nothing is known of it now: X: ")
     );
 }
 

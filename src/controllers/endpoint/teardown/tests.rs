@@ -1,12 +1,15 @@
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use super::super::plan::Vouched;
 use super::super::samples::*;
 use super::*;
 use crate::azure::plan::Why;
 use crate::azure::resource::Seen;
 use crate::controllers::decision::Problem;
-use crate::controllers::samples::{cr, decided, guest};
+use crate::controllers::samples::{cr, decided, guest, identity};
+
+mod elsewhere;
 
 #[test]
 fn teardown_needs_nothing_but_the_custom_resource() {
@@ -107,16 +110,18 @@ fn cluster_of_go_goes_as_a_whole(#[case] around: Surroundings) {
         resource.metadata.owner_references = None;
     }
     let decision = tear(&resource, &around, &unmarked());
-    let links = [
-        "private-router-pe",
-        "private-router-vnet-link",
-        "private-router-basedomain-vnet-link",
-    ];
+    // The endpoint's address is what proves the rest, so it goes last.
+    let links = ["private-router-vnet-link", "private-router-basedomain-vnet-link"];
     assert_eq!(written(&decision), links);
     let decision = tear(&resource, &around, &unlinked(unmarked()));
+    assert_eq!(written(&decision), ["example.hypershift.local", "apps.example.com"]);
+    let without_zones: Vec<_> = unmarked()
+        .into_iter()
+        .filter(|(id, _)| id.ends_with(ENDPOINT))
+        .collect();
     assert_eq!(
-        written(&decision),
-        ["private-router-pe", "example.hypershift.local", "apps.example.com"]
+        written(&tear(&resource, &around, &without_zones)),
+        ["private-router-pe"]
     );
 }
 
@@ -129,7 +134,28 @@ fn names_that_go_did_not_record_are_taken_from_the_owner() {
     );
     let owner = json!([{"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane", "name": "example", "uid": "h"}]);
     resource.metadata.owner_references = serde_json::from_value(owner).unwrap();
-    assert_eq!(written(&tear(&resource, &headless(), &unmarked())).len(), 3);
+    assert_eq!(
+        written(&tear(&resource, &headless(), &unmarked())).len(),
+        2,
+        "its links"
+    );
+}
+
+/// The control plane is gone, and somebody took the intent away.
+#[rstest]
+#[case::its_own("pls-id", 3)]
+#[case::of_another_cluster("pls-other", 0)]
+fn own_tag_is_known_by_the_name_of_the_service(#[case] service: &str, #[case] taken: usize) {
+    let named = crate::controllers::samples::management(&format!("privateLinkServices/{service}"));
+    let resource = of_go(json!({"privateLinkServiceID": named}));
+    let decision = tear(&resource, &headless(), &complete());
+    assert_eq!(written(&decision).len(), taken, "{:?}", decision.steps);
+    let said = crate::controllers::event::released(&decision);
+    assert_eq!(
+        said.len(),
+        if taken == 0 { 3 } else { 1 },
+        "what is left is named: {said:?}"
+    );
 }
 
 #[rstest]
@@ -142,7 +168,7 @@ fn intent_that_cannot_be_ours_counts_for_nothing(#[case] intent: &str) {
 }
 
 #[rstest]
-#[case::whose_id_another_control_plane_has(true, "id")]
+#[case::whose_id_another_cluster_has(true, "id")]
 #[case::of_another_id(false, "other")]
 fn intent_with_the_cluster_id_of_a_neighbour_leads_to_nothing_of_theirs(#[case] claimed: bool, #[case] id: &str) {
     let intent = json!({"cluster": "example", "clusterID": id, "infraID": "infra"}).to_string();
@@ -152,10 +178,11 @@ fn intent_with_the_cluster_id_of_a_neighbour_leads_to_nothing_of_theirs(#[case] 
         ..cr(json!(forged.status), json!({CPO_INTENT: intent}))
     };
     forged.metadata.owner_references = None;
-    let around = Surroundings {
+    let mut around = vouched(Vouched {
         claimed_elsewhere: claimed,
-        ..headless()
-    };
+        ..Vouched::default()
+    });
+    around.control_plane = headless().control_plane;
     let decision = tear(&forged, &around, &complete());
     assert!(decision.nothing_left(), "{:?}", decision.steps);
     assert_eq!(written(&decision), [""; 0]);
@@ -185,6 +212,22 @@ fn cluster_that_was_refused_as_a_duplicate_takes_nothing_that_is_marked() {
 fn cluster_whose_host_name_an_older_one_took_takes_its_own_along() {
     let decision = tear(&refused_for("HostNameClaimed"), &around(), &complete());
     assert_eq!(written(&decision).len(), 3);
+}
+
+#[test]
+fn cluster_says_more_than_a_forged_control_plane_and_conditions() {
+    let neighbour = Identity {
+        cluster_id: "neighbour".into(),
+        ..identity()
+    };
+    let mut around = vouched(Vouched {
+        identity: Some(identity()),
+        azure: Some(azure()),
+        ..Vouched::default()
+    });
+    around.control_plane.as_mut().unwrap().identity = neighbour;
+    let decision = tear(&refused_for("DuplicateIdentity"), &around, &complete());
+    assert_eq!(written(&decision).len(), 3, "it takes its own along");
 }
 
 #[test]

@@ -115,6 +115,15 @@ fn given_subnet_has_to_be_the_clusters_to_use(
     assert!(problem.is_none_or(|p| p.reason == Reason::ScopeNotAllowed && p.again == Some(LOOK_AGAIN)));
 }
 
+#[test]
+fn newer_cluster_with_a_subnets_infra_id_takes_it_from_nobody() {
+    let hosted = giving(Some(format!("{NET}/team-pls-nat")));
+    let newer = cluster("newer", 9, "c", "team", "api.c");
+    let mut cr = crate::controllers::samples::cr(Value::Null, json!({}));
+    cr.spec.nat_subnet_id = Some(format!("{NET}/team-pls-nat"));
+    assert_eq!(foreign_nat_subnet(&cr, &hosted, &known(&[&hosted, &newer])), None);
+}
+
 fn recorded(cluster_id: &str, infra_id: &str) -> HoIntent {
     HoIntent {
         cluster_id: cluster_id.into(),
@@ -308,4 +317,27 @@ fn control_plane_that_names_a_living_clusters_ids_leaves_nothing_behind() {
     };
     let cr = crate::controllers::samples::cr(Value::Null, json!({}));
     assert_eq!(left(&cr, traces, &known(&[&theirs])), Err(true));
+}
+
+/// `clusterID` may be set later once, and HyperShift sets none while a HostedCluster is paused.
+#[test]
+fn older_cluster_that_takes_an_id_later_takes_it_from_nobody() {
+    use kube::runtime::watcher::Event;
+    let neighbours = crate::controllers::neighbours::Neighbours::default();
+    let mut older = cluster("older", 1, "", "", "api.older");
+    let newer = cluster("newer", 2, OURS, "ours", "api.newer");
+    let list = [
+        Event::Init,
+        Event::InitApply(older.clone()),
+        Event::InitApply(newer.clone()),
+        Event::InitDone,
+    ];
+    list.iter().for_each(|event| neighbours.cluster(event));
+    older.spec.cluster_id = Some(OURS.to_owned());
+    neighbours.cluster(&Event::Apply(older.clone()));
+    let refused = |cluster: &HostedCluster| {
+        let host = format!("api.{}", cluster.name_any());
+        contested(cluster, &plane_of(cluster, &host), &neighbours.clusters()).is_some()
+    };
+    assert_eq!((refused(&older), refused(&newer)), (true, false));
 }

@@ -3,10 +3,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::Reason;
 use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::api::markers::CLUSTER_ANNOTATION;
+use crate::api::{AzurePrivateLinkServiceSpec, Reason};
 use crate::controllers::link_service::samples::alone;
-use crate::controllers::samples::cr;
+use crate::controllers::samples::{cr, guest};
 
 fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
     let mut going = cr(Value::Null, json!({}));
@@ -41,10 +42,11 @@ const NAT: &str = "/subscriptions/s/resourceGroups/Größe-Ü/providers/Microsof
 
 fn hosted(name: &str, day: u8, given: Option<&str>) -> HostedCluster {
     let link = json!({"natSubnetID": given.map(|name| format!("{NAT}/{name}"))});
+    let network = guest("virtualNetworks/V");
     serde_json::from_value(json!({
         "metadata": {"name": name, "namespace": "clusters", "creationTimestamp": format!("2026-01-0{day}T00:00:00Z")},
         "spec": {"clusterID": "id", "infraID": "infra", "platform": {"type": "Azure", "azure": {
-            "private": {"type": "PrivateLink", "privateLink": link}}}}}))
+            "vnetID": network, "subnetID": format!("{network}/subnets/default"), "private": {"type": "PrivateLink", "privateLink": link}}}}}))
     .unwrap()
 }
 
@@ -68,14 +70,7 @@ fn named() -> AzurePrivateLinkService {
 
 fn refusal(cr: &AzurePrivateLinkService, hosted: &HostedCluster, neighbours: &Neighbours) -> Option<Reason> {
     let plane = plane_of(hosted);
-    let agreed = agreed(
-        cr,
-        "clusters-example",
-        Some(hosted),
-        Some(&plane),
-        neighbours,
-        PUBLIC_CLOUD,
-    );
+    let agreed = agreed(cr, Some(hosted), Some(&plane), &neighbours.clusters(), PUBLIC_CLOUD);
     agreed.err().map(|problem| problem.reason)
 }
 
@@ -107,10 +102,26 @@ fn subnet_that_the_cluster_does_not_give_is_refused() {
 }
 
 #[rstest]
+#[case::network(|spec: &mut AzurePrivateLinkServiceSpec| spec.guest_vnet_id = guest("virtualNetworks/other"), "guestVNetID")]
+#[case::subnet(|spec: &mut AzurePrivateLinkServiceSpec| spec.guest_subnet_id = guest("virtualNetworks/v/subnets/other"), "guestSubnetID")]
+fn guest_that_is_not_the_clusters_is_refused(
+    #[case] change: fn(&mut AzurePrivateLinkServiceSpec),
+    #[case] field: &str,
+) {
+    let (mut forged, own) = (named(), hosted("example", 1, None));
+    change(&mut forged.spec);
+    let (plane, none) = (plane_of(&own), Neighbours::default());
+    let agreed = agreed(&forged, Some(&own), Some(&plane), &none.clusters(), PUBLIC_CLOUD);
+    let problem = agreed.unwrap_err();
+    assert_eq!(problem.reason, Reason::ScopeNotAllowed);
+    assert_eq!(problem.message, format!("{field} is not that of the HostedCluster"));
+}
+
+#[rstest]
 #[case::nobody(None, None, None, 0)]
 #[case::this_control_plane(Some("infra-pls-nat"), None, None, 1)]
 #[case::a_cluster(None, Some("INFRA-pls-nat"), None, 1)]
-#[case::a_custom_resource(None, None, Some("infra-pls-nat"), 1)]
+#[case::a_custom_resource_which_proves_nothing(None, None, Some("infra-pls-nat"), 0)]
 #[case::others_give_others(None, Some("x"), Some("other-infra-pls-nat"), 0)]
 fn subnet_of_the_clusters_name_is_given_by(
     #[case] plane: Option<&str>,
@@ -151,13 +162,14 @@ fn change_of_service_siblings_or_pause_is_worth_a_pass() {
         owned: true,
         addresses: Vec::new(),
     };
-    let mut changed = vec![plain.clone(); 6];
+    let mut changed = vec![plain.clone(); 7];
     changed[0].service = Some(service);
     changed[1].sibling_goes = true;
     changed[2].sibling_stays = true;
     changed[3].paused_until = Some("true".into());
     changed[4].identity = Err(Problem::new(Reason::DuplicateIdentity, "x"));
     changed[5].address_claimed = true;
+    changed[6].subnets_of_older = vec!["/subnet".into()];
     let before = fingerprint(&plain);
     assert_eq!(fingerprint(&plain.clone()), before);
     assert!(changed.iter().all(|around| fingerprint(around) != before));
@@ -179,4 +191,50 @@ fn newer_of_two_with_one_address_is_told_so_and_the_older_one_is_not() {
     }
     assert!(address_claimed(&newer, &all) && !address_claimed(&older, &all));
     assert!(!address_claimed(&on(3, "c", "fd00::5"), &all));
+}
+
+#[test]
+fn subnet_that_a_strangers_custom_resource_names_is_not_given() {
+    let neighbours = Neighbours::default();
+    neighbours.cluster(&Event::Apply(hosted("example", 1, None)));
+    let mut forged = cr(Value::Null, json!({CLUSTER_ANNOTATION: "clusters/attacker"}));
+    forged.metadata.namespace = Some("clusters-attacker".into());
+    forged.metadata.name = Some("junk-4711".into());
+    forged.spec.nat_subnet_id = Some(format!("{NAT}/infra-pls-nat"));
+    neighbours.resource(&Event::Apply(forged));
+    let plane = plane_of(&hosted("example", 1, None));
+    let leaving = Leaving::Of(crate::controllers::samples::identity());
+    assert_eq!(given_subnets(&leaving, Some(&plane), &neighbours), Vec::<String>::new());
+}
+
+#[rstest]
+#[case::newer(3, 0)]
+#[case::older_and_so_first(1, 1)]
+fn subnet_of_the_cluster_is_given_by_another_that(#[case] day: u8, #[case] count: usize) {
+    let neighbours = Neighbours::default();
+    let mut other = hosted("other", day, Some("infra-pls-nat"));
+    other.spec.infra_id = Some("other".into());
+    let own = hosted("a", 2, None);
+    for cluster in [other, own.clone()] {
+        neighbours.cluster(&Event::Apply(cluster));
+    }
+    let own = plane_of(&own);
+    let leaving = Leaving::Of(crate::controllers::samples::identity());
+    assert_eq!(given_subnets(&leaving, Some(&own), &neighbours).len(), count);
+}
+
+#[rstest]
+#[case::older(1, "infra-pls-nat", 1)]
+#[case::newer(3, "infra-pls-nat", 0)]
+#[case::of_another_name(1, "x", 0)]
+fn subnet_of_the_cluster_is_taken_by_another_that_is(#[case] day: u8, #[case] subnet: &str, #[case] count: usize) {
+    let own = hosted("example", 2, Some("infra-pls-nat"));
+    let other = hosted("other", day, Some(subnet));
+    let neighbours = Neighbours::default();
+    for cluster in [&own, &other] {
+        neighbours.cluster(&Event::Apply(cluster.clone()));
+    }
+    let identity = crate::controllers::samples::identity();
+    let taken = subnets_of_older(Some(&identity), Some(&own), &neighbours.clusters());
+    assert_eq!(taken, vec![lower(&format!("{NAT}/infra-pls-nat")); count]);
 }

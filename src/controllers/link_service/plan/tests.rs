@@ -1,13 +1,16 @@
+use ipnet::Ipv4Net;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::azure::error::{ArmError, Class};
+use crate::azure::id::lower;
 use crate::controllers::link_service::samples::{alone, settings};
 use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, management};
 
 mod limits;
 mod recorded;
+mod unlisted;
 
 const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";
 const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
@@ -164,6 +167,22 @@ fn connections_go_before_a_service_is_replaced() {
 }
 
 #[test]
+fn own_subnet_that_an_older_cluster_gives_is_not_used() {
+    let taken = Surroundings {
+        subnets_of_older: vec![lower(&management(SUBNET))],
+        ..around()
+    };
+    let (decision, _) = run(&cr(Value::Null, json!({})), &taken, &[]);
+    let problem = decision.problem.expect("it is refused");
+    assert_eq!(problem.reason, Reason::NATSubnetCreationFailed);
+    assert_eq!(
+        problem.message,
+        "subnet infra-pls-nat is the natSubnetID of an older HostedCluster"
+    );
+    assert!(decision.steps.is_empty() && problem.again.is_some());
+}
+
+#[test]
 fn given_subnet_is_checked_and_never_written() {
     let mut given = cr(Value::Null, json!({}));
     given.spec.nat_subnet_id = Some(management("virtualNetworks/v/subnets/given"));
@@ -311,20 +330,6 @@ fn group_that_is_also_managed_is_searched_before_the_subscription(
     });
     assert_eq!(asked, expected);
     assert_eq!(found.err().map(|problem| problem.reason), reason);
-}
-
-#[test]
-fn unreadable_load_balancers_are_no_absence() {
-    let error = ArmError::own(Class::Throttled, "SubscriptionRequestsThrottled");
-    let failed = Facts {
-        frontends: [((settings().subscription, Some("mgmt".to_owned())), Err(error))].into(),
-        ..Facts::default()
-    };
-    let resource = cr(Value::Null, json!({}));
-    let ((decision, _), _) = decided(failed, &[], |facts| {
-        build(&resource, &around(), facts, &settings(), &[])
-    });
-    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ILBLookupFailed));
 }
 
 #[rstest]

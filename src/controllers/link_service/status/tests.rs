@@ -54,9 +54,15 @@ fn said(report: &Report) -> [(Status, Reason); 2] {
 }
 
 #[rstest]
-#[case::request_limit(Class::Throttled, true)]
-#[case::denied(Class::Denied, false)]
-fn balancers_that_azure_has_no_time_to_list_take_nothing_down(#[case] class: Class, #[case] stands: bool) {
+#[case::request_limit(Class::Throttled, true, true)]
+#[case::denied(Class::Denied, false, true)]
+#[case::denied_for_long(Class::Denied, true, false)]
+#[case::one_answer_was_of_no_use(Class::Down, false, true)]
+fn balancers_that_cannot_be_listed_take_nothing_down_until_that_lasts(
+    #[case] class: Class,
+    #[case] lasting: bool,
+    #[case] stands: bool,
+) {
     let condition = |kind: &str| {
         json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": "stands",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -65,7 +71,11 @@ fn balancers_that_azure_has_no_time_to_list_take_nothing_down(#[case] class: Cla
         condition("AzureInternalLoadBalancerAvailable"),
         condition("AzurePLSCreated")
     ]);
-    let problem = Problem::unread(Reason::ILBLookupFailed, "load balancers", &ArmError::own(class, "X"));
+    let error = ArmError {
+        lasting,
+        ..ArmError::own(class, "X")
+    };
+    let problem = Problem::unread(Reason::ILBLookupFailed, "load balancers", &error);
     let decision = Decision::stuck(problem.clone());
     let report = after_build(
         &cr(json!({"conditions": stored}), json!({})),

@@ -28,7 +28,6 @@ fn around() -> Surroundings {
 fn intent_with(subnet: &str) -> Value {
     let recorded = HoIntent {
         link_service: Some(management(SERVICE)),
-        frontend: "f".into(),
         nat_subnet: Some(subnet.to_owned()),
         nat_subnet_made: true,
         ..HoIntent::of(&cluster())
@@ -56,8 +55,13 @@ fn run(
     .0
 }
 
+fn tags() -> Value {
+    json!({"hypershift.openshift.io_cluster-id": "id",
+        "hypershift.openshift.io_management-cluster-id": settings().management_cluster})
+}
+
 fn service(connections: Value) -> (String, Value) {
-    let tags = json!({"hypershift.openshift.io_cluster-id": "id"});
+    let tags = tags();
     (
         management(SERVICE),
         json!({"tags": tags, "properties": {"privateEndpointConnections": connections}}),
@@ -214,24 +218,14 @@ fn unmarked(frontend: &str) -> (String, Value) {
     (management(SERVICE), body)
 }
 
-#[test]
-fn service_of_the_reference_goes_by_its_alias_with_nothing_recorded() {
-    let mut gone = going(json!({}));
-    gone.status = serde_json::from_value(json!({"privateLinkServiceID": management(SERVICE),
-        "privateLinkServiceAlias": crate::controllers::samples::ALIAS}))
-    .unwrap();
-    let decision = run(&gone, &around(), &[unmarked("x")], &settings());
-    assert_eq!(decision.steps[0].verb, Verb::Delete);
-}
-
 #[rstest]
 #[case::its_own(Ok(cluster()), management(FRONTEND), Verb::Delete)]
+#[case::its_own_when_the_cluster_is_gone(around().identity, management(FRONTEND), Verb::Delete)]
 #[case::anothers(
     Ok(cluster()),
     management("loadBalancers/lb/frontendIPConfigurations/other"),
     Verb::Refuse
 )]
-#[case::of_a_cluster_that_nothing_proves(around().identity, management(FRONTEND), Verb::Refuse)]
 fn service_that_nothing_tells_of_goes_by_its_frontend(
     #[case] identity: Result<Identity, Problem>,
     #[case] frontend: String,
@@ -239,32 +233,29 @@ fn service_that_nothing_tells_of_goes_by_its_frontend(
 ) {
     let service = crate::controllers::link_service::frontend::ServiceFacts {
         uid: "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11".into(),
-        owned: true,
-        addresses: vec!["10.224.0.4".parse().unwrap()],
+        owned: false,
+        addresses: Vec::new(),
     };
     let known = Surroundings {
         identity,
         service: Some(service),
         ..around()
     };
-    let own = crate::azure::load_balancer::Frontend {
-        load_balancer: ResourceId::parse(&management("loadBalancers/lb")).unwrap(),
-        id: management(FRONTEND),
-        name: FRONTEND.rsplit('/').next().unwrap().to_owned(),
-        address: "10.224.0.4".parse().unwrap(),
-        subnet: ResourceId::parse(&management("virtualNetworks/v/subnets/lb")).unwrap(),
-    };
-    let scope = (settings().subscription, Some("mgmt".to_owned()));
-    let facts = Facts {
-        frontends: [(scope, Ok(vec![own]))].into(),
-        ..Facts::default()
-    };
-    let now = "2026-01-01T00:00:10Z".parse().unwrap();
-    let decision = decided(facts, &[unmarked(&frontend)], |facts| {
-        teardown(&going(json!({})), &known, facts, &settings(), now)
-    })
-    .0;
+    let decision = run(&going(json!({})), &known, &[unmarked(&frontend)], &settings());
     assert_eq!(decision.steps[0].verb, verb);
+}
+
+#[test]
+fn service_of_another_management_cluster_stays_whatever_was_recorded() {
+    let (at, mut body) = service(json!([]));
+    body["tags"]["hypershift.openshift.io_management-cluster-id"] = json!("another");
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &around(),
+        &[(at, body)],
+        &settings(),
+    );
+    assert_eq!(decision.steps[0].verb, Verb::Refuse);
 }
 
 const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
@@ -299,4 +290,20 @@ fn duplicate_that_goes_leaves_its_refusal_to_the_other_role() {
         decision.nothing_left() && decision.steps.is_empty(),
         "no condition is written over it"
     );
+}
+
+#[test]
+fn name_that_nothing_is_made_for_asks_nothing_of_azure() {
+    let named = |name: &str, intent: Value| {
+        let mut cr = going(intent);
+        cr.metadata.name = Some(name.to_owned());
+        let now = "2026-01-01T00:00:10Z".parse().unwrap();
+        let (_, asked) = decided(Facts::default(), &[], |facts| {
+            teardown(&cr, &around(), facts, &settings(), now).map(|decision| (decision, ()))
+        });
+        !asked.is_empty()
+    };
+    assert!(!named("junk", json!({})));
+    assert!(named("junk", intent_with(&management(SUBNET))), "it was recorded");
+    assert!(named("oauth-openshift", json!({})), "its own record may have been lost");
 }

@@ -68,24 +68,56 @@ fn zone_is_refused(#[case] change: fn(&mut Vec<(String, Value)>)) {
     assert_eq!(written(&decision), [""; 0]);
 }
 
+/// A tenant can write the whole status.
 #[test]
-fn link_in_a_zone_on_record_is_ours_only_with_our_record_beside_it() {
+fn zone_that_only_the_status_names_is_refused() {
     let world = unmarked();
     let records = |(id, _): &(String, Value)| !id.contains("/A/");
     let without_records: Vec<_> = world.into_iter().filter(records).collect();
     let (decision, _) = run(&of_go(json!({})), &without_records);
-    assert_eq!(step(&decision, "private-router-vnet-link").why, Why::NotOurs);
-    assert_eq!(written(&decision), ["api", "*.apps", "api-example", "oauth-example"]);
+    assert_eq!(step(&decision, "apps.example.com").why, Why::NotOurs);
+    assert_eq!(written(&decision), [""; 0]);
+}
+
+/// The address on record is that of the foreign record, and our endpoint has another one.
+#[test]
+fn forged_status_proves_no_zone_and_deletes_none() {
+    let world: Vec<_> = unmarked()
+        .into_iter()
+        .map(|(id, mut body)| {
+            if id.contains("/A/") {
+                body["properties"]["aRecords"] = json!([{"ipv4Address": "10.9.9.9"}]);
+            }
+            (id, body)
+        })
+        .collect();
+    let forged = of_go(json!({"privateEndpointIP": "10.9.9.9"}));
+    assert_eq!(written(&run(&forged, &world).0), [""; 0]);
+    let gone: Vec<_> = world
+        .iter()
+        .filter(|(id, _)| !id.ends_with(ENDPOINT))
+        .cloned()
+        .collect();
+    for world in [world, gone] {
+        let deleted = tear(&forged, &around(), &world);
+        assert!(
+            written(&deleted).iter().all(|name| *name == "private-router-pe"),
+            "{:?}",
+            deleted.steps
+        );
+    }
 }
 
 #[rstest]
-#[case::endpoint("private-router-pe")]
-#[case::zone("apps.example.com")]
-#[case::link("private-router-vnet-link")]
-fn mark_of_another_cluster_outweighs_status_and_structure(#[case] name: &str) {
+#[case::endpoint("private-router-pe", "private-router-pe")]
+#[case::zone("apps.example.com", "apps.example.com")]
+#[case::link("private-router-vnet-link", "example.hypershift.local")]
+fn mark_of_another_cluster_outweighs_structure(#[case] name: &str, #[case] refused: &str) {
     let theirs = json!({"hypershift.openshift.io_cluster-id": "neighbour"});
     let world = changed(unmarked(), name, |body| body["tags"] = theirs);
     let (decision, _) = run(&of_go(json!({})), &world);
+    assert_eq!(step(&decision, refused).why, Why::NotOurs);
+    let decision = run_after_proof(&of_go(json!({})), &world);
     assert_eq!(step(&decision, name).why, Why::NotOurs);
 }
 
@@ -127,42 +159,42 @@ fn dead_endpoint_of_go_is_replaced_once_there_is_a_new_alias() {
     let world = changed(unmarked(), "private-router-pe", |body| {
         *body = json!({"properties": endpoint("Disconnected", ALIAS).1["properties"]});
     });
-    let (decision, _) = run(&of_go(json!({"privateLinkServiceAlias": NEW})), &world);
-    assert_eq!(
-        step(&decision, "private-router-pe").verb,
-        Verb::Delete,
-        "by its address on record"
-    );
-    let unnamed = json!({"privateLinkServiceAlias": NEW, "privateEndpointID": null, "privateEndpointIP": null});
-    let (decision, _) = run(&of_go(unnamed.clone()), &world);
-    assert_eq!(step(&decision, "private-router-pe").why, Why::NotOurs);
-    let mut recorded = of_go(unnamed);
-    let intent = json!({"cluster": "example", "clusterID": "id", "infraID": "infra", "privateLinkServiceAlias": ALIAS});
+    let resource = of_go(json!({"privateLinkServiceAlias": NEW}));
+    let decision = run_after_proof(&resource, &world);
+    assert_eq!(step(&decision, "private-router-pe").verb, Verb::Delete);
+    // Neither status nor intent proves that it was ours.
+    let intent =
+        json!({"cluster": "example", "clusterID": "id", "infraID": "infra", "privateLinkServiceAliases": [ALIAS]});
+    let mut recorded = resource;
     recorded.metadata.annotations = Some([(CPO_INTENT.to_owned(), intent.to_string())].into());
     let (decision, _) = run(&recorded, &world);
+    assert_eq!(step(&decision, "private-router-pe").why, Why::NotOurs);
     assert_eq!(
-        step(&decision, "private-router-pe").verb,
-        Verb::Delete,
-        "by its alias on record"
+        aliases_in(&decision),
+        [ALIAS, NEW],
+        "until there is one that leads to the new"
     );
-    assert_eq!(alias_in(&decision), ALIAS, "until there is one that leads to the new");
 }
 
-fn alias_in(decision: &Decision) -> String {
+fn aliases_in(decision: &Decision) -> Vec<String> {
     let intent: CpoIntent = intent::read(decision.intent.as_ref()).unwrap();
-    intent.alias.unwrap()
+    intent.aliases
 }
 
 #[test]
-fn alias_on_record_is_that_of_the_endpoint_that_is_there() {
-    assert_eq!(alias_in(&run(&with_alias(), &[]).0), ALIAS, "before the first write");
+fn aliases_on_record_are_those_that_the_endpoint_may_lead_to() {
+    assert_eq!(
+        aliases_in(&run(&with_alias(), &[]).0),
+        [ALIAS],
+        "before the first write"
+    );
     let new = cr(
         json!({"privateLinkServiceAlias": NEW}),
         json!({CPO_INTENT: json!({"cluster": "example",
-        "clusterID": "id", "infraID": "infra", "privateLinkServiceAlias": ALIAS}).to_string()}),
+        "clusterID": "id", "infraID": "infra", "privateLinkServiceAliases": [ALIAS]}).to_string()}),
     );
-    assert_eq!(alias_in(&run(&new, &[]).0), ALIAS);
-    assert_eq!(alias_in(&run(&new, &[endpoint("Approved", NEW)]).0), NEW);
+    assert_eq!(aliases_in(&run(&new, &[]).0), [ALIAS, NEW]);
+    assert_eq!(aliases_in(&run(&new, &[endpoint("Approved", NEW)]).0), [NEW]);
 }
 
 #[test]
@@ -205,6 +237,6 @@ fn records_follow_the_endpoint_though_none_of_them_is_marked() {
         let nics = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.9"}}]}}]);
         body["properties"]["networkInterfaces"] = nics;
     });
-    let (decision, _) = run(&of_go(json!({})), &world);
+    let decision = run_after_proof(&of_go(json!({})), &world);
     assert_eq!(written(&decision), ["api", "*.apps", "api-example", "oauth-example"]);
 }

@@ -84,8 +84,9 @@ fn link_of_a_sibling_that_is_gone_serves_on() {
 
 #[test]
 fn link_that_an_administrator_made_to_our_network_is_enough_and_stays_theirs() {
-    let mut world = unmarked();
+    let mut world = complete();
     let link = world.iter_mut().find(|(id, _)| id.ends_with(ROUTER_LINK)).unwrap();
+    link.1["tags"] = json!({});
     link.0 = format!("{}/virtualNetworkLinks/administrators", guest(BASE));
     link.1["name"] = json!("administrators");
     let (decision, _) = run(&of_go(json!({})), &world);

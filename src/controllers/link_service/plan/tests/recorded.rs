@@ -46,7 +46,6 @@ fn cluster_of_the_reference_is_adopted_without_a_write() {
     let kept = [(Kind::Subnet, &Verb::Keep), (Kind::LinkService, &Verb::Keep)];
     assert_eq!(verbs(&decision), kept, "{:?}", decision.steps);
     let intent = intent_of(&decision);
-    assert_eq!(intent.resource_guid.as_deref(), Some(GUID));
     assert_eq!(
         (intent.nat_subnet, intent.nat_subnet_made),
         (Some(management(SUBNET)), false)
@@ -73,20 +72,25 @@ fn revoked_subscription_of_an_adopted_cluster_is_removed() {
 }
 
 #[rstest]
-#[case::by_its_alias(status(), json!({}), true)]
-#[case::by_its_guid(json!({"privateLinkServiceID": management(SERVICE)}), recorded(|r| r.resource_guid = Some(GUID.into())), true)]
-#[case::by_its_id_alone(json!({"privateLinkServiceID": management(SERVICE)}), json!({}), false)]
-#[case::by_a_guid_without_the_id(Value::Null, recorded(|r| r.resource_guid = Some(GUID.into())), false)]
-#[case::by_the_guid_of_another(json!({"privateLinkServiceID": management(SERVICE)}), recorded(|r| r.resource_guid = Some(MANAGEMENT.into())), false)]
-#[case::by_the_tags_of_the_reference(Value::Null, json!({}), false)]
-fn service_of_the_reference_with_an_old_frontend_is_known(
+#[case::whatever_was_recorded(status(), recorded(|r| r.link_service = Some(management(SERVICE))), false, false)]
+#[case::by_the_tags_of_the_reference(Value::Null, json!({}), false, false)]
+#[case::that_was_seen_to_be_ours(status(), json!({}), true, true)]
+fn unmarked_service_with_an_old_frontend(
     #[case] status: Value,
     #[case] annotations: Value,
+    #[case] seen_before: bool,
     #[case] ours: bool,
 ) {
     let (at, mut body) = reference_service();
     body["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!("old");
-    let (decision, _) = run(&cr(status, annotations), &around(), &[reference_subnet(), (at, body)]);
+    let mut facts = facts();
+    if seen_before {
+        facts.proven.insert(id(&at));
+    }
+    let resource = cr(status, annotations);
+    let decide = |facts: &Facts| build(&resource, &around(), facts, &settings(), &[]);
+    let ((decision, _), asked) = decided(facts, &[reference_subnet(), (at, body)], decide);
+    assert_eq!(asked, ["infra-pls-nat", "pls-id"], "nothing is read for proof alone");
     let step = decision.step(Kind::LinkService).unwrap();
     assert_eq!(step.why != Why::NotOurs, ours, "{step:?}");
     assert_eq!(
@@ -94,6 +98,26 @@ fn service_of_the_reference_with_an_old_frontend_is_known(
         ours,
         "a refusal clears the intent"
     );
+}
+
+#[rstest]
+#[case::another(None, Some("77777777-7777-4777-8777-777777777777"), false)]
+#[case::the_one_that_it_came_from(Some(GUID), Some(GUID), true)]
+#[case::one_without_a_stamp_before_it_came(Some(GUID), None, true)]
+#[case::one_without_a_stamp(None, None, false)]
+fn service_of_another_management_cluster(#[case] from: Option<&str>, #[case] stamp: Option<&str>, #[case] ours: bool) {
+    let (at, mut body) = service();
+    body["tags"]["hypershift.openshift.io_management-cluster-id"] = json!(stamp);
+    let there = management("loadBalancers/there/frontendIPConfigurations/there");
+    body["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!(there);
+    let around = Surroundings {
+        adopt_from: from.map(str::to_owned),
+        ..around()
+    };
+    let world = [subnet(), (at, body)];
+    let (decision, _) = run(&cr(Value::Null, json!({CPO_INTENT: "{}"})), &around, &world);
+    let expected = if ours { Verb::Delete } else { Verb::Refuse };
+    assert_eq!(decision.step(Kind::LinkService).unwrap().verb, expected);
 }
 
 #[rstest]
@@ -111,6 +135,20 @@ fn service_in_another_place_is_not_made_twice(#[case] annotations: Value, #[case
         problem.message
     );
     assert_eq!((decision.steps, asked), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn recorded_service_that_is_not_found_once_is_not_made_twice() {
+    let old = management(SERVICE).replace("/mgmt/", "/old/");
+    let mut facts = facts();
+    facts.looks.insert(id(&old), Seen::Absent);
+    facts.new_looks.insert(id(&old));
+    let resource = cr(json!({"privateLinkServiceID": old}), json!({}));
+    let settings = also(format!("/subscriptions/{MANAGEMENT}/resourceGroups/old"));
+    let decide = |facts: &Facts| build(&resource, &around(), facts, &settings, &[]);
+    let ((decision, _), _) = decided(facts, &[subnet()], decide);
+    assert_eq!(decision.steps, []);
+    assert_eq!(decision.again, Some(GONE_FOR));
 }
 
 fn also(scope: String) -> Settings {
@@ -188,13 +226,4 @@ fn scope_that_is_also_managed_is_a_group_or_a_subscription(#[case] scopes: Vec<S
     let there = |path: &str| id(&management(path).replace("/mgmt/", "/old/"));
     assert_eq!(elsewhere.allows(&there(SERVICE)), allowed);
     assert_eq!(elsewhere.allows_subnet(&there(SUBNET)), allowed);
-}
-
-#[test]
-fn guid_of_a_service_that_carries_our_mark_is_not_recorded() {
-    let (at, mut body) = service();
-    body["properties"]["resourceGuid"] = json!(GUID);
-    let (decision, _) = run(&cr(Value::Null, json!({})), &around(), &[subnet(), (at, body)]);
-    assert_eq!(decision.step(Kind::LinkService).unwrap().verb, Verb::Keep);
-    assert_eq!(intent_of(&decision).resource_guid, None);
 }

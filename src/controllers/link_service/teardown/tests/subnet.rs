@@ -104,18 +104,44 @@ fn subnet_that_somebody_gives_stays() {
     assert_eq!(step.why, Why::InUse("natSubnetID of a cluster"));
 }
 
-#[test]
-fn address_of_the_service_that_just_went_is_waited_for_but_not_for_ever() {
+/// Why the subnet stays, when it shows addresses of the service, and of a deletion that began two hours ago the services are
+/// gone for so long.
+fn why_kept(service: Duration, sibling: Duration) -> Why {
     let own = subnet(used_by(&format!("{SERVICE}/ipConfigurations/pls-nat-ip")));
     let recorded = going(intent_with(&management(SUBNET)));
-    let why = |now: &str| {
-        let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now.parse().unwrap());
-        decided(Facts::default(), std::slice::from_ref(&own), decide).0.steps[1]
-            .why
-            .clone()
+    let gone = [
+        (SERVICE, service),
+        ("privateLinkServices/pls-oauth-openshift-id", sibling),
+    ];
+    let facts = Facts {
+        gone_for: gone
+            .into_iter()
+            .map(|(path, gone)| (crate::controllers::samples::id(&management(path)), gone))
+            .collect(),
+        ..Facts::default()
     };
-    assert_eq!(why("2026-01-01T00:00:10Z"), Why::Needs("the service's addresses to go"));
-    assert_eq!(why("2026-01-01T00:10:00Z"), Why::InUse("ipConfigurations"));
+    let now = "2026-01-01T02:00:00Z".parse().unwrap();
+    let decide = |facts: &Facts| teardown(&recorded, &around(), facts, &settings(), now);
+    decided(facts, std::slice::from_ref(&own), decide).0.steps[1]
+        .why
+        .clone()
+}
+
+#[test]
+fn subnet_is_not_left_because_the_service_was_long_in_going() {
+    let (soon, late) = (Duration::from_secs(10), Duration::from_secs(600));
+    let waits = Why::Needs("the service's addresses to go");
+    assert_eq!(why_kept(soon, late), waits);
+    assert_eq!(why_kept(late, soon), waits, "the sibling's may have been the last");
+    assert_eq!(why_kept(late, late), Why::InUse("ipConfigurations"));
+}
+
+#[test]
+fn services_that_were_gone_before_the_deletion_are_waited_for_too() {
+    let own = subnet(used_by(&format!("{SERVICE}/ipConfigurations/pls-nat-ip")));
+    let recorded = going(intent_with(&management(SUBNET)));
+    let decision = run(&recorded, &around(), &[own], &settings());
+    assert_eq!(decision.steps[1].why, Why::Needs("the service's addresses to go"));
 }
 
 #[rstest]
@@ -147,7 +173,7 @@ fn unrecorded() -> AzurePrivateLinkService {
 
 #[test]
 fn subnet_of_an_unrecorded_service_is_recorded_while_it_can_be_seen() {
-    let service = json!({"properties": {"alias": crate::controllers::samples::ALIAS, "ipConfigurations": [
+    let service = json!({"tags": tags(), "properties": {"ipConfigurations": [
         {"properties": {"primary": true, "subnet": {"id": management(SUBNET)}}}]}});
     let world = [(management(SERVICE), service), subnet(reference_shape())];
     let decision = run(&unrecorded(), &around(), &world, &settings());
@@ -269,4 +295,23 @@ fn subnet_of_a_service_that_is_gone_already_is_found_in_the_load_balancers_netwo
         verbs(&decision),
         [(Kind::LinkService, Verb::Keep), (Kind::Subnet, Verb::Delete)]
     );
+}
+
+#[test]
+fn end_tells_of_a_subnet_that_a_sibling_keeps_or_nothing_shows() {
+    let sibling = Surroundings {
+        sibling_stays: true,
+        ..around()
+    };
+    let recorded = going(intent_with(&management(SUBNET)));
+    let decision = run(&recorded, &sibling, &[], &settings());
+    assert_eq!((decision.shared, decision.not_found), (true, None));
+    let stripped = going(json!({}));
+    let decision = run(&stripped, &around(), &[], &settings());
+    let expected = "subnet infra-pls-nat".to_owned();
+    assert_eq!((decision.shared, decision.not_found), (false, Some(expected)));
+    let mut given = going(json!({}));
+    given.spec.nat_subnet_id = Some(management("virtualNetworks/v/subnets/given"));
+    let decision = run(&given, &around(), &[], &settings());
+    assert_eq!((decision.shared, decision.not_found), (false, None));
 }

@@ -1,0 +1,90 @@
+//! What a tenant's attack costs: large custom resources in great number, and how long a neighbour's repair takes meanwhile.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use super::figures::Figure;
+use super::{PATIENCE, Report, ground, mebibytes, start, stop};
+use crate::azure_sim::Preset;
+use crate::ground::Ground;
+use crate::hosted_cluster::HostedCluster;
+use crate::hyperlink::Hyperlink;
+use crate::tenant::{LARGEST_ANNOTATION, Tenant, time_of_repair};
+
+const OBJECTS: usize = 200;
+/// Repairs before the attack and after it has begun, of which the median counts.
+const REPAIRS: usize = 5;
+/// Thirty times as often as by default: what counts is what the attack adds.
+const OFTEN: &[(&str, &str)] = &[("resync", "5s")];
+
+/// Measures it.
+///
+/// # Errors
+///
+/// Something cannot be measured.
+pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
+    let ground = ground(preset, &json!({})).await?;
+    let processes = start(program, &ground, "", OFTEN).await?;
+    let neighbour = lives(&ground, "neighbour").await?;
+    let crowded = lives(&ground, "crowded").await?;
+    let tenant = Tenant::of(&ground, &crowded).await?;
+    let mut report = Report::default();
+    eprintln!("repairs without an attack");
+    let before = repair(&ground, &neighbour).await?;
+    let memory = memory(&processes)?;
+    eprintln!("{OBJECTS} custom resources");
+    tenant.junk(&ground, 0..OBJECTS, LARGEST_ANNOTATION).await?;
+    let during = repair(&ground, &neighbour).await?;
+    let name = |what: &str| format!("{OBJECTS} custom resources of 250 KiB in one namespace, {what}");
+    for (process, before) in processes.iter().zip(memory) {
+        let peak = process.process().peak_rss().context("no VmHWM")?;
+        let grown = mebibytes(peak.saturating_sub(before));
+        let role = process.role().as_str();
+        report.figures.push(Figure::new(
+            name(&format!("peak RSS of {role} grows by")),
+            grown,
+            "MiB",
+            10.0,
+        ));
+    }
+    report.figures.push(Figure::told(
+        "a neighbour's repair without an attack, median",
+        before.as_secs_f64(),
+        "s",
+    ));
+    let later = during.saturating_sub(before).as_secs_f64();
+    report.figures.push(Figure::new(
+        name("a neighbour's repair later by, median"),
+        later,
+        "s",
+        1.0,
+    ));
+    stop(processes).await?;
+    Ok(report)
+}
+
+async fn lives(ground: &Ground, name: &str) -> Result<HostedCluster> {
+    let cluster = HostedCluster::new(ground, name).with_base_domain(&format!("{name}.example.com"));
+    cluster.create(ground).await?;
+    cluster.becomes_available(ground, PATIENCE).await?;
+    Ok(cluster)
+}
+
+/// The greatest that it ever was.
+fn memory(processes: &[Hyperlink; 2]) -> Result<[u64; 2]> {
+    let of = |process: &Hyperlink| process.process().peak_rss().context("no VmHWM");
+    Ok([of(&processes[0])?, of(&processes[1])?])
+}
+
+async fn repair(ground: &Ground, cluster: &HostedCluster) -> Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..REPAIRS {
+        times.push(time_of_repair(ground, cluster, PATIENCE).await?);
+        cluster.becomes_available(ground, PATIENCE).await?;
+    }
+    times.sort_unstable();
+    Ok(times[REPAIRS / 2])
+}

@@ -1,0 +1,179 @@
+//! The seat of a tenant: what a control plane's own operator may do in its namespace, and what a compromised one does there.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
+
+use crate::Place;
+use crate::ground::Ground;
+use crate::hosted_cluster::HostedCluster;
+use crate::wait::eventually;
+
+/// The ServiceAccount of the control plane's operator.
+const ACCOUNT: &str = "control-plane-operator";
+/// Writes at the same time.
+const AT_ONCE: usize = 8;
+/// What the API server takes of annotations, less some room.
+pub const LARGEST_ANNOTATION: usize = 250 * 1024;
+
+/// A ServiceAccount in the namespace of a control plane, with the rights that HyperShift gives there and none elsewhere.
+#[derive(Clone)]
+pub struct Tenant {
+    cluster: HostedCluster,
+    client: kube::Client,
+}
+
+impl Tenant {
+    /// The seat in the namespace of this cluster's control plane, which is made if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn of(place: &Place, cluster: &HostedCluster) -> Result<Self> {
+        let namespace = cluster.control_plane_namespace();
+        let access = place.admin().service_account(place.dir(), &namespace, ACCOUNT).await?;
+        place.apply_yaml(&rights(&namespace)).await?;
+        Ok(Self {
+            cluster: cluster.clone(),
+            client: access.client()?,
+        })
+    }
+
+    /// Its client.
+    pub fn client(&self) -> &kube::Client {
+        &self.client
+    }
+
+    /// The objects of one of HyperShift's kinds in the tenant's namespace.
+    pub fn hypershift(&self, kind: &str) -> Api<DynamicObject> {
+        self.cluster
+            .api(&self.client, kind, &self.cluster.control_plane_namespace())
+    }
+
+    /// The objects of a kind in the tenant's namespace.
+    pub fn api(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), &self.cluster.control_plane_namespace(), &resource)
+    }
+
+    /// Makes custom resources of these numbers, `junk-0` and on, each with an annotation of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn junk(&self, place: &Place, numbers: Range<usize>, bytes: usize) -> Result<()> {
+        let objects = numbers.map(|n| self.custom_resource(place, &format!("junk-{n}"), bytes));
+        self.create_all(self.hypershift("AzurePrivateLinkService"), objects)
+            .await
+    }
+
+    /// Makes these objects.
+    ///
+    /// # Errors
+    ///
+    /// The API server refuses.
+    pub async fn create_all(&self, api: Api<DynamicObject>, objects: impl Iterator<Item = Value>) -> Result<()> {
+        let made = objects.map(|object| create(&api, object));
+        stream::iter(made).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    fn custom_resource(&self, place: &Place, name: &str, bytes: usize) -> Value {
+        let (azure, cluster) = (place.azure(), &self.cluster);
+        json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+            "metadata": {"name": name, "annotations": {
+                "hypershift.openshift.io/cluster": format!("{}/{}", place.hosted_clusters(), cluster.name()),
+                "example.com/junk": "x".repeat(bytes)}},
+            "spec": {"subscriptionID": azure.guest_subscription, "resourceGroupName": cluster.infra_id(),
+                "location": azure.location, "loadBalancerIP": "10.224.0.99",
+                "guestVNetID": cluster.vnet(), "guestSubnetID": cluster.subnet()}})
+    }
+
+    /// Changes an object so many times a second until the guard is dropped, at what is to be laid over it the n-th time.
+    pub fn changes(
+        &self,
+        api: Api<DynamicObject>,
+        name: &str,
+        per_second: u32,
+        patch: impl Fn(u64) -> Value + Send + 'static,
+    ) -> Changes {
+        let name = name.to_owned();
+        Changes(tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(Duration::from_secs(1) / per_second);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+            for number in 0.. {
+                ticks.tick().await;
+                let patch = Patch::Merge(patch(number));
+                // Others change it too, and it may be gone for a moment.
+                let _ = api.patch(&name, &PatchParams::default(), &patch).await;
+            }
+        }))
+    }
+}
+
+/// Changes that go on until this is dropped.
+pub struct Changes(JoinHandle<()>);
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    ensure!(object.types != Some(TypeMeta::default()), "an object without a kind");
+    api.create(&PostParams::default(), &object).await?;
+    Ok(())
+}
+
+/// HyperShift's Role of the control-plane-operator, as far as it concerns us: everything of HyperShift's, Services, Events,
+/// leases, Secrets and ConfigMaps.
+fn rights(namespace: &str) -> String {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": ACCOUNT, "namespace": namespace},
+        "rules": [
+            {"apiGroups": ["hypershift.openshift.io"], "resources": ["*"], "verbs": ["*"]},
+            {"apiGroups": [""], "resources": ["services", "events", "secrets", "configmaps"], "verbs": ["*"]},
+            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["*"]},
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["*"]},
+        ],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": ACCOUNT, "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": ACCOUNT},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": ACCOUNT}],
+    });
+    format!("{role}\n---\n{binding}\n")
+}
+
+/// Makes a cluster's Private Link Service differ from what it shall be, and waits until it is repaired; how long that took.
+///
+/// # Errors
+///
+/// It is not repaired within `timeout`.
+pub async fn time_of_repair(ground: &Ground, cluster: &HostedCluster, timeout: Duration) -> Result<Duration> {
+    let id = cluster.link_service(ground);
+    let found = ground.oracle().resources(&id).await?;
+    let mut body = found.into_iter().next().context("no Private Link Service")?;
+    body["properties"]["enableProxyProtocol"] = json!(true);
+    ground.oracle().drift_put(&id, &body).await?;
+    let began = Instant::now();
+    eventually("the Private Link Service is repaired", timeout, || async {
+        let found = ground.oracle().resources(&id).await?;
+        let now = found.first().context("no Private Link Service")?;
+        ensure!(now["properties"]["enableProxyProtocol"] != json!(true), "it is not");
+        ensure!(now["properties"]["provisioningState"] == "Succeeded", "it is under way");
+        Ok(())
+    })
+    .await?;
+    Ok(began.elapsed())
+}

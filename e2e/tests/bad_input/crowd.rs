@@ -1,0 +1,342 @@
+//! What a tenant does from the seat of its control plane's operator to exhaust the processes that serve all: objects in great
+//! number, of the largest size, changed without end. The neighbour notices nothing.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use e2e::hosted_cluster::{HostedCluster, ROUTER, conditions};
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{SOON, Site, alone, calls_about};
+use e2e::tenant::{LARGEST_ANNOTATION, Tenant, time_of_repair};
+use e2e::{Ground, eventually};
+use jiff::Timestamp;
+use k8s_openapi::api::events::v1::Event;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+/// What is at rest is read this often, and a repair begins with that.
+const RESYNC: Duration = Duration::from_secs(3);
+/// A repair on a busy machine, beyond that.
+const SLACK: Duration = Duration::from_secs(12);
+/// What a process may grow by; the benchmark has the exact goal.
+const GROWTH: u64 = 48 << 20;
+
+/// Both roles, a neighbour, and a tenant whose own path is there.
+struct Crowded {
+    site: Site,
+    neighbour: HostedCluster,
+    cluster: HostedCluster,
+    tenant: Tenant,
+    available_since: Value,
+    memory: [u64; 2],
+}
+
+impl Crowded {
+    async fn start(ground: Ground) -> Result<Self> {
+        let flags = [("resync", "3s")];
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[("resync", "8s")]).await?;
+        let site = Site { ground, ho, cpo };
+        let neighbour = site.lives("neighbour").await?;
+        let cluster = site.lives("crowded").await?;
+        let tenant = Tenant::of(&site.ground, &cluster).await?;
+        let available_since = available_since(&site, &neighbour).await?;
+        let memory = memory(&site)?;
+        Ok(Self {
+            site,
+            neighbour,
+            cluster,
+            tenant,
+            available_since,
+            memory,
+        })
+    }
+
+    /// Makes so many custom resources. Which of the same second is the oldest goes by the name, so those that are to be served
+    /// come in an earlier one.
+    async fn crowd(&self, number: usize, bytes: usize) -> Result<()> {
+        let ground = &self.site.ground;
+        self.tenant.junk(ground, 0..7, bytes).await?;
+        let last = Timestamp::now().as_second();
+        let api = self.tenant.hypershift("AzurePrivateLinkService");
+        eventually("eight are served", SOON, || async {
+            let served = served(&api).await?;
+            ensure!(served.len() == 8, "{served:?}");
+            ensure!(Timestamp::now().as_second() > last, "it is the same second");
+            Ok(())
+        })
+        .await?;
+        self.tenant.junk(ground, 7..number, bytes).await
+    }
+
+    /// The neighbour is available all the time, repaired as always, and in the metrics; the processes live and lead.
+    async fn neighbour_notices_nothing(&self) -> Result<()> {
+        let ground = &self.site.ground;
+        let since = available_since(&self.site, &self.neighbour).await?;
+        ensure!(since == self.available_since, "available since {since}");
+        self.neighbour_gets_no_call_of_anothers().await?;
+        for _ in 0..3 {
+            let took = time_of_repair(ground, &self.neighbour, SOON).await?;
+            ensure!(took <= RESYNC + SLACK, "repaired after {took:?}");
+            // A repair shows in the conditions while it is under way.
+            self.site.heals(&self.neighbour).await?;
+        }
+        let series = "hyperlink_object_available{control_plane=\"clusters-neighbour\",name=\"private-router\"} 1";
+        for process in [&self.site.ho, &self.site.cpo] {
+            process.leading(SOON).await?;
+            let (_, metrics) = process.page("/metrics").await?;
+            ensure!(metrics.lines().any(|line| line == series), "no series of the neighbour");
+        }
+        for (before, now) in self.memory.into_iter().zip(memory(&self.site)?) {
+            let grown = now.saturating_sub(before);
+            ensure!(grown <= GROWTH, "a process has grown by {} KiB", grown >> 10);
+        }
+        Ok(())
+    }
+
+    /// At rest the neighbour is read as often as the settings say, and nothing of it is written.
+    async fn neighbour_gets_no_call_of_anothers(&self) -> Result<()> {
+        let oracle = self.site.ground.oracle();
+        self.site.heals(&self.neighbour).await?;
+        let (since, began) = (oracle.last_call().await?, Instant::now());
+        self.site.looks_again(&self.neighbour).await?;
+        let rounds = began.elapsed().as_secs() / RESYNC.as_secs() + 2;
+        let calls = calls_about(&self.site.ground, &self.neighbour, since).await?;
+        let written = calls.iter().find(|call| call.is_write());
+        ensure!(written.is_none(), "{written:?}");
+        let mut reads: BTreeMap<String, u64> = BTreeMap::new();
+        for call in calls {
+            *reads.entry(call.path).or_default() += 1;
+        }
+        let often = reads.iter().find(|(_, times)| **times > rounds);
+        ensure!(often.is_none(), "in {rounds} rounds: {often:?}");
+        Ok(())
+    }
+
+    /// Of the tenant's custom resources no more than eight have conditions or series.
+    async fn only_eight_are_served(&self) -> Result<()> {
+        let api = self.tenant.hypershift("AzurePrivateLinkService");
+        let served = served(&api).await?;
+        ensure!(served.contains(&ROUTER.to_owned()), "{served:?}");
+        ensure!(served.len() <= 8, "{served:?}");
+        for process in [&self.site.ho, &self.site.cpo] {
+            let (_, metrics) = process.page("/metrics").await?;
+            let names = metrics.lines().filter_map(|line| line.split_once("name=\"junk-"));
+            let mut names: Vec<_> = names.filter_map(|(_, rest)| rest.split('"').next()).collect();
+            names.sort_unstable();
+            names.dedup();
+            ensure!(names.len() < 8, "series of {names:?}");
+        }
+        Ok(())
+    }
+
+    /// Each role tells once that there are more than it serves.
+    async fn one_event_tells_of_the_rest(&self) -> Result<()> {
+        let client = self.site.ground.client()?;
+        let api: Api<Event> = Api::namespaced(client, &self.cluster.control_plane_namespace());
+        eventually("one Event of each role tells of the rest", SOON, || async {
+            let mut told: BTreeMap<String, usize> = BTreeMap::new();
+            for event in api.list(&ListParams::default()).await? {
+                if event.reason.as_deref() == Some("NotServed") {
+                    let note = event.note.unwrap_or_default();
+                    ensure!(note.ends_with("are not served: only the 8 oldest are"), "{note}");
+                    *told.entry(event.reporting_controller.unwrap_or_default()).or_default() += 1;
+                }
+            }
+            let once = ["hyperlink-cpo", "hyperlink-ho"].map(|role| (role.to_owned(), 1));
+            ensure!(told == BTreeMap::from(once), "{told:?}");
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn available_since(site: &Site, cluster: &HostedCluster) -> Result<Value> {
+    let found = cluster.get_link_service(&site.ground.client()?).await?;
+    let found = found.context("no custom resource")?;
+    let all = found.data["status"]["conditions"].as_array().context("no conditions")?;
+    let whole = all.iter().find(|one| one["type"] == "AzurePrivateLinkServiceAvailable");
+    let whole = whole.context("no summary")?;
+    ensure!(whole["status"] == "True", "{whole}");
+    Ok(whole["lastTransitionTime"].clone())
+}
+
+fn memory(site: &Site) -> Result<[u64; 2]> {
+    let of = |process: &Hyperlink| process.process().rss().context("a process is gone");
+    Ok([of(&site.ho)?, of(&site.cpo)?])
+}
+
+/// The names of those that have conditions.
+async fn served(api: &Api<DynamicObject>) -> Result<Vec<String>> {
+    let mut served = Vec::new();
+    let mut params = ListParams::default().limit(20);
+    loop {
+        let page = api.list(&params).await?;
+        let with = page.items.iter().filter(|one| !conditions(one).is_empty());
+        served.extend(with.filter_map(|one| one.metadata.name.clone()));
+        params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+        if params.continue_token.is_none() {
+            return Ok(served);
+        }
+    }
+}
+
+#[test]
+fn two_hundred_large_custom_resources_harm_no_neighbour() {
+    alone(async |ground| {
+        let crowded = Crowded::start(ground).await?;
+        crowded.crowd(200, LARGEST_ANNOTATION).await?;
+        crowded.neighbour_notices_nothing().await?;
+        crowded.one_event_tells_of_the_rest().await?;
+        crowded.only_eight_are_served().await
+    });
+}
+
+#[test]
+fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
+    alone(async |ground| {
+        let crowded = Crowded::start(ground).await?;
+        let tenant = &crowded.tenant;
+        crowded.crowd(1200, 1024).await?;
+        let labels = json!({"hypershift.openshift.io/azure-pls-external-private-svc": "true"});
+        let services = (0..500).map(|n| {
+            json!({"apiVersion": "v1", "kind": "Service",
+                "metadata": {"name": format!("junk-{n}"), "labels": labels, "annotations": {"example.com/junk": "x".repeat(8192)}},
+                "spec": {"type": "ExternalName", "externalName": "x.example.com"}})
+        });
+        tenant.create_all(tenant.api("", "v1", "Service"), services).await?;
+        let found = tenant
+            .hypershift("HostedControlPlane")
+            .get(crowded.cluster.name())
+            .await?;
+        let planes = (0..300).map(|n| {
+            json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
+                "metadata": {"name": format!("junk-{n}"), "annotations": {"example.com/junk": "x".repeat(8192)}},
+                "spec": found.data["spec"]})
+        });
+        tenant
+            .create_all(tenant.hypershift("HostedControlPlane"), planes)
+            .await?;
+        crowded.neighbour_notices_nothing().await?;
+        crowded.one_event_tells_of_the_rest().await?;
+        crowded.only_eight_are_served().await
+    });
+}
+
+#[test]
+fn object_changed_100_times_a_second_harms_no_neighbour() {
+    alone(async |ground| {
+        let crowded = Crowded::start(ground).await?;
+        let tenant = &crowded.tenant;
+        let custom = || tenant.hypershift("AzurePrivateLinkService");
+        let intent = |n: u64| {
+            json!({"metadata": {"annotations": {"hyperlink.hypershift.openshift.io/cpo-intent": format!("{{\"n\":{n}}}"),
+                "example.com/junk": n.to_string()}}})
+        };
+        let note = |n: u64| json!({"metadata": {"annotations": {"example.com/junk": n.to_string()}}});
+        let planes = tenant.hypershift("HostedControlPlane");
+        let _changes = [
+            tenant.changes(custom(), ROUTER, 100, intent),
+            tenant.changes(planes, crowded.cluster.name(), 100, note),
+            tenant.changes(tenant.api("", "v1", "Service"), ROUTER, 100, note),
+        ];
+        crowded.neighbour_notices_nothing().await
+    });
+}
+
+/// What the tenant says in the status of its custom resource: ids of the neighbour's, and as many and as large conditions as
+/// can be.
+fn forged_status(crowded: &Crowded) -> Value {
+    let (neighbour, ground) = (&crowded.neighbour, &crowded.site.ground);
+    let condition = |n: usize| {
+        json!({"type": format!("Junk{n}"), "status": "True", "reason": "Junk", "message": "x".repeat(32 * 1024),
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    json!({"status": {
+        "privateEndpointID": neighbour.endpoint(),
+        "privateDNSZoneID": neighbour.zones()[0],
+        "baseDomainDNSZoneID": neighbour.zones()[1],
+        "privateLinkServiceID": neighbour.link_service(ground),
+        "conditions": (0..10).map(condition).collect::<Vec<_>>()}})
+}
+
+#[test]
+fn everything_forged_and_oversized_harms_no_neighbour() {
+    alone(async |ground| {
+        let crowded = Crowded::start(ground).await?;
+        let tenant = &crowded.tenant;
+        let custom = tenant.hypershift("AzurePrivateLinkService");
+        let forged = Patch::Merge(forged_status(&crowded));
+        custom.patch_status(ROUTER, &PatchParams::default(), &forged).await?;
+        let large = json!({"metadata": {"annotations": {
+            "hyperlink.hypershift.openshift.io/ho-intent": "x".repeat(LARGEST_ANNOTATION / 2),
+            "example.com/junk": "x".repeat(LARGEST_ANNOTATION / 4)}}});
+        let planes = tenant.hypershift("HostedControlPlane");
+        let services = tenant.api("", "v1", "Service");
+        for (api, name) in [
+            (&custom, ROUTER),
+            (&planes, crowded.cluster.name()),
+            (&services, ROUTER),
+        ] {
+            api.patch(name, &PatchParams::default(), &Patch::Merge(&large)).await?;
+        }
+        let secret = |n: usize| {
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("junk-{n}")},
+                "stringData": {"junk": "x".repeat(700 * 1024)}})
+        };
+        tenant
+            .create_all(tenant.api("", "v1", "Secret"), (0..20).map(secret))
+            .await?;
+        let namespace = crowded.cluster.control_plane_namespace();
+        let names = ["hyperlink-ho", "hyperlink-cpo", "hyperlink-cpo-junk"].map(str::to_owned);
+        let names = names.into_iter().chain([format!("hyperlink-cpo-{namespace}")]);
+        let lease = |name: String| {
+            let now = Timestamp::now();
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+                "spec": {"holderIdentity": "tenant", "leaseDurationSeconds": 3600, "renewTime": format!("{now:.6}")}})
+        };
+        let leases = tenant.api("coordination.k8s.io", "v1", "Lease");
+        tenant.create_all(leases, names.map(lease)).await?;
+        crowded.neighbour_notices_nothing().await?;
+        crowded.only_eight_are_served().await
+    });
+}
+
+/// What nobody reads of an object, `managedFields`, is as deep as its writer likes: the API server stores it, and a parser that
+/// counts levels gives up, and with it the whole page of a list.
+#[test]
+fn object_that_is_nested_too_deep_stops_no_watch() {
+    alone(async |ground| {
+        let mut crowded = Crowded::start(ground).await?;
+        let custom = crowded.tenant.hypershift("AzurePrivateLinkService");
+        let spec = custom.get(ROUTER).await?.data["spec"].clone();
+        let deep = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
+        let fields = json!({"manager": "x", "operation": "Update", "time": "2026-01-01T00:00:00Z",
+            "apiVersion": "hypershift.openshift.io/v1beta1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": deep}});
+        let object = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+            "metadata": {"name": "a-first", "managedFields": [fields]}, "spec": spec});
+        // The answer is as deep, so it is not to be read here either.
+        let made = custom
+            .create(&PostParams::default(), &serde_json::from_value(object)?)
+            .await;
+        ensure!(matches!(made, Ok(_) | Err(kube::Error::SerdeError(_))), "{made:?}");
+        // Others take over, as with each update; they have to list.
+        let flags = [("resync", "3s")];
+        let site = &mut crowded.site;
+        let ho = Hyperlink::start(&site.ground, Role::Ho, "ho-again", &flags).await?;
+        std::mem::replace(&mut site.ho, ho).stop().await?;
+        let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-again", &[("resync", "8s")]).await?;
+        std::mem::replace(&mut site.cpo, cpo).stop().await?;
+        for process in [&site.ho, &site.cpo] {
+            eventually("its controllers run", SOON, || async {
+                let (code, page) = process.page("/readyz?verbose").await?;
+                ensure!(code == 200 && page.contains("running"), "{page}");
+                Ok(())
+            })
+            .await?;
+        }
+        crowded.memory = memory(&crowded.site)?;
+        crowded.neighbour_notices_nothing().await
+    });
+}

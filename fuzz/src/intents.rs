@@ -1,0 +1,183 @@
+//! What annotations and other short texts say: read as written, and a forged intent leads to nothing that is not ours.
+
+use hyperlink::api::markers::{ABANDON, CLUSTER_ANNOTATION, CPO_INTENT, HO_INTENT};
+use hyperlink::api::prune::read_part;
+use hyperlink::api::{AzurePrivateLinkService, ClusterRef, Paused, Reason, Role, pause};
+use hyperlink::azure::id::{ResourceId, SubscriptionId, same};
+use hyperlink::azure::plan::Verb;
+use hyperlink::azure::resource::{Kind, Seen};
+use hyperlink::controllers::abandon;
+use hyperlink::controllers::decision::Problem;
+use hyperlink::controllers::facts::{Facts, Need};
+use hyperlink::controllers::identity::{Identity, Leaving};
+use hyperlink::controllers::intent::{self, CpoIntent, HoIntent};
+use hyperlink::controllers::link_service::frontend::FrontendMatch;
+use hyperlink::controllers::link_service::nat_prefix::NatSubnetRules;
+use hyperlink::controllers::link_service::plan::{Settings, Surroundings};
+use hyperlink::controllers::link_service::teardown::teardown;
+use hyperlink::names;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::mutate::{Input, mutate};
+use super::wanted::{GUEST, GUEST_SUB, NET, SUB};
+
+/// A text, or an intent of either role with something changed.
+pub fn intents(data: &[u8]) {
+    let mut input = Input(data);
+    let (form, world) = (input.byte(), input.byte());
+    let text = match form % 3 {
+        0 => String::from_utf8_lossy(input.0).into_owned(),
+        1 => changed(ho(), &mut input),
+        _ => changed(cpo(), &mut input),
+    };
+    let kept = read_part(&text);
+    assert!(kept.len() <= 8_192 && text.starts_with(kept) && read_part(kept) == kept);
+    round_trips(&text);
+    words(&text);
+    forged(&text, world);
+}
+
+fn changed(mut intent: Value, input: &mut Input<'_>) -> String {
+    mutate(&mut intent, input);
+    intent.to_string()
+}
+
+fn ho() -> Value {
+    json!({"cluster": "x", "clusterID": "id", "infraID": "infra",
+        "privateLinkServiceID": format!("{NET}/privateLinkServices/pls-id"), "resourceGuid": "guid",
+        "frontendID": format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router"),
+        "natSubnetID": format!("{NET}/virtualNetworks/hub/subnets/infra-pls-nat"), "natSubnetMade": true})
+}
+
+fn cpo() -> Value {
+    json!({"cluster": "x", "clusterID": "id", "infraID": "infra", "privateLinkServiceAlias": "a",
+        "resourceIDs": [format!("{GUEST}/privateEndpoints/private-router-pe")]})
+}
+
+fn round_trips(text: &str) {
+    let text = text.to_owned();
+    if let Some(read) = intent::read::<HoIntent>(Some(&text)) {
+        assert_eq!(intent::read(Some(&intent::write(&read))), Some(read));
+    }
+    if let Some(read) = intent::read::<CpoIntent>(Some(&text)) {
+        assert_eq!(intent::read(Some(&intent::write(&read))), Some(read));
+    }
+}
+
+fn words(text: &str) {
+    if let Ok(cluster) = text.parse::<ClusterRef>() {
+        assert_eq!((cluster.to_string().as_str(), &text.parse().unwrap()), (text, &cluster));
+    }
+    for now in [Timestamp::MIN, Timestamp::UNIX_EPOCH, Timestamp::MAX] {
+        let paused = Paused::read(Some(text), now);
+        assert!(paused == Paused::No || pause::understood(text), "{text}");
+        assert!(!matches!(paused, Paused::Until(until) if until <= now), "{text}");
+    }
+}
+
+/// A custom resource that goes with this text in each of its annotations.
+fn forged(text: &str, world: u8) {
+    let vnet = format!("{GUEST}/virtualNetworks/workers");
+    let cr: AzurePrivateLinkService = serde_json::from_value(json!({
+        "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
+        "metadata": {"name": "private-router", "namespace": "clusters-x", "uid": "u",
+            "annotations": {HO_INTENT: text, CPO_INTENT: text, ABANDON: text, CLUSTER_ANNOTATION: text}},
+        "spec": {"subscriptionID": GUEST_SUB, "resourceGroupName": "guest", "location": "westus2",
+            "guestSubnetID": format!("{vnet}/subnets/guest"), "guestVNetID": vnet}}))
+    .unwrap();
+    for role in Role::ALL {
+        let noted = abandon::noted(&cr, role, Problem::new(Reason::ScopeLocked, "x"));
+        assert!(!noted.message.contains(char::is_control));
+    }
+    let identity = Identity {
+        name: "x".into(),
+        cluster_id: "id".into(),
+        infra_id: "infra".into(),
+    };
+    let (around, settings) = (surroundings(&identity), settings());
+    let mut facts = Facts::default();
+    for _ in 0..20 {
+        match teardown(&cr, &around, &facts, &settings, Timestamp::UNIX_EPOCH) {
+            Err(needs) => needs
+                .into_iter()
+                .for_each(|need| answer(&mut facts, need, &identity, world)),
+            Ok(decision) => {
+                let deleted = decision.steps.iter().filter(|step| step.verb == Verb::Delete);
+                return deleted.for_each(|step| may_be_deleted(&step.id, &identity, &settings));
+            }
+        }
+    }
+    panic!("no decision for {text}");
+}
+
+fn may_be_deleted(id: &ResourceId, identity: &Identity, settings: &Settings) {
+    let service = names::link_service("private-router", &identity.cluster_id);
+    let of_service = id.to_string().contains(&service) && settings.allows(id);
+    let subnet = same(id.name(), &names::nat_subnet(&identity.infra_id)) && settings.allows_subnet(id);
+    assert!(of_service || subnet, "{id}");
+}
+
+/// The service and all else are there, each or not, with our mark and as a NAT subnet looks.
+fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
+    let marks = names::link_service_marks(&identity.name, &identity.cluster_id).all();
+    let properties = json!({"addressPrefix": "10.0.1.0/28", "privateLinkServiceNetworkPolicies": "Disabled"});
+    let seen = |id: &ResourceId| {
+        let absent = world >> u8::from(id.is(Kind::LinkService)) & 1 == 1;
+        let body = json!({"id": id.to_string(), "tags": marks, "properties": properties});
+        if absent { Seen::Absent } else { Seen::Found(body) }
+    };
+    match need {
+        Need::Look(_, id) => {
+            facts.looks.insert(id.clone(), seen(&id));
+        }
+        Need::NewLook(_, id) => {
+            facts.new_looks.insert(id.clone());
+            facts.looks.insert(id.clone(), seen(&id));
+        }
+        Need::Frontends(subscription, group) => {
+            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+        }
+        Need::NewFrontends(subscription, group) => {
+            facts.new_frontends.insert((subscription.clone(), group.clone()));
+            facts.frontends.insert((subscription, group), Ok(Vec::new()));
+        }
+        Need::Inside(kind, id) => {
+            facts.inside.insert((kind, id), Ok(Vec::new()));
+        }
+    }
+}
+
+fn surroundings(identity: &Identity) -> Surroundings {
+    Surroundings {
+        identity: Ok(identity.clone()),
+        hosted_cluster: None,
+        paused: None,
+        paused_until: None,
+        service: None,
+        address_claimed: false,
+        sibling_stays: false,
+        sibling_goes: false,
+        sibling_made_subnet: false,
+        leaving: Leaving::Unknown,
+        given_subnets: Vec::new(),
+        subnets_of_older: Vec::new(),
+        adopt_from: None,
+        connecting: Default::default(),
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        cloud: "AzurePublicCloud",
+        management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
+        subscription: SubscriptionId::parse(SUB).unwrap(),
+        resource_group: "mgmt".into(),
+        nat: NatSubnetRules {
+            prefix_length: 28,
+            pool: None,
+        },
+        frontend_match: FrontendMatch::Name,
+        also_manage: Vec::new(),
+    }
+}

@@ -1,0 +1,22 @@
+//! What each fuzz target does with its bytes: every one ends in what Hyperlink reads of others, and in laws about it.
+//!
+//! Only panics are findings: broken laws panic too. `tests/fuzz_seeds.rs` runs the same functions over `seeds/`.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a finding is a panic")]
+
+mod answers;
+mod bodies;
+mod ids;
+mod intents;
+#[path = "../../e2e/armsim/fuzz/src/mutate.rs"]
+mod mutate;
+mod objects;
+mod scopes;
+#[path = "../../tests/azure_simulated/wanted.rs"]
+#[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
+mod wanted;
+
+pub use answers::answers;
+pub use ids::ids;
+pub use intents::intents;
+pub use objects::objects;
+pub use scopes::scopes;

@@ -1,0 +1,210 @@
+//! What watches keep of an object: the fields and annotations that are read, each of a bounded size. Whoever may write an
+//! object can otherwise make this process keep megabytes for each.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+
+use super::hypershift::ClusterSpec;
+use super::markers::{
+    CPO_FINALIZER, EXTERNAL_HOST_ANNOTATION, EXTERNAL_LABEL, HCP_FINALIZER, HO_FINALIZER,
+    INTERNAL_LOAD_BALANCER_ANNOTATION, READ_ANNOTATIONS, READ_CLUSTER_ANNOTATIONS,
+};
+use super::{AzurePrivateLinkService, ConditionType, HostedCluster, HostedControlPlane};
+
+/// The most bytes that are kept of an annotation: an intent with its ids has two thousand, with the longest names five.
+const ANNOTATION: usize = 8192;
+/// The most bytes that are kept of a condition's reason or message.
+const MESSAGE: usize = 1024;
+/// The most bytes that are kept of any other text; names in Kubernetes have 253 at most.
+const TEXT: usize = 256;
+/// The most owners that are kept: HyperShift sets one.
+const OWNERS: usize = 4;
+
+/// An object of which watches keep a part.
+pub trait Prune {
+    /// Drops what nobody reads of the object.
+    fn prune(&mut self);
+}
+
+impl Prune for AzurePrivateLinkService {
+    fn prune(&mut self) {
+        prune_metadata(&mut self.metadata, &READ_ANNOTATIONS, &[]);
+        let Some(status) = &mut self.status else { return };
+        let conditions = &mut status.conditions;
+        conditions.retain(|condition| ConditionType::ALL.iter().any(|kind| kind.as_str() == condition.type_));
+        for condition in conditions.iter_mut() {
+            shorten(&mut condition.reason, MESSAGE);
+            shorten(&mut condition.message, MESSAGE);
+        }
+        conditions.shrink_to_fit();
+    }
+}
+
+impl Prune for HostedCluster {
+    fn prune(&mut self) {
+        prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
+    }
+}
+
+impl Prune for HostedControlPlane {
+    /// Nothing of what is watched is read but its metadata; the rest is read anew in each reconcile.
+    fn prune(&mut self) {
+        prune_metadata(&mut self.metadata, &READ_CLUSTER_ANNOTATIONS, &[]);
+        self.spec = ClusterSpec::default();
+    }
+}
+
+impl Prune for Service {
+    fn prune(&mut self) {
+        let annotations = [EXTERNAL_HOST_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION];
+        prune_metadata(&mut self.metadata, &annotations, &[EXTERNAL_LABEL]);
+        self.status = None;
+        self.spec = self.spec.take().map(|spec| ServiceSpec {
+            type_: spec.type_,
+            external_name: spec.external_name,
+            ..ServiceSpec::default()
+        });
+    }
+}
+
+/// The part of an annotation's value that counts; nothing that we or HyperShift write is longer.
+pub fn read_part(value: &str) -> &str {
+    &value[..value.floor_char_boundary(ANNOTATION)]
+}
+
+/// The part of a condition's reason or message that counts.
+pub fn read_message(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MESSAGE)]
+}
+
+/// Whether a finalizer is one of both roles'.
+pub fn is_known_finalizer(name: &str) -> bool {
+    [HO_FINALIZER, CPO_FINALIZER, HCP_FINALIZER].contains(&name)
+}
+
+fn prune_metadata(metadata: &mut ObjectMeta, annotations: &[&str], labels: &[&str]) {
+    metadata.managed_fields = None;
+    metadata.annotations = picked(metadata.annotations.take(), annotations);
+    metadata.labels = picked(metadata.labels.take(), labels);
+    metadata.owner_references = metadata.owner_references.take().map(owners);
+    if let Some(finalizers) = &mut metadata.finalizers {
+        finalizers.retain(|name| is_known_finalizer(name));
+        finalizers.shrink_to_fit();
+    }
+}
+
+fn picked(all: Option<BTreeMap<String, String>>, names: &[&str]) -> Option<BTreeMap<String, String>> {
+    let mut all = all?;
+    let picked = names.iter().filter_map(|name| {
+        let (name, mut value) = all.remove_entry(*name)?;
+        shorten(&mut value, ANNOTATION);
+        Some((name, value))
+    });
+    let picked: BTreeMap<String, String> = picked.collect();
+    (!picked.is_empty()).then_some(picked)
+}
+
+/// The control planes among the owners; names that are too long for an object are nobody's.
+fn owners(all: Vec<OwnerReference>) -> Vec<OwnerReference> {
+    let kind = HostedControlPlane::kind(&());
+    let short = |owner: &OwnerReference| owner.name.len() + owner.uid.len() + owner.api_version.len() <= 3 * TEXT;
+    let read = all.into_iter().filter(|owner| owner.kind == kind && short(owner));
+    read.take(OWNERS).collect()
+}
+
+fn shorten(text: &mut String, most: usize) {
+    text.truncate(text.floor_char_boundary(most));
+    text.shrink_to_fit();
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::markers::HO_INTENT;
+
+    fn large() -> String {
+        "ü".repeat(100_000)
+    }
+
+    fn metadata() -> Value {
+        json!({"name": "private-router", "namespace": "n", "uid": "u", "resourceVersion": "7", "generation": 3,
+            "annotations": {"example.com/note": large(), HO_INTENT: large(), EXTERNAL_HOST_ANNOTATION: "a.example.com"},
+            "labels": {"example.com/label": large(), EXTERNAL_LABEL: "true"},
+            "finalizers": ["example.com/theirs", HO_FINALIZER],
+            "managedFields": [{"manager": large(), "operation": "Update"}],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"},
+                {"apiVersion": "v1", "kind": "HostedControlPlane", "name": large(), "uid": "l"},
+                {"apiVersion": "v1", "kind": "HostedControlPlane", "name": "example", "uid": "h"}]})
+    }
+
+    fn size(object: &impl std::fmt::Debug) -> usize {
+        format!("{object:?}").len()
+    }
+
+    #[test]
+    fn large_texts_of_a_custom_resource_are_not_kept() {
+        let condition = |kind: &str| {
+            json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": large(),
+                "lastTransitionTime": "2026-01-01T00:00:00Z"})
+        };
+        let mut cr: AzurePrivateLinkService = serde_json::from_value(json!({
+            "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService", "metadata": metadata(),
+            "spec": {"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "x", "guestVNetID": "y"},
+            "status": {"dnsZoneName": "a.b", "conditions": [condition("Theirs"), condition("AzurePLSCreated")]}}))
+        .unwrap();
+        cr.prune();
+        assert!(size(&cr) < 16 * 1024, "{}", size(&cr));
+        assert_eq!(cr.metadata.generation, Some(3));
+        assert_eq!(cr.metadata.finalizers.as_deref(), Some(&[HO_FINALIZER.to_owned()][..]));
+        let annotations = cr.metadata.annotations.unwrap();
+        assert_eq!(annotations.keys().collect::<Vec<_>>(), [HO_INTENT]);
+        assert_eq!(annotations[HO_INTENT], read_part(&large()));
+        let owners = cr.metadata.owner_references.unwrap();
+        assert_eq!(owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(), ["h"]);
+        let status = cr.status.unwrap();
+        assert_eq!(status.dns_zone_name.as_deref(), Some("a.b"));
+        let [condition] = status.conditions.as_slice() else {
+            panic!("{:?}", status.conditions)
+        };
+        assert_eq!(
+            (condition.type_.as_str(), condition.message.len()),
+            ("AzurePLSCreated", MESSAGE)
+        );
+    }
+
+    #[test]
+    fn large_fields_of_a_control_plane_are_not_kept() {
+        let mut plane: HostedControlPlane = serde_json::from_value(json!({"metadata": metadata(),
+            "spec": {"clusterID": "id", "infraID": large(), "services": [{"service": large()}]}}))
+        .unwrap();
+        plane.prune();
+        assert!(size(&plane) < 16 * 1024, "{}", size(&plane));
+    }
+
+    #[test]
+    fn large_fields_of_a_service_are_not_kept() {
+        let mut service: Service = serde_json::from_value(json!({"metadata": metadata(),
+            "spec": {"type": "ExternalName", "externalName": "10.0.0.1", "selector": {"a": large()}},
+            "status": {"conditions": []}}))
+        .unwrap();
+        service.prune();
+        assert!(size(&service) < 16 * 1024, "{}", size(&service));
+        let spec = service.spec.unwrap();
+        assert_eq!(
+            (spec.type_.as_deref(), spec.external_name.as_deref()),
+            (Some("ExternalName"), Some("10.0.0.1"))
+        );
+        assert_eq!(
+            service.metadata.labels,
+            Some([(EXTERNAL_LABEL.to_owned(), "true".to_owned())].into())
+        );
+        let host = service.metadata.annotations.unwrap();
+        assert_eq!(host[EXTERNAL_HOST_ANNOTATION], "a.example.com");
+    }
+}

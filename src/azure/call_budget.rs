@@ -1,0 +1,198 @@
+//! The call budget of each resource: how often it may be called, whatever the logic above asks for. A resource at rest, coming or
+//! going stays far below it, so an exhausted budget is a defect of this program and not a state of Azure.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
+use super::resource::Kind;
+
+/// Calls that a resource may get at once.
+pub const BURST: u32 = 12;
+
+/// Thereafter one call each so long; twice as long after each exhaustion.
+pub const INTERVAL: Duration = Duration::from_secs(4);
+
+/// The interval doubles no further than to this.
+pub const MOST: Duration = Duration::from_secs(300);
+
+/// What all clusters share in a network or a group is called this many times as often.
+const SHARED: u32 = 10;
+
+/// Budgets that are full again are forgotten when so many are known.
+const SWEEP: usize = 1_024;
+
+#[derive(Debug)]
+struct Bucket {
+    /// Calls that are left, as of `at`.
+    left: f64,
+    at: Instant,
+    interval: Duration,
+    /// Whether the last call was refused.
+    refused: bool,
+}
+
+impl Bucket {
+    fn refill(&mut self, first: Duration, now: Instant) {
+        let gained = now.saturating_duration_since(self.at).as_secs_f64() / self.interval.as_secs_f64();
+        self.left = (self.left + gained).min(f64::from(BURST));
+        self.at = now;
+        if self.full() {
+            self.interval = first;
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.left >= f64::from(BURST)
+    }
+}
+
+/// The budgets of one process, by the address that is called.
+#[derive(Debug)]
+pub struct CallBudgets {
+    interval: Duration,
+    buckets: Mutex<HashMap<String, Bucket>>,
+}
+
+impl Default for CallBudgets {
+    fn default() -> Self {
+        Self {
+            interval: INTERVAL,
+            buckets: Mutex::default(),
+        }
+    }
+}
+
+impl CallBudgets {
+    /// Budgets that resources at rest, read every `resync`, stay within.
+    pub fn for_resync(resync: Duration) -> Self {
+        Self {
+            interval: INTERVAL.min(resync / 3).max(Duration::from_millis(1)),
+            buckets: Mutex::default(),
+        }
+    }
+
+    fn buckets(&self) -> MutexGuard<'_, HashMap<String, Bucket>> {
+        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one call from the budget of `address`.
+    ///
+    /// # Errors
+    /// None is left: [`CALL_BUDGET_EXHAUSTED`], with how long until there is one.
+    pub fn take(&self, kind: Kind, address: &str, now: Instant) -> Result<(), ArmError> {
+        let first = match kind {
+            Kind::LoadBalancer | Kind::VirtualNetwork => self.interval / SHARED,
+            _ => self.interval,
+        };
+        let mut buckets = self.buckets();
+        if buckets.len() >= SWEEP && !buckets.contains_key(address) {
+            buckets.retain(|_, bucket| {
+                bucket.refill(first, now);
+                !bucket.full()
+            });
+        }
+        let bucket = buckets.entry(address.to_ascii_lowercase()).or_insert_with(|| Bucket {
+            left: f64::from(BURST),
+            at: now,
+            interval: first,
+            refused: false,
+        });
+        bucket.refill(first, now);
+        if bucket.left >= 1.0 {
+            bucket.left -= 1.0;
+            bucket.refused = false;
+            return Ok(());
+        }
+        if !std::mem::replace(&mut bucket.refused, true) {
+            bucket.interval = (bucket.interval * 2).min(MOST.max(first));
+        }
+        Err(ArmError {
+            retry_after: Some(bucket.interval.mul_f64(1.0 - bucket.left)),
+            ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn calls(budgets: &CallBudgets, kind: Kind, from: Instant, for_seconds: u64) -> usize {
+        let taken = |at: &u64| budgets.take(kind, "/x", from + Duration::from_millis(*at)).is_ok();
+        (0..for_seconds * 1_000).step_by(10).filter(taken).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn loop_gets_its_burst_and_then_less_and_less() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        assert_eq!(calls(&budgets, Kind::Zone, now, 1), 12);
+        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(1), 60), 3);
+        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(61), 600), 3);
+        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(700), 3_600), 12);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_called_every_five_seconds_is_never_refused() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        let refused = (0..1_000).filter(|n| {
+            let at = now + Duration::from_secs(5 * n);
+            budgets.take(Kind::Zone, "/x", at).is_err()
+        });
+        assert_eq!(refused.count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_all_clusters_share_has_ten_times_the_budget() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        let refused = (0..1_000).filter(|n| {
+            let at = now + Duration::from_millis(400 * n);
+            budgets.take(Kind::LoadBalancer, "/x", at).is_err()
+        });
+        assert_eq!(refused.count(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_resource_is_not_held_up_and_case_makes_none() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        while budgets.take(Kind::Zone, "/x", now).is_ok() {}
+        assert!(budgets.take(Kind::Zone, "/y", now).is_ok());
+        let refused = budgets.take(Kind::Zone, "/X", now).unwrap_err();
+        assert_eq!(
+            (refused.class, refused.code.as_str()),
+            (Class::Throttled, CALL_BUDGET_EXHAUSTED)
+        );
+        assert!(refused.retry_after.is_some_and(|wait| wait <= 2 * INTERVAL));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn full_budgets_are_forgotten() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        for n in 0..10_000 {
+            budgets
+                .take(Kind::Zone, &n.to_string(), now + Duration::from_secs(n))
+                .unwrap();
+        }
+        assert!(budgets.buckets().len() <= SWEEP, "{}", budgets.buckets().len());
+    }
+
+    proptest! {
+        /// Whatever the times of the calls: never more than the burst and one for each interval.
+        #[test]
+        fn never_more_than_the_burst_and_one_each_interval(gaps in prop::collection::vec(0_u64..20_000, 1..400)) {
+            let (budgets, began) = (CallBudgets::default(), std::time::Instant::now().into());
+            let (mut now, mut taken) = (began, 0_u32);
+            for gap in gaps {
+                now += Duration::from_millis(gap);
+                taken += u32::from(budgets.take(Kind::Zone, "/x", now).is_ok());
+                let may = f64::from(BURST) + now.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64();
+                prop_assert!(f64::from(taken) <= may + 1e-6);
+            }
+        }
+    }
+}

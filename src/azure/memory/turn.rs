@@ -1,0 +1,43 @@
+//! When a write may go into a network: not while Azure works on another one of this process there.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Memory, Operation};
+use crate::azure::id::ResourceId;
+use crate::azure::resource::Kind;
+use crate::azure::turns::usual;
+
+/// An operation that takes longer than this holds no other: Azure decides.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// What takes longer than usual is looked at again this soon.
+const OVERDUE: Duration = Duration::from_secs(2);
+
+impl Memory {
+    /// How long a write has to wait for those of this process into the same network; it is looked at again then. None if its turn is
+    /// now: nobody else's comes before [`turn_is_over`](Self::turn_is_over).
+    pub fn wait_for_turn(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
+        let network = id.parent().filter(|_| kind == Kind::Subnet)?;
+        let entries = self.entries();
+        let others = entries.iter().filter(|(other, entry)| {
+            let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
+            *other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
+        });
+        let left = |operation: &Operation| usual(operation.deletes).saturating_sub(now.duration_since(operation.began));
+        let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();
+        let busy = left.map(|left| left.max(OVERDUE));
+        drop(entries);
+        let wait = self.turns.take(&network, id, lasts, busy, now)?;
+        self.hasten(id, wait, now);
+        Some(wait)
+    }
+
+    /// The write that did not have to wait is answered.
+    pub fn turn_is_over(&self, kind: Kind, id: &ResourceId) {
+        if let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) {
+            self.turns.over(&network, id);
+        }
+    }
+}

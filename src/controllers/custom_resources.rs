@@ -1,0 +1,319 @@
+//! The custom resources of one role as they are watched, and which of them are served: the oldest of each namespace.
+//!
+//! Whoever may write in a namespace could otherwise make this process work for any number of them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::try_join_all;
+use futures::{Stream, stream};
+use kube::api::ListParams;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::claims::Holder;
+use super::context::Context;
+use super::frame::{PassError, within};
+use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
+use crate::api::{AzurePrivateLinkService, Prune, Role, held_by};
+
+/// So many custom resources of a namespace are served; HyperShift makes two.
+pub const MOST: usize = 8;
+
+/// What is read at once from a list of custom resources.
+const PAGE: u32 = 10;
+
+type Reference = ObjectRef<AzurePrivateLinkService>;
+
+/// The custom resources of one namespace.
+#[derive(Debug, Default)]
+struct Namespace {
+    /// Those that stay, the oldest first.
+    staying: BTreeSet<Holder>,
+    /// Those that are being deleted and that the role holds, the oldest first.
+    going: BTreeSet<Holder>,
+    /// Those that are being deleted and that any role holds, the oldest first.
+    deleting: BTreeSet<Holder>,
+    /// Whether an Event has told that some are not served.
+    told: bool,
+}
+
+impl Namespace {
+    fn insert(&mut self, cr: &AzurePrivateLinkService, role: Role) {
+        if cr.metadata.deletion_timestamp.is_none() {
+            self.staying.insert(Holder::of(cr));
+            return;
+        }
+        if held_by(cr, role.finalizer()) {
+            self.going.insert(Holder::of(cr));
+        }
+        if held_by(cr, HO_FINALIZER) || held_by(cr, CPO_FINALIZER) {
+            self.deleting.insert(Holder::of(cr));
+        }
+    }
+
+    fn remove(&mut self, cr: &AzurePrivateLinkService) {
+        let holder = Holder::of(cr);
+        for all in [&mut self.staying, &mut self.going, &mut self.deleting] {
+            all.remove(&holder);
+        }
+    }
+
+    /// Those that are served. Who goes takes no place of one that stays, and has its turn when older ones have gone.
+    fn served(&self) -> impl Iterator<Item = &Holder> {
+        self.staying.iter().take(MOST).chain(self.going.iter().take(MOST))
+    }
+
+    /// How many are not served.
+    fn rest(&self) -> usize {
+        self.staying.len().saturating_sub(MOST) + self.going.len().saturating_sub(MOST)
+    }
+}
+
+/// Whether it is one of the oldest, or would be if it was known.
+fn among_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
+    all.iter().take(MOST).filter(|other| *other < holder).count() < MOST
+}
+
+struct State {
+    role: Role,
+    writer: Writer<AzurePrivateLinkService>,
+    namespaces: HashMap<String, Namespace>,
+    listed: bool,
+    followers: Vec<UnboundedSender<Arc<AzurePrivateLinkService>>>,
+    promoted: Vec<UnboundedSender<Reference>>,
+}
+
+/// The custom resources that one role watches.
+pub struct CustomResources {
+    role: Role,
+    store: Store<AzurePrivateLinkService>,
+    state: Mutex<State>,
+}
+
+impl CustomResources {
+    /// None yet.
+    pub fn new(role: Role) -> Self {
+        let writer = Writer::new(());
+        Self {
+            role,
+            store: writer.as_reader(),
+            state: Mutex::new(State {
+                role,
+                writer,
+                namespaces: HashMap::new(),
+                listed: false,
+                followers: Vec::new(),
+                promoted: Vec::new(),
+            }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them, served or not.
+    pub fn store(&self) -> Store<AzurePrivateLinkService> {
+        self.store.clone()
+    }
+
+    /// Each custom resource that has come, changed or gone, from now on.
+    pub fn follow(&self) -> impl Stream<Item = Arc<AzurePrivateLinkService>> + Send + Unpin + use<> {
+        let (sender, receiver) = unbounded_channel();
+        self.state().followers.push(sender);
+        items(receiver)
+    }
+
+    /// Each custom resource that is served because an older one has gone, from now on.
+    pub fn promoted(&self) -> impl Stream<Item = Reference> + Send + Unpin + use<> {
+        let (sender, receiver) = unbounded_channel();
+        self.state().promoted.push(sender);
+        items(receiver)
+    }
+
+    /// The watch has told something.
+    pub fn heard(&self, event: &Event<AzurePrivateLinkService>) {
+        let mut state = self.state();
+        match event {
+            Event::Init | Event::InitApply(_) => state.writer.apply_watcher_event(event),
+            Event::InitDone => {
+                state.writer.apply_watcher_event(event);
+                state.relisted(&self.store.state());
+            }
+            Event::Apply(cr) | Event::Delete(cr) => {
+                let before = self.store.get(&ObjectRef::from_obj(cr));
+                state.writer.apply_watcher_event(event);
+                let gone = matches!(event, Event::Delete(_));
+                state.changed(cr, before.as_deref(), gone);
+            }
+        }
+    }
+
+    /// Fills it with the custom resources of a namespace, for who does not watch.
+    pub async fn read(&self, api: &Api<AzurePrivateLinkService>) -> Result<(), PassError> {
+        self.heard(&Event::Init);
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let page = within(api.list(&params)).await?;
+            for mut cr in page.items {
+                cr.prune();
+                self.heard(&Event::InitApply(cr));
+            }
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                self.heard(&Event::InitDone);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether all have been listed once.
+    pub fn listed(&self) -> bool {
+        self.state().listed
+    }
+
+    /// Whether the role serves a custom resource: one of the oldest of its namespace, or of those there that are being
+    /// deleted and that the role holds.
+    pub fn serves(&self, cr: &AzurePrivateLinkService) -> bool {
+        let going = cr.metadata.deletion_timestamp.is_some();
+        if going && !held_by(cr, self.role.finalizer()) {
+            return false;
+        }
+        let among = |all: &Namespace| among_oldest(if going { &all.going } else { &all.staying }, &Holder::of(cr));
+        self.state().namespace_of(cr).is_none_or(among)
+    }
+
+    /// How many of a namespace are not served, the first time that somebody asks while there are such.
+    pub fn not_served(&self, namespace: &str) -> Option<usize> {
+        let mut state = self.state();
+        let namespace = state.namespaces.get_mut(namespace)?;
+        let rest = namespace.rest();
+        let told = std::mem::replace(&mut namespace.told, rest > 0);
+        (rest > 0 && !told).then_some(rest)
+    }
+
+    /// Those that metrics tell of: the oldest of each namespace, and of those there that are being deleted and that a role
+    /// holds.
+    pub fn shown(&self) -> Vec<Arc<AzurePrivateLinkService>> {
+        let mut all = self.store.state();
+        let state = self.state();
+        all.retain(|cr| {
+            let holder = Holder::of(cr.as_ref());
+            let oldest = |of: &BTreeSet<Holder>| of.iter().take(MOST).any(|one| *one == holder);
+            let known = state.namespace_of(cr);
+            known.is_some_and(|known| oldest(&known.staying) || oldest(&known.deleting))
+        });
+        all
+    }
+
+    /// Those of a namespace that the role serves, those being deleted last.
+    pub fn of_namespace(&self, namespace: &str) -> Vec<Arc<AzurePrivateLinkService>> {
+        let state = self.state();
+        let Some(all) = state.namespaces.get(namespace) else {
+            return Vec::new();
+        };
+        let get = |holder: &Holder| self.store.get(&Reference::new(&holder.object.name).within(namespace));
+        all.served().filter_map(get).collect()
+    }
+
+    /// Whether any custom resource of a namespace has this finalizer of a role's, served or not.
+    pub fn any_held(&self, namespace: &str, finalizer: &str) -> bool {
+        let state = self.state();
+        let all = state.namespaces.get(namespace).into_iter();
+        let holders = all.flat_map(|all| all.staying.iter().chain(&all.deleting));
+        let get = |holder: &Holder| self.store.get(&Reference::new(&holder.object.name).within(namespace));
+        let mut found = holders.filter_map(get);
+        found.any(|cr| held_by(cr.as_ref(), finalizer))
+    }
+}
+
+impl State {
+    fn namespace_of(&self, cr: &AzurePrivateLinkService) -> Option<&Namespace> {
+        self.namespaces
+            .get(cr.metadata.namespace.as_deref().unwrap_or_default())
+    }
+
+    fn relisted(&mut self, all: &[Arc<AzurePrivateLinkService>]) {
+        let before = std::mem::take(&mut self.namespaces);
+        for cr in all {
+            let name = cr.namespace().unwrap_or_default();
+            let told = before.get(&name).is_some_and(|namespace| namespace.told);
+            let namespace = self.namespaces.entry(name).or_default();
+            namespace.told = told;
+            namespace.insert(cr, self.role);
+            self.tell(cr);
+        }
+        self.listed = true;
+    }
+
+    fn changed(&mut self, cr: &AzurePrivateLinkService, before: Option<&AzurePrivateLinkService>, gone: bool) {
+        let name = cr.namespace().unwrap_or_default();
+        let namespace = self.namespaces.entry(name.clone()).or_default();
+        let served: Vec<Holder> = namespace.served().cloned().collect();
+        if let Some(before) = before {
+            namespace.remove(before);
+        }
+        if !gone {
+            namespace.insert(cr, self.role);
+        }
+        let own = Holder::of(cr);
+        let now = namespace.served();
+        let promoted: Vec<Reference> = now
+            .filter(|holder| **holder != own && !served.contains(holder))
+            .map(|holder| Reference::new(&holder.object.name).within(&name))
+            .collect();
+        namespace.told &= namespace.rest() > 0;
+        if namespace.staying.is_empty() && namespace.deleting.is_empty() {
+            self.namespaces.remove(&name);
+        }
+        for reference in promoted {
+            self.promoted.retain(|sender| sender.send(reference.clone()).is_ok());
+        }
+        self.tell(&Arc::new(cr.clone()));
+    }
+
+    fn tell(&mut self, cr: &Arc<AzurePrivateLinkService>) {
+        self.followers.retain(|sender| sender.send(Arc::clone(cr)).is_ok());
+    }
+}
+
+fn items<T: Send>(mut receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> + Send + Unpin {
+    stream::poll_fn(move |cx| receiver.poll_recv(cx))
+}
+
+/// The other custom resources of a namespace that are served; read again where a deletion is decided on, which is not left to
+/// what watches have told.
+pub async fn siblings(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    again: bool,
+) -> Result<Vec<Arc<AzurePrivateLinkService>>, PassError> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let mut all = cx.resources.of_namespace(&namespace);
+    all.retain(|other| other.metadata.uid != cr.metadata.uid);
+    if !again {
+        return Ok(all);
+    }
+    read_again(&cx.kube, &namespace, all).await
+}
+
+/// These custom resources of a namespace as they are now.
+pub async fn read_again(
+    kube: &kube::Client,
+    namespace: &str,
+    known: Vec<Arc<AzurePrivateLinkService>>,
+) -> Result<Vec<Arc<AzurePrivateLinkService>>, PassError> {
+    let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
+    let reads = known
+        .into_iter()
+        .map(async |cr| within(api.get_opt(&cr.name_any())).await);
+    let found = try_join_all(reads).await?;
+    Ok(found.into_iter().flatten().map(Arc::new).collect())
+}
+
+#[cfg(test)]
+mod tests;

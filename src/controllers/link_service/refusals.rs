@@ -1,0 +1,100 @@
+//! The prefixes for one NAT subnet that Azure has refused, and for how long.
+
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use tokio::time::Instant;
+
+use super::nat_prefix::Refused;
+
+/// A refused prefix is left out this long at first, then twice as long each time.
+const FIRST: Duration = Duration::from_secs(300);
+/// The longest.
+const MOST: Duration = Duration::from_secs(3_600);
+/// So many in a row are refused for another reason than a race with other clusters.
+const RACE: u32 = 16;
+/// So many are remembered; in a race each prefix is another one.
+const KNOWN: usize = 64;
+
+#[derive(Debug)]
+struct Refusal {
+    refused: Refused,
+    lasts: Duration,
+    until: Instant,
+}
+
+/// What was refused, the latest last.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    all: Vec<Refusal>,
+    in_a_row: u32,
+}
+
+impl Refusals {
+    /// Notes a refused prefix. Whether another one is to be tried at once, or the refusal waited out like any other.
+    pub(super) fn add(&mut self, prefix: Ipv4Net, layout: Option<u64>, now: Instant) -> bool {
+        let refused = Refused { prefix, layout };
+        let before = self.all.extract_if(.., |known| known.refused.prefix == prefix).last();
+        let again = before.filter(|known| known.refused == refused);
+        let lasts = again.map_or(FIRST, |known| (known.lasts * 2).min(MOST));
+        if self.all.len() == KNOWN {
+            self.all.remove(0);
+        }
+        self.all.push(Refusal {
+            refused,
+            lasts,
+            until: now + lasts,
+        });
+        self.in_a_row = (self.in_a_row + 1) % RACE;
+        self.in_a_row > 0
+    }
+
+    /// Those that still count.
+    pub(super) fn standing(&self, now: Instant) -> Vec<Refused> {
+        let standing = self.all.iter().filter(|known| known.until > now);
+        standing.map(|known| known.refused).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(n: u8) -> Ipv4Net {
+        Ipv4Net::new([10, 0, n, 0].into(), 28).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn prefixes_that_are_all_refused_are_waited_out() {
+        let (mut refusals, now) = (Refusals::default(), Instant::now());
+        for n in 1..16 {
+            assert!(
+                refusals.add(prefix(n), None, now),
+                "another cluster may have been quicker"
+            );
+        }
+        assert!(!refusals.add(prefix(16), None, now), "no race");
+        assert!(refusals.add(prefix(17), None, now), "the next is one anew");
+        assert_eq!(refusals.standing(now).len(), 17);
+        for n in 0..200 {
+            refusals.add(prefix(n), None, now);
+        }
+        assert_eq!(refusals.standing(now).len(), KNOWN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refusal_of_a_prefix_ends_later_each_time() {
+        let (mut refusals, mut now) = (Refusals::default(), Instant::now());
+        let mut lasts = |layout| {
+            refusals.add(prefix(1), layout, now);
+            let began = now;
+            while !refusals.standing(now).is_empty() {
+                now += Duration::from_secs(60);
+            }
+            (now - began).as_secs() / 60
+        };
+        let same: Vec<_> = (0..6).map(|_| lasts(Some(1))).collect();
+        assert_eq!(same, [5, 10, 20, 40, 60, 60]);
+        assert_eq!(lasts(Some(2)), 5, "of another network it says nothing");
+    }
+}

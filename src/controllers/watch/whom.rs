@@ -1,0 +1,94 @@
+//! Which objects an event is for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Resource, ResourceExt};
+
+use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
+use crate::controllers::claims::{Claim, Holder};
+use crate::controllers::neighbours::Neighbours;
+use crate::names;
+
+/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
+/// that were refused for what another one had.
+pub(super) fn concerned(
+    known: &Store<AzurePrivateLinkService>,
+    neighbours: &Neighbours,
+    cluster: &HostedCluster,
+) -> Vec<Arc<AzurePrivateLinkService>> {
+    let mut named = BTreeSet::from([Holder::of(cluster).object]);
+    {
+        let clusters = neighbours.clusters();
+        let claims = Claim::of_cluster(cluster);
+        // Thousands may share one domain; only those in one network matter to each other.
+        let claims = claims.iter().filter(|claim| !matches!(claim, Claim::BaseDomain(_)));
+        let rivals = claims.flat_map(|claim| clusters.holders(claim));
+        named.extend(rivals.map(|holder| holder.object.clone()));
+    }
+    let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
+    let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
+    known_as(known, move |cr| {
+        let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
+        annotation.is_some_and(|name| names.contains(name))
+            || cr
+                .metadata
+                .namespace
+                .as_ref()
+                .is_some_and(|namespace| namespaces.contains(namespace))
+            || is_contested(cr)
+    })
+}
+
+fn is_contested(cr: &AzurePrivateLinkService) -> bool {
+    let contested = [Reason::DuplicateIdentity, Reason::HostNameClaimed].map(Reason::as_str);
+    let mut conditions = cr.status.iter().flat_map(|status| &status.conditions);
+    conditions.any(|condition| contested.contains(&condition.reason.as_str()))
+}
+
+/// The custom resources in the namespace of a control plane.
+pub(super) fn in_its_namespace(
+    known: &Store<AzurePrivateLinkService>,
+    control_plane: &HostedControlPlane,
+) -> Vec<Arc<AzurePrivateLinkService>> {
+    known_as(known, |cr| cr.metadata.namespace == control_plane.metadata.namespace)
+}
+
+/// The custom resources that share with this one what serves both.
+pub(super) fn siblings(
+    known: &Store<AzurePrivateLinkService>,
+    cr: &AzurePrivateLinkService,
+) -> Vec<Arc<AzurePrivateLinkService>> {
+    let namespace = cr.namespace().unwrap_or_default();
+    let others = SERVICES.into_iter().filter(|name| *name != cr.name_any());
+    others
+        .filter_map(|name| known.get(&ObjectRef::new(name).within(&namespace)))
+        .collect()
+}
+
+/// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
+pub(super) fn control_planes_of<K: ResourceExt>(
+    known: &Store<HostedControlPlane>,
+    object: &K,
+) -> Vec<ObjectRef<HostedControlPlane>> {
+    let namespace = object.namespace();
+    let mut owners = object.owner_references().iter();
+    match (owners.find(|owner| owner.kind == "HostedControlPlane"), &namespace) {
+        (Some(owner), Some(namespace)) => vec![ObjectRef::new(&owner.name).within(namespace)],
+        _ => {
+            let all = known_as(known, |control_plane| control_plane.namespace() == namespace);
+            all.iter().map(|one| ObjectRef::from_obj(one.as_ref())).collect()
+        }
+    }
+}
+
+fn known_as<K>(known: &Store<K>, fits: impl Fn(&K) -> bool) -> Vec<Arc<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + 'static,
+{
+    let mut all = known.state();
+    all.retain(|object| fits(object));
+    all
+}

@@ -1,0 +1,115 @@
+//! Random answers to every call, stale, lost and contradictory: no resource is called in a loop, and when Azure is well again,
+//! everything comes about, goes, and nothing is left.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
+
+use crate::restarts::state;
+use crate::whole::Life;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+const PATHS: [&str; 8] = [
+    "/privateLinkServices/[^/]+$",
+    "/privateEndpoints/[^/]+$",
+    "/privateDnsZones/[^/]+$",
+    "/virtualNetworkLinks/[^/]+$",
+    "/A/[^/]+$",
+    "/subnets/x-pls-nat$",
+    "/privateEndpointConnections/",
+    ".",
+];
+
+fn failure(status: u16, code: &str, retry_after: Option<u32>) -> Value {
+    let mut action = json!({"status": status, "code": code, "message": "x"});
+    if let Some(seconds) = retry_after {
+        action["headers"] = json!({"retry-after": seconds.to_string()});
+    }
+    action
+}
+
+/// Seventeen ways for a call to go wrong.
+fn actions() -> Vec<Value> {
+    let state = |state: &str| json!({"body": {"id": "/x", "etag": "1", "properties": {"provisioningState": state}}});
+    vec![
+        failure(404, "ResourceNotFound", None),
+        failure(409, "AnotherOperationInProgress", Some(1)),
+        failure(409, "Conflict", None),
+        failure(412, "PreconditionFailed", None),
+        failure(429, "RetryableErrorDueToAnotherOperation", Some(1)),
+        failure(429, "TooManyRequests", Some(1)),
+        failure(400, "InvalidRequest", None),
+        failure(401, "ExpiredAuthenticationToken", None),
+        failure(403, "AuthorizationFailed", None),
+        failure(500, "InternalServerError", None),
+        failure(503, "ServiceUnavailable", Some(1)),
+        json!({"drop": "before"}),
+        json!({"drop": "after"}),
+        json!({"operation": "lost"}),
+        json!({"operation": "fail"}),
+        state("Updating"),
+        state("Failed"),
+    ]
+}
+
+/// What goes wrong with some calls of one verb to one kind.
+fn rule() -> impl Strategy<Value = (Value, Value)> {
+    let method = select(vec!["GET", "PUT", "DELETE"]);
+    (method, select(PATHS.to_vec()), 1_u32..4, 1_u32..40, select(actions())).prop_map(
+        |(method, path, from, times, action)| {
+            (
+                json!({"method": method, "path": path, "from": from, "times": times}),
+                action,
+            )
+        },
+    )
+}
+
+/// Rules, and for how many minutes they hold.
+type Weather = (Vec<(Value, Value)>, u32);
+
+fn weather(times: usize) -> impl Strategy<Value = Vec<Weather>> {
+    prop::collection::vec((prop::collection::vec(rule(), 1..5), 1_u32..10), times)
+}
+
+async fn endures(life: &mut Life, weather: &[Weather]) {
+    for (rules, minutes) in weather {
+        life.sim.faults(rules);
+        life.lives_for(*minutes * MINUTE).await;
+    }
+    life.sim.faults(&[]);
+}
+
+async fn comes_and_goes(coming: &[Weather], going: &[Weather]) {
+    let mut life = Life::new();
+    let empty = state(&life.sim);
+    endures(&mut life, coming).await;
+    life.comes().await;
+    life.is_deleted();
+    endures(&mut life, going).await;
+    life.lives_for(180 * MINUTE).await;
+    assert!(!life.stands(), "{}\n{:#}", life.last_calls(400), life.told());
+    let left: Vec<Value> = state(&life.sim)
+        .into_iter()
+        .filter(|one| !empty.contains(one))
+        .map(|one| one[0].clone())
+        .collect();
+    assert!(left.is_empty(), "{left:#?}\n{}", life.last_calls(40));
+    assert_eq!(life.exhausted(), [""; 0]);
+    let (calls, path) = life.sim.azure.busiest(MINUTE);
+    assert!(calls <= 27, "{calls} calls within a minute to {path}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, rng_seed: RngSeed::Fixed(1), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_answers_make_a_loop_or_leave_anything(coming in weather(3), going in weather(2)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(comes_and_goes(&coming, &going));
+    }
+}

@@ -1,0 +1,175 @@
+//! Azure takes writes and shows something else. Whatever it shows, a resource is called only so often, and the end is right.
+
+use std::time::Duration;
+
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use crate::restarts::state;
+use crate::sim::Sim;
+use crate::whole::Life;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Calls to one address within a minute; a resource that changes is polled every 4 s.
+const CALM: usize = 20;
+
+const SERVICE: &str = "/privateLinkServices/[^/]+$";
+const ENDPOINT: &str = "/privateEndpoints/[^/]+$";
+const ZONE: &str = "/privateDnsZones/example.hypershift.local$";
+
+fn is_calm(life: &Life) {
+    let (calls, path) = life.sim.azure.busiest(MINUTE);
+    assert!(calls <= CALM, "{calls} calls within a minute to {path}");
+    assert_eq!(life.exhausted(), [""; 0]);
+}
+
+/// What Azure has under a path that ends like this; of the kind, the one resource there is.
+fn shown(sim: &Sim, part: &str) -> Value {
+    let part = part.trim_end_matches('$').trim_end_matches("[^/]+").to_lowercase();
+    let all = sim.azure.world().resources(sim.azure.now(), "");
+    let named = |body: &&Value| {
+        let id = body["id"].as_str().unwrap().to_lowercase();
+        id.split_once(&part).is_some_and(|(_, rest)| !rest.contains('/'))
+    };
+    all.iter().find(named).unwrap().clone()
+}
+
+fn with_state(mut body: Value, state: &str) -> Value {
+    body["properties"]["provisioningState"] = json!(state);
+    body
+}
+
+/// Reads of the one show this from now on.
+fn reads_show(sim: &Sim, path: &str, action: Value) {
+    sim.faults(&[(json!({"method": "GET", "path": path, "times": 100_000}), action)]);
+}
+
+fn gone() -> Value {
+    json!({"status": 404, "code": "ResourceNotFound", "message": "x"})
+}
+
+/// The cluster as it stands, and what its endpoint looks like.
+async fn endpoint_of_a_cluster() -> Value {
+    let mut life = Life::new();
+    life.comes().await;
+    shown(&life.sim, ENDPOINT)
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoint_that_reads_404_after_its_put_is_put_once() {
+    let body = endpoint_of_a_cluster().await;
+    let mut life = Life::new();
+    life.sim.faults(&[
+        (
+            json!({"method": "PUT", "path": ENDPOINT, "times": 100_000}),
+            json!({"body": body}),
+        ),
+        (json!({"method": "GET", "path": ENDPOINT, "times": 100_000}), gone()),
+    ]);
+    life.lives_for(MINUTE).await;
+    is_calm(&life);
+    let puts = |life: &Life| {
+        life.writes("PUT")
+            .iter()
+            .filter(|(path, _)| path.contains("/privateEndpoints/"))
+            .map(|(_, n)| *n)
+            .sum::<usize>()
+    };
+    assert_eq!(puts(&life), 1, "{}", life.sim.calls());
+    life.sim.faults(&[]);
+    life.comes().await;
+    assert_eq!(puts(&life), 1);
+}
+
+#[rstest]
+#[case::service(SERVICE)]
+#[case::endpoint(ENDPOINT)]
+#[tokio::test(start_paused = true)]
+async fn resource_that_fails_after_each_put_is_put_ever_more_rarely(#[case] path: &str) {
+    let mut life = Life::new();
+    life.comes().await;
+    let failed = with_state(shown(&life.sim, path), "Failed");
+    let settled = with_state(failed.clone(), "Succeeded");
+    life.sim.faults(&[
+        (
+            json!({"method": "GET", "path": path, "times": 100_000}),
+            json!({"body": failed}),
+        ),
+        (
+            json!({"method": "PUT", "path": path, "times": 100_000}),
+            json!({"body": settled}),
+        ),
+    ]);
+    life.sim.forget_calls();
+    life.lives_for(20 * MINUTE).await;
+    is_calm(&life);
+    let puts = life.sim.writes();
+    assert!((3..=50).contains(&puts), "{puts}");
+}
+
+/// At rest for so long that it was last seen in a list, then changing by somebody's hand, then deleted.
+#[rstest]
+#[case::service(SERVICE)]
+#[case::endpoint(ENDPOINT)]
+#[case::zone(ZONE)]
+#[tokio::test(start_paused = true)]
+async fn resource_that_changes_while_its_cluster_goes_is_read_calmly(#[case] path: &str) {
+    let mut life = Life::new();
+    let empty = state(&life.sim);
+    life.comes().await;
+    life.lives_for(60 * MINUTE).await;
+    let updating = with_state(shown(&life.sim, path), "Updating");
+    reads_show(&life.sim, path, json!({"body": updating}));
+    life.lives_for(60 * MINUTE).await;
+    life.is_deleted();
+    life.lives_for(10 * MINUTE).await;
+    is_calm(&life);
+    life.sim.faults(&[]);
+    life.lives_for(60 * MINUTE).await;
+    assert!(!life.stands() && state(&life.sim) == empty);
+}
+
+/// Its operation fails each time, or is never heard of again.
+#[rstest]
+#[case::fails("fail")]
+#[case::lost("lost")]
+#[case::hangs("hang")]
+#[tokio::test(start_paused = true)]
+async fn delete_of_a_connection_that_never_ends_is_polled_calmly(#[case] operation: &str) {
+    let mut life = Life::new();
+    let empty = state(&life.sim);
+    life.comes().await;
+    let connection = "/privateEndpointConnections/[^/]+$";
+    let delete = json!({"method": "DELETE", "path": connection, "times": 100_000});
+    life.sim.faults(&[(delete, json!({"operation": operation}))]);
+    // Nobody serves the guest's side, so the endpoint stays, and its connection is deleted.
+    life.sim.forget_calls();
+    life.was_deleted_long_ago();
+    life.management_alone_for(30 * MINUTE).await;
+    let deletes: usize = life.writes("DELETE").values().sum();
+    assert!((1..=60).contains(&deletes), "{deletes}: {}", life.sim.calls());
+    is_calm(&life);
+    life.sim.faults(&[]);
+    life.lives_for(120 * MINUTE).await;
+    assert!(!life.stands() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
+}
+
+/// A proxy, or Azure on a bad day, answers so; nothing is deleted.
+#[rstest]
+#[case::service(SERVICE)]
+#[case::endpoint(ENDPOINT)]
+#[case::zone(ZONE)]
+#[case::subnet("/subnets/x-pls-nat$")]
+#[case::record("/A/api$")]
+#[tokio::test(start_paused = true)]
+async fn delete_answered_404_is_not_believed(#[case] path: &str) {
+    let mut life = Life::new();
+    let empty = state(&life.sim);
+    life.comes().await;
+    life.sim
+        .faults(&[(json!({"method": "DELETE", "path": path, "times": 3}), gone())]);
+    life.is_deleted();
+    life.lives_for(120 * MINUTE).await;
+    assert!(!life.stands() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
+    is_calm(&life);
+}
