@@ -151,6 +151,7 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
 fn surroundings(identity: &Identity) -> Surroundings {
     Surroundings {
         identity: Ok(identity.clone()),
+        own: Some(identity.clone()),
         hosted_cluster: None,
         paused: None,
         paused_until: None,

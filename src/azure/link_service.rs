@@ -1,5 +1,7 @@
 //! The private link service, and the connections at its end.
 
+pub mod access;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};

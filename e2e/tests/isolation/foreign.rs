@@ -196,6 +196,39 @@ fn revoked_subscription_stays_revoked() {
     });
 }
 
+/// The control plane's operator has been taken over: it knows of the revocation to come, and has the custom resource refused before.
+#[test]
+fn subscription_is_revoked_while_the_custom_resource_is_refused() {
+    tenants(async |tenants| {
+        let site = &tenants.site;
+        let (cluster, _) = lives(tenants, "resisting").await?;
+        let service = cluster.link_service(&site.ground);
+        let client = site.ground.client()?;
+        let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
+        let named = |name: Value| json!({"metadata": {"annotations": {ANNOTATION: name}}});
+        patch(&planes, cluster.name(), named(Value::Null)).await?;
+        site.refuses(&cluster, "AzurePLSCreated", "IdentityMismatch").await?;
+        let others = [&site.ground.azure().other_guest_subscription];
+        let revoked = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
+            "additionalAllowedSubscriptions": others}}}}}});
+        let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
+        patch(&hosted, cluster.name(), revoked).await?;
+        eventually("the subscription may not connect any more", SOON, || async {
+            let seen = site.seen(&service).await?;
+            ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
+            ensure!(
+                seen.contains(&site.ground.azure().guest_subscription),
+                "the guest's own may: {seen}"
+            );
+            Ok(())
+        })
+        .await?;
+        let name = format!("{NAMESPACE}/{}", cluster.name());
+        patch(&planes, cluster.name(), named(name.into())).await?;
+        site.heals_and_goes(&cluster).await
+    });
+}
+
 #[test]
 fn status_names_the_neighbours_resources() {
     tenants(async |tenants| {

@@ -52,6 +52,20 @@ impl Connecting {
         std::iter::once(Ok(guest.subscription().clone())).chain(both).collect()
     }
 
+    /// The subscriptions that the HostedCluster lets connect, whatever a custom resource names; none if its subnet has no id.
+    pub(super) fn allowed(&self) -> Option<BTreeSet<SubscriptionId>> {
+        let guest = ResourceId::parse_as(Kind::Subnet, self.guest_subnet.as_deref()?).ok()?;
+        let additional = self
+            .additional
+            .iter()
+            .filter_map(|given| SubscriptionId::parse(given).ok());
+        Some(
+            std::iter::once(guest.subscription().clone())
+                .chain(additional)
+                .collect(),
+        )
+    }
+
     /// How many subscriptions a custom resource names that the HostedCluster does not.
     pub(super) fn unconfirmed(&self, cr: &AzurePrivateLinkService) -> usize {
         additional(cr).filter(|given| !self.names(given)).count()

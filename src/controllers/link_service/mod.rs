@@ -8,6 +8,7 @@ mod ownership;
 pub mod plan;
 mod preview;
 mod refusals;
+mod revocation;
 #[cfg(test)]
 mod samples;
 pub mod status;

@@ -55,6 +55,8 @@ pub(super) async fn surroundings(
         Err(_) => identity::leaving(cr, traces, &neighbours.clusters()),
     };
     let address_claimed = address_claimed(cr, &neighbours.resources());
+    let own = hosted.and_then(|hosted| own(hosted, &neighbours.clusters()));
+    let subnets_of_older = subnets_of_older(identity.as_ref().ok(), hosted, &neighbours.clusters());
     Ok(Surroundings {
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
@@ -63,9 +65,10 @@ pub(super) async fn surroundings(
         sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(|other| made_subnet(other)),
         given_subnets: given_subnets(&leaving, control_plane, neighbours),
-        subnets_of_older: subnets_of_older(identity.as_ref().ok(), hosted, &neighbours.clusters()),
+        subnets_of_older,
         leaving,
         identity,
+        own,
         hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
         adopt_from: hosted.and_then(adopt_from),
         connecting: hosted.map(Connecting::of).unwrap_or_default(),
@@ -88,6 +91,13 @@ fn agreed(
     };
     let problem = hosted.and_then(foreign);
     problem.map_or(Ok(identity), Err)
+}
+
+/// What a HostedCluster says of its cluster, if no other one had the id before.
+fn own(hosted: &HostedCluster, clusters: &Claims) -> Option<Identity> {
+    let own = identity::of_spec(&hosted.name_any(), &hosted.spec).ok()?;
+    let taken = clusters.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id));
+    (!taken).then_some(own)
 }
 
 /// The management cluster that a cluster came from.
@@ -198,7 +208,7 @@ pub(super) fn fingerprint(around: &Surroundings) -> String {
         .as_ref()
         .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
     let paused = (around.paused.is_some(), &around.paused_until);
-    let from_hosted_cluster = (&around.adopt_from, &around.connecting);
+    let from_hosted_cluster = (&around.own, &around.adopt_from, &around.connecting);
     let others = (
         around.address_claimed,
         around.sibling_stays,

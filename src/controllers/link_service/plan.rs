@@ -7,6 +7,7 @@ use super::connecting::Connecting;
 use super::frontend::{self, FrontendMatch, ServiceFacts};
 use super::nat_prefix::{NatSubnetRules, Refused};
 use super::ownership;
+use super::revocation;
 use super::subnet::{self, Chosen};
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
@@ -74,6 +75,8 @@ impl Settings {
 pub struct Surroundings {
     /// The cluster, if HostedCluster and HostedControlPlane agree on it and no other HostedCluster has what it names.
     pub identity: Result<Identity, Problem>,
+    /// What the HostedCluster alone says of the cluster, if no other one had its id before.
+    pub own: Option<Identity>,
     /// The HostedCluster, if its control plane is in this namespace: it hears of what happens.
     pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
@@ -107,6 +110,17 @@ pub type Found = Result<Frontend, Problem>;
 
 /// What to do for a custom resource that stays, and the frontend it uses.
 pub fn build(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+    refused: &[Refused],
+) -> Result<(Decision, Found), Needs> {
+    let (decision, found) = bring(cr, around, facts, settings, refused)?;
+    Ok((revocation::revoke(decision, cr, around, facts, settings)?, found))
+}
+
+fn bring(
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
     facts: &Facts,

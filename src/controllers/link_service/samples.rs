@@ -27,6 +27,7 @@ pub(super) fn settings() -> Settings {
 pub(super) fn alone() -> Surroundings {
     Surroundings {
         identity: Ok(identity()),
+        own: Some(identity()),
         hosted_cluster: None,
         paused: None,
         paused_until: None,

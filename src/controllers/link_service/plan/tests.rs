@@ -10,6 +10,7 @@ use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, managem
 
 mod limits;
 mod recorded;
+mod stuck;
 mod unlisted;
 
 const UID: &str = "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11";

@@ -1,0 +1,125 @@
+//! What is taken off a standing service's lists while nothing else can be done for the custom resource.
+
+use super::*;
+use crate::api::HostedCluster;
+use crate::controllers::samples::{GUEST, guest};
+
+const REVOKED: &str = "44444444-4444-4444-8444-444444444444";
+
+/// Around a HostedCluster that lets nobody but the guest connect.
+fn revoking() -> Surroundings {
+    let mut hosted = HostedCluster::default();
+    let azure = json!({"subnetID": guest("virtualNetworks/v/subnets/default")});
+    hosted.spec.platform.azure = serde_json::from_value(azure).unwrap();
+    Surroundings {
+        connecting: Connecting::of(&hosted),
+        ..around()
+    }
+}
+
+/// The service as it was before the revocation, with something of another's.
+fn open() -> (String, Value) {
+    let (id, mut body) = service();
+    for list in ["visibility", "autoApproval"] {
+        body["properties"][list] = json!({"subscriptions": [GUEST, REVOKED]});
+    }
+    body["properties"]["fqdns"] = json!(["a.b"]);
+    (id, body)
+}
+
+/// What there is around a service that is open to one who was revoked.
+struct Scene {
+    custom: AzurePrivateLinkService,
+    around: Surroundings,
+    at: String,
+    body: Value,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (at, body) = open();
+        Self {
+            custom: cr(Value::Null, json!({})),
+            around: revoking(),
+            at,
+            body,
+        }
+    }
+
+    fn run(&self) -> (Decision, Vec<String>) {
+        run(
+            &self.custom,
+            &self.around,
+            &[subnet(), (self.at.clone(), self.body.clone())],
+        )
+    }
+}
+
+#[rstest]
+#[case::no_address(|scene: &mut Scene| scene.custom.spec.load_balancer_ip = None)]
+#[case::objects_disagree(|scene: &mut Scene| scene.around.identity = Err(Problem::new(Reason::IdentityMismatch, "x")))]
+#[case::invalid_field(|scene: &mut Scene| scene.custom.spec.guest_vnet_id = "x".to_owned())]
+#[case::foreign_frontend(|scene: &mut Scene| scene.custom.spec.load_balancer_ip = Some("10.224.0.5".to_owned()))]
+#[case::replacement_is_blocked(|scene: &mut Scene| scene.body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "x"}]))]
+#[case::recorded_where_it_may_not_be(|scene: &mut Scene| {
+    let elsewhere = management("privateLinkServices/pls-id").replace("/mgmt/", "/other/");
+    scene.custom = cr(json!({"privateLinkServiceID": elsewhere}), json!({}));
+})]
+fn revoked_subscription_is_taken_off_while_stuck(#[case] stuck: fn(&mut Scene)) {
+    let mut scene = Scene::new();
+    stuck(&mut scene);
+    let (decision, _) = scene.run();
+    let services: Vec<_> = decision
+        .steps
+        .iter()
+        .filter(|step| step.kind == Kind::LinkService)
+        .collect();
+    let [step] = services[..] else { panic!("{services:?}") };
+    let Verb::Put(put) = &step.verb else { panic!("{step:?}") };
+    let mut expected = scene.body.clone();
+    for list in ["visibility", "autoApproval"] {
+        expected["properties"][list] = json!({"subscriptions": [GUEST]});
+    }
+    assert_eq!(*put, expected, "all else stays");
+    scene.body = expected;
+    let (again, _) = scene.run();
+    assert!(!again.steps.iter().any(Step::writes), "{:?}", again.steps);
+}
+
+#[test]
+fn revoked_subscription_is_taken_off_while_the_nat_subnet_cannot_be_made() {
+    let mut facts = facts();
+    let refused = ArmError::from_json(403, &json!({"error": {"code": "AuthorizationFailed"}}), None);
+    facts.looks.insert(id(&management(SUBNET)), Seen::WriteFailed(refused));
+    let custom = cr(Value::Null, json!({}));
+    let decide = |facts: &Facts| build(&custom, &revoking(), facts, &settings(), &[]);
+    let ((decision, _), _) = decided(facts, &[open()], decide);
+    let step = decision.step(Kind::LinkService).unwrap();
+    assert!(matches!(step.verb, Verb::Put(_)), "{step:?}");
+}
+
+#[rstest]
+#[case::paused(|scene: &mut Scene| scene.around.paused = Some(Problem::new(Reason::Provisioning, "x")), false)]
+#[case::id_of_an_older_cluster(|scene: &mut Scene| scene.around.own = None, false)]
+#[case::owner_names_no_subnet(|scene: &mut Scene| scene.around.connecting = Connecting::default(), false)]
+#[case::of_another_cluster(|scene: &mut Scene| scene.body["tags"][names::CLUSTER_ID_TAG] = json!("other"), true)]
+#[case::of_another_management_cluster(|scene: &mut Scene| scene.body["tags"][names::MANAGEMENT_CLUSTER_TAG] = json!("other"), true)]
+#[case::nobody_proves_it_ours(|scene: &mut Scene| scene.body["tags"] = json!({}), true)]
+fn what_is_not_ours_to_change_stays_as_it_is(#[case] more: fn(&mut Scene), #[case] looked_at: bool) {
+    let mut scene = Scene::new();
+    scene.custom.spec.load_balancer_ip = None;
+    scene.around.service = None;
+    scene.body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "x"}]);
+    more(&mut scene);
+    let (decision, asked) = scene.run();
+    assert_eq!(decision.steps, []);
+    assert_eq!(asked.contains(&"pls-id".to_owned()), looked_at, "{asked:?}");
+}
+
+#[test]
+fn service_that_is_not_there_is_not_made_while_stuck() {
+    let mut custom = cr(Value::Null, json!({}));
+    custom.spec.load_balancer_ip = None;
+    let (decision, asked) = run(&custom, &revoking(), &[subnet()]);
+    assert_eq!((decision.steps, asked), (Vec::new(), vec!["pls-id".to_owned()]));
+}
