@@ -1,8 +1,9 @@
 //! A custom resource that leads to no cluster, to another, or to names that Azure cannot take: said so, and Azure is
-//! not even asked.
+//! not even asked, but for a service of which the HostedCluster may have revoked something.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
+use e2e::ground::Call;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use rstest::rstest;
@@ -16,10 +17,14 @@ fn annotated(value: Value) -> Value {
     json!({"metadata": {"annotations": {ANNOTATION: value}}})
 }
 
-/// All conditions are False for this reason, and nobody has asked Azure.
+/// All conditions are False for this reason, and nobody has asked Azure but whether the HostedCluster's service stands.
 async fn is_refused(site: &Site, cluster: &HostedCluster, reason: &str) -> Result<()> {
     site.refuses_all(cluster, &ALL, reason).await?;
-    site.nobody_asked_about(cluster).await
+    let service = cluster.link_service(&site.ground);
+    let looks = |call: &Call| !call.is_write() && call.path.eq_ignore_ascii_case(&service);
+    let calls = site.calls_about(cluster).await?;
+    ensure!(calls.len() <= 1 && calls.iter().all(looks), "{calls:?}");
+    Ok(())
 }
 
 async fn mend_control_plane(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
