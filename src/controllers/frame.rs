@@ -28,6 +28,8 @@ use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What was read so shortly before a reconcile counts as read in it: one that met a conflict begins again at once.
+const JUST_NOW: Duration = Duration::from_millis(500);
 /// Rounds of one pass; each brings at least one resource to rest.
 const ROUNDS: usize = 16;
 
@@ -115,9 +117,10 @@ pub async fn decided<X>(
     decide: &mut impl FnMut(&Facts) -> Result<(Decision, X), Needs>,
 ) -> (Decision, X) {
     let mut read_again = HashSet::new();
+    let just_now = began.checked_sub(JUST_NOW).unwrap_or(began);
     loop {
         let (decision, extra) = until_decided(cx, pass, facts, decide).await;
-        let mut doubted = execute::doubt_remembered(&decision.steps, &cx.memory, began);
+        let mut doubted = execute::doubt_remembered(&decision.steps, &cx.memory, just_now);
         if let Some(since) = goes_since.take_if(|_| decision.nothing_left()) {
             doubted.extend(execute::doubt_gone(&decision.steps, &cx.memory, since));
         }

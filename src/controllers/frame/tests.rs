@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::Role;
 use crate::azure::error::ArmError;
+use crate::azure::plan::Verb;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 
@@ -98,4 +99,34 @@ async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
         tokio::time::sleep(wait).await;
     }
     assert_eq!(waits, [5, 5, 10, 20, 40, 60], "no longer than everything is read");
+}
+
+#[rstest]
+#[case::just_before_the_reconcile(400, false)]
+#[case::long_before(600, true)]
+#[tokio::test(start_paused = true)]
+async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier: u64, #[case] again: bool) {
+    let cx = context(cr(&json!({})), Arc::default());
+    let id = samples::id(&samples::guest("privateEndpoints/pe"));
+    cx.memory.resting(Kind::Endpoint, &id, Seen::Absent, Instant::now());
+    tokio::time::sleep(Duration::from_millis(earlier)).await;
+    let mut decide = |facts: &Facts| {
+        let found = facts.look(Kind::Endpoint, &id)?.clone();
+        let step = Step {
+            why: Why::Absent,
+            verb: Verb::Put(json!({})),
+            ..Step::needs(Kind::Endpoint, id.clone(), "")
+        };
+        Ok((
+            Decision {
+                steps: vec![step],
+                ..Decision::default()
+            },
+            found,
+        ))
+    };
+    let began = (Instant::now(), None);
+    let (_, found) = decided(&cx, Pass::begin(), &mut Facts::default(), began, &mut decide).await;
+    // Nobody answers there in Azure's place.
+    assert_eq!(found != Seen::Absent, again, "{found:?}");
 }
