@@ -5,7 +5,7 @@ use super::ownership;
 use super::plan::{Settings, Surroundings, recorded_elsewhere};
 use crate::api::AzurePrivateLinkService;
 use crate::azure::link_service::access::Narrowed;
-use crate::azure::plan::{Step, toward};
+use crate::azure::plan::{Step, Why, toward};
 use crate::azure::resource::{Kind, Owned, Seen};
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
@@ -65,7 +65,8 @@ fn steps(
         };
         let seen = facts.look(Kind::LinkService, want.id())?;
         let step = toward(&want, seen);
-        if *seen != Seen::Absent && !step.left() && step.settled().is_none() {
+        let nothing_to_do = *seen == Seen::Absent || step.left() || step.settled().is_some();
+        if !nothing_to_do && step.why != Why::Failed {
             steps.push(step);
         }
     }

@@ -117,6 +117,18 @@ fn what_is_not_ours_to_change_stays_as_it_is(#[case] more: fn(&mut Scene), #[cas
 }
 
 #[test]
+fn service_whose_last_operation_failed_is_put_only_to_take_somebody_off() {
+    let mut scene = Scene::new();
+    scene.custom.spec.load_balancer_ip = None;
+    scene.body["properties"]["provisioningState"] = json!("Failed");
+    assert!(scene.run().0.steps.iter().any(Step::writes));
+    for list in ["visibility", "autoApproval"] {
+        scene.body["properties"][list] = json!({"subscriptions": [GUEST]});
+    }
+    assert_eq!(scene.run().0.steps, []);
+}
+
+#[test]
 fn service_that_is_not_there_is_not_made_while_stuck() {
     let mut custom = cr(Value::Null, json!({}));
     custom.spec.load_balancer_ip = None;
