@@ -8,10 +8,10 @@ use super::declare::{Description, Label, Values};
 pub(super) fn markdown(described: &[Description]) -> String {
     let mut text = String::from(
         "# Metrics\n\n\
-         Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is in\n\
-         `hyperlink run --help`. Metrics of custom resources come from leaders alone, from each role, and from a process for all namespaces also\n\
-         of those that have one of their own: take the `max` over processes, and count by name, `count(max by (control_plane, name) (…))`.\n\
-         Most counters have no series before something was counted.\n\n\
+         Written by `hyperlink metrics`; do not edit. Served on `/metrics` of every process; where it is served, and to whom, is\n\
+         in `hyperlink run --help`. Metrics of custom resources come from leaders alone, from each role, and from a process for\n\
+         all namespaces also of those that have one of their own: take the `max` over processes, and count by name,\n\
+         `count(max by (control_plane, name) (…))`. Most counters have no series before something was counted.\n\n\
          | metric | type | unit | meaning |\n|---|---|---|---|\n",
     );
     for one in described {
