@@ -34,11 +34,11 @@ pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, re
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
 }
 
-/// HyperShift's operator of the other role.
+/// The field manager of HyperShift's operator of the other role.
 fn neighbour(role: Role) -> &'static str {
     match role {
-        Role::Ho => "control-plane-operator",
-        Role::Cpo => "hypershift-operator",
+        Role::Ho => "hypershift-controlplane-manager",
+        Role::Cpo => "hypershift-operator-manager",
     }
 }
 
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[rstest]
-    #[case::condition(entry("control-plane-operator", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
-    #[case::field(entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}})), true)]
+    #[case::condition(entry("hypershift-controlplane-manager", 58, conditions(&["AzurePrivateEndpointAvailable"])), true)]
+    #[case::field(entry("hypershift-controlplane-manager", 58, json!({"f:privateEndpointIP": {}})), true)]
     #[case::somebody_unknown(entry("unknown", 58, json!({"f:dnsZoneName": {}})), true)]
-    #[case::before_it_was_taken_over(entry("control-plane-operator", 54, json!({"f:privateEndpointIP": {}})), false)]
-    #[case::management_side_and_summary(entry("hypershift-operator", 58, conditions(&["AzurePLSCreated", "AzurePrivateLinkServiceAvailable"])), false)]
-    #[case::management_side_reverts_the_list(entry("hypershift-operator", 58, conditions(&["AzurePrivateDNSAvailable"])), false)]
+    #[case::before_it_was_taken_over(entry("hypershift-controlplane-manager", 54, json!({"f:privateEndpointIP": {}})), false)]
+    #[case::management_side_and_summary(entry("hypershift-operator-manager", 58, conditions(&["AzurePLSCreated", "AzurePrivateLinkServiceAvailable"])), false)]
+    #[case::management_side_reverts_the_list(entry("hypershift-operator-manager", 58, conditions(&["AzurePrivateDNSAvailable"])), false)]
     #[case::our_own_other_role(entry("hyperlink-ho", 58, conditions(&["AzurePLSCreated"])), false)]
     fn second_controller_of_the_guest_side_is_recognised(#[case] other: Value, #[case] active: bool) {
         let manager = other["manager"].as_str().map(str::to_owned);
@@ -122,7 +122,11 @@ mod tests {
 
     #[test]
     fn cluster_that_was_taken_over_is_not_contested_for_ever() {
-        let mut theirs = entry("control-plane-operator", 59, json!({"f:privateEndpointIP": {}}));
+        let mut theirs = entry(
+            "hypershift-controlplane-manager",
+            59,
+            json!({"f:privateEndpointIP": {}}),
+        );
         assert_eq!(found(json!([theirs.clone()])), None, "nothing of ours is recorded yet");
         assert!(found(json!([ours(30), theirs.clone()])).is_some());
         theirs["time"] = json!("2026-01-01T11:58:59Z");
@@ -133,7 +137,11 @@ mod tests {
 
     #[test]
     fn write_of_the_spec_is_no_write_of_the_status() {
-        let mut theirs = entry("control-plane-operator", 58, json!({"f:privateEndpointIP": {}}));
+        let mut theirs = entry(
+            "hypershift-controlplane-manager",
+            58,
+            json!({"f:privateEndpointIP": {}}),
+        );
         theirs.as_object_mut().unwrap().remove("subresource");
         assert_eq!(found(json!([ours(55), theirs])), None);
     }

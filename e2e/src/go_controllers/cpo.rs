@@ -15,7 +15,7 @@ use super::{Next, World, queue};
 
 pub(super) const FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
 const CONTROL_PLANE_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
-pub(super) const MANAGER: &str = "control-plane-operator";
+pub(super) const MANAGER: &str = "hypershift-controlplane-manager";
 pub(super) const ROUTER: &str = "private-router";
 
 const ENDPOINT: &str = "AzurePrivateEndpointAvailable";

@@ -14,7 +14,7 @@ use super::{Next, World, queue};
 use crate::Ground;
 
 const FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
-const MANAGER: &str = "hypershift-operator";
+const MANAGER: &str = "hypershift-operator-manager";
 
 const BALANCER: &str = "AzureInternalLoadBalancerAvailable";
 const CREATED: &str = "AzurePLSCreated";

@@ -379,7 +379,7 @@ fn second_writer_is_told_as_long_as_the_names_are_right(
 ) {
     let (decision, mut names) = settled();
     names.shadowing = Some("apps.example.com".into());
-    names.other_controller = Some("control-plane-operator".into());
+    names.other_controller = Some("hypershift-controlplane-manager".into());
     let mut done = vec![Done::Nothing; decision.steps.len()];
     done[3] = record;
     let report = after_build(&resource(), &decision, &names, &done);
