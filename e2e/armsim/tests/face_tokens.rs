@@ -32,6 +32,8 @@ async fn good_token_opens_arm() {
         ARM_SCOPE,
         "https://management.azure.com/.default",
         &format!("{}/.default", face.server.arm),
+        // As MSAL for Go asks.
+        "https://management.azure.com//.default openid offline_access profile",
     ] {
         let token = face.token(scope).await;
         let response = face.get_group(&token).await;
@@ -162,6 +164,8 @@ async fn token_of_another_tenant_is_refused() {
 #[case::unknown_tenant("66666666-6666-6666-6666-666666666666", [("scope", ARM_SCOPE)], 400, "invalid_request", 90002)]
 #[case::unknown_resource(TENANT, [("scope", "https://unknown.example/.default")], 400, "invalid_resource", 500_011)]
 #[case::scope_without_default(TENANT, [("scope", "https://management.azure.com/user")], 400, "invalid_scope", 1_002_012)]
+#[case::scope_without_resource(TENANT, [("scope", "openid profile")], 400, "invalid_scope", 1_002_012)]
+#[case::two_resources(TENANT, [("scope", "https://management.azure.com/.default https://graph.microsoft.com/.default")], 400, "invalid_scope", 1_002_012)]
 #[case::no_scope(TENANT, [("scope", "")], 400, "invalid_request", 900_144)]
 #[case::tenant_of_no_one("common", [("scope", ARM_SCOPE)], 400, "invalid_request", 50059)]
 #[case::other_grant(TENANT, [("grant_type", "password")], 400, "unsupported_grant_type", 70003)]

@@ -53,8 +53,8 @@ pub(super) fn is_private_link(id: &ResourceId) -> bool {
     })
 }
 
-/// What the VNet's other links forbid: a second zone of the same name, a second zone with registration, one zone more
-/// than the quota.
+/// What the VNet's other links forbid: a second link of the same zone, a second zone of the same name, a second zone with
+/// registration, one zone more than the quota.
 pub(super) fn check_others(
     cx: &Context<'_>,
     id: &ResourceId,
@@ -67,6 +67,10 @@ pub(super) fn check_others(
     for link in links::to(&cx.state.store, vnet).filter(|link| !id.is(link.id.as_str())) {
         linked += 1;
         let other = link.id.parent().unwrap_or_else(|| link.id.clone());
+        if zone.is(other.as_str()) {
+            let message = format!("Private zone '{zone}' is already linked to the virtual network '{vnet}'.");
+            return refused("Conflict", message);
+        }
         if other.name().eq_ignore_ascii_case(zone.name()) {
             let message = format!(
                 "A virtual network cannot be linked to multiple zones with overlapping namespaces. You tried to link virtual \

@@ -22,6 +22,10 @@ const OTHER_RESOURCES: [&str; 5] = [
     "https://database.windows.net",
 ];
 
+/// Scopes of OpenID Connect, which a client may name beside the resource; MSAL for Go always does
+/// (<https://learn.microsoft.com/entra/identity-platform/scopes-oidc#openid-connect-scopes>).
+const OPENID_SCOPES: [&str; 4] = ["openid", "profile", "email", "offline_access"];
+
 /// The form fields of a token request.
 #[derive(Default)]
 pub(crate) struct TokenRequest {
@@ -261,9 +265,15 @@ fn federated(assertion: &str, identities: &[Federated], real: Timestamp) -> Resu
     })
 }
 
-/// The audience of `<resource>/.default`; a resource with a slash at its end keeps it.
+/// The audience of `<resource>/.default`, with or without scopes of OpenID Connect; a resource with a slash at its end keeps it.
 fn audience(scope: &str, arm_audiences: &[String], tenant: &str) -> Result<String, EntraError> {
-    let Some(resource) = scope.strip_suffix("/.default") else {
+    let of_resources = scope.split(' ').filter(|one| !OPENID_SCOPES.contains(one));
+    let of_resources: Vec<&str> = of_resources.filter(|one| !one.is_empty()).collect();
+    let resource = match of_resources[..] {
+        [only] => only.strip_suffix("/.default"),
+        _ => None,
+    };
+    let Some(resource) = resource else {
         let message = format!(
             "The provided value for scope {scope} is not valid. Client credential flows must have a scope value with /.default suffixed to the resource identifier."
         );

@@ -30,11 +30,14 @@ fn equal_names_on_one_vnet_are_refused_by_the_operation_and_nested_names_are_not
         overlap
     );
     assert_eq!(sim.get(&format!("{twin}/virtualNetworkLinks/l")).status, 404);
-    assert_eq!(
-        sim.link("example.com", "second", "vnet1"),
-        overlap,
-        "a second link of the same zone"
+    let twice = sim.link("example.com", "second", "vnet1");
+    let message = format!(
+        "Private zone '{}' is already linked to the virtual network '{}'.",
+        zone("example.com").replace("rg-Guest", "rg-guest"),
+        vnet("vnet1")
     );
+    assert_eq!(twice["error"], json!({"code": "Conflict", "message": message}));
+    assert_eq!(sim.get(&link("example.com", "second")).status, 404);
     assert_eq!(sim.link("example.com", "second", "vnet2")["status"], "Succeeded");
     assert_eq!(
         sim.link("example.com", "l", "vnet1")["status"],
