@@ -65,6 +65,16 @@ const LISTS: [&str; 26] = [
     "zones",
 ];
 
+/// The lists whose items are texts.
+const TEXTS: [&str; 6] = [
+    "addressPrefixes",
+    "appliedDnsServers",
+    "dnsServers",
+    "fqdns",
+    "groupIds",
+    "subscriptions",
+];
+
 /// Refuses a body whose parts are not of the JSON type that they have, at any depth.
 pub(crate) fn readable(body: &Value) -> Result<(), ArmError> {
     let all: Vec<(&str, &Value)> = match body {
@@ -75,7 +85,8 @@ pub(crate) fn readable(body: &Value) -> Result<(), ArmError> {
     for (name, value) in all {
         let no_object = OBJECTS.contains(&name) && !value.is_object();
         let no_list = LISTS.contains(&name) && !value.is_array();
-        if !value.is_null() && (no_object || no_list) {
+        let no_text = TEXTS.contains(&name) && !items(value).iter().all(Value::is_string);
+        if !value.is_null() && (no_object || no_list || no_text) {
             let message = format!("Error converting the value of '{name}'.");
             let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
             return Err(refused.because("InvalidJson", message));
