@@ -191,7 +191,7 @@ impl ArmError {
         let codes: Vec<&str> = layers
             .iter()
             .filter_map(|layer| layer.get("code").and_then(Value::as_str))
-            .filter(|code| !code.trim().is_empty())
+            .filter(|code| !clean(code, MAX_CODE).is_empty())
             .collect();
         let text: Vec<&str> = layers
             .iter()
@@ -296,10 +296,11 @@ impl fmt::Display for ArmError {
 
 impl std::error::Error for ArmError {}
 
-/// Foreign text, made harmless for logs: no control characters, limited length.
+/// Foreign text, made harmless for logs: no control characters, no blanks before it, limited length.
 fn clean(text: &str, most: usize) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
+        .skip_while(|c| c.is_whitespace())
         .take(most)
         .collect()
 }

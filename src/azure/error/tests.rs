@@ -99,6 +99,7 @@ fn body_that_is_no_json_is_an_error_by_its_status() {
 #[rstest]
 #[case::empty(json!([""]), "Http400")]
 #[case::blank(json!([" \n"]), "Http400")]
+#[case::control_characters(json!(["\u{7}"]), "Http400")]
 #[case::empty_below_one_that_tells(json!(["BadRequest", ""]), "BadRequest")]
 fn code_without_a_word_says_nothing(#[case] codes: serde_json::Value, #[case] expected: &str) {
     let details: Vec<_> = codes
