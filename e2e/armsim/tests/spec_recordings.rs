@@ -11,7 +11,7 @@ use spec_support::Exchange;
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
 /// Disagreements whose recordings are not at hand.
-const TOLD_OF: usize = 6;
+const TOLD_OF: usize = 8;
 
 /// Exchanges that show them.
 fn told_of() -> Vec<Exchange> {
@@ -40,6 +40,15 @@ fn told_of() -> Vec<Exchange> {
         200,
         balancer,
     );
+    let fixed = json!({"name": "i", "id": "i", "properties": {"privateIPAddress": "10.0.0.9", "provisioningState": "Succeeded"}});
+    let endpoint = Exchange::new(
+        "GET",
+        format!("{NET}/privateEndpoints/e"),
+        "2024-05-01",
+        Value::Null,
+        200,
+        json!({"name": "e", "properties": {"ipConfigurations": [fixed]}}),
+    );
     let mut conditional = Exchange::new("PUT", subnet.clone(), "2024-05-01", body, 200, settled);
     conditional.headers.insert("if-match", "W/\"1\"".parse().unwrap());
     vec![
@@ -48,6 +57,7 @@ fn told_of() -> Vec<Exchange> {
         Exchange::new("GET", subnet, "2024-05-01", Value::Null, 200, superseded),
         conditional,
         balancer,
+        endpoint,
     ]
 }
 

@@ -15,7 +15,7 @@ use super::connection;
 use super::endpoint_body::normalise;
 use super::endpoint_rules::{self as rules, AUTOMATIC, MANUAL};
 use super::link_service;
-use super::nic;
+use super::nic::{self, CONFIGURATIONS};
 use super::shape::{id_of, items, nested};
 use super::written::{About, Plan, Put, Written};
 use super::zone_group;
@@ -104,6 +104,9 @@ impl Written for PrivateEndpoints {
             let all = all.map(|item| nested(item, resource, list, TYPE, ProvisioningState::Succeeded));
             shown["properties"][list] = all.collect();
         }
+        let fixed = items(resource.property(CONFIGURATIONS)).iter();
+        let fixed = fixed.map(|item| nested(item, resource, CONFIGURATIONS, TYPE, resource.state));
+        shown["properties"][CONFIGURATIONS] = fixed.collect();
         shown["properties"]["customDnsConfigs"] = zone_group::custom_dns_configs(cx, resource);
         // Two names for one thing, by age of the version.
         if cx.api_version.as_str() >= "2025-01-01" {

@@ -9,9 +9,9 @@ use crate::engine::id::ResourceId;
 use super::address;
 use super::connection;
 use super::endpoint_rules::{AUTOMATIC, MANUAL, Target};
-use super::nic::{self, IpConfiguration};
+use super::nic::{self, CONFIGURATIONS, IpConfiguration};
 use super::reference::referenced;
-use super::shape::{self, items, only_ids, tracked};
+use super::shape::{self, items, named, only_ids, tracked};
 use super::written::Put;
 
 /// A network interface to make, with the addresses chosen for it.
@@ -55,7 +55,7 @@ pub(crate) fn normalise(
         "resourceGuid": guid,
         "customNetworkInterfaceName": custom,
         "subnet": { "id": subnet },
-        "ipConfigurations": static_configurations(from),
+        CONFIGURATIONS: static_configurations(put)?,
         "networkInterfaces": nics,
         "customDnsConfigs": [],
     });
@@ -104,20 +104,16 @@ fn one_connection(put: &Put<'_>, item: &Value, old: &Value, target: Option<&Targ
 }
 
 /// Static addresses as given.
-fn static_configurations(from: &Value) -> Value {
-    let kept = items(&from["ipConfigurations"]).iter().map(|item| {
-        let mut properties = item["properties"].clone();
-        if let Some(fields) = properties.as_object_mut() {
-            fields.remove("provisioningState");
-        }
-        json!({ "name": item["name"], "properties": properties })
-    });
-    kept.collect()
+fn static_configurations(put: &Put<'_>) -> Result<Vec<Value>, ArmError> {
+    let given = named(put.id, &put.given["properties"][CONFIGURATIONS])?.into_iter();
+    Ok(given
+        .map(|(name, item)| json!({ "name": name, "properties": shape::properties(item, &[]) }))
+        .collect())
 }
 
 /// The addresses of a new endpoint: those asked for, or one of the subnet's.
 fn addresses(cx: &mut Context<'_>, subnet: &ResourceId, from: &Value) -> Result<Vec<IpConfiguration>, ArmError> {
-    let fixed: Vec<&str> = items(&from["ipConfigurations"])
+    let fixed: Vec<&str> = items(&from[CONFIGURATIONS])
         .iter()
         .filter_map(|item| item["properties"]["privateIPAddress"].as_str())
         .collect();

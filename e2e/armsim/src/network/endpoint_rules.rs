@@ -79,16 +79,8 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError>
     Ok(target)
 }
 
-/// The static addresses, in the order of their names.
-fn addresses(properties: &Value) -> Vec<(&str, &str)> {
-    let all = items(&properties["ipConfigurations"]).iter();
-    let named = all.filter_map(|item| Some((item["name"].as_str()?, item["properties"]["privateIPAddress"].as_str()?)));
-    let mut named: Vec<(&str, &str)> = named.collect();
-    named.sort_unstable();
-    named
-}
-
-/// Subnet, interface name, addresses, and everything of the connection but its message.
+/// Subnet, interface name, and everything of the connection but its message. Static addresses can be taken off and put on
+/// again; recorded by the Azure CLI's `private-endpoint ip-config`.
 fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), ArmError> {
     let old = &known.body["properties"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_ascii_lowercase();
@@ -105,8 +97,6 @@ fn unchangeable(id: &ResourceId, known: &Resource, given: &Value) -> Result<(), 
         .any(|list| connection(old, list) != connection(given, list))
     {
         "PrivateLinkServiceConnection"
-    } else if addresses(old) != addresses(given) {
-        "IpConfiguration"
     } else {
         let state = &first_connection(&known.body)["properties"]["privateLinkServiceConnectionState"]["status"];
         if *state == json!("Disconnected") {

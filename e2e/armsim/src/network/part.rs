@@ -14,7 +14,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::precondition::precondition;
 use super::reference::another_operation;
-use super::shape::{by_name, is_named, items, readable, region_of};
+use super::shape::{by_name, is_named, items, read, region_of};
 use super::write::{self, Changed};
 use super::written::{About, Put, Written};
 
@@ -104,10 +104,9 @@ impl Kind for Part {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        readable(&call.body)?;
+        let mut part = read(&call.body)?;
         let parent = self.parent(cx, call)?;
         let (id, region) = (parent.id.clone(), region_of(&parent.body));
-        let mut part = call.body.clone();
         let known = by_name(parent.property(self.list()), call.id.name()).cloned();
         part["name"] = known
             .as_ref()

@@ -75,25 +75,32 @@ const TEXTS: [&str; 6] = [
     "subscriptions",
 ];
 
-/// Refuses a body whose parts are not of the JSON type that they have, at any depth.
-pub(crate) fn readable(body: &Value) -> Result<(), ArmError> {
-    let all: Vec<(&str, &Value)> = match body {
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.as_str(), value)).collect(),
-        Value::Array(items) => items.iter().map(|item| ("", item)).collect(),
-        _ => vec![],
-    };
-    for (name, value) in all {
-        let no_object = OBJECTS.contains(&name) && !value.is_object();
-        let no_list = LISTS.contains(&name) && !value.is_array();
-        let no_text = TEXTS.contains(&name) && !items(value).iter().all(Value::is_string);
-        if !value.is_null() && (no_object || no_list || no_text) {
-            let message = format!("Error converting the value of '{name}'.");
-            let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
-            return Err(refused.because("InvalidJson", message));
+/// The body as a service reads it: a property that is null counts as one that is not there. Refuses a body whose parts
+/// are not of the JSON type that they have, at any depth.
+pub(crate) fn read(body: &Value) -> Result<Value, ArmError> {
+    Ok(match body {
+        Value::Object(fields) => {
+            let given = fields.iter().filter(|(_, value)| !value.is_null());
+            let read = given.map(|(name, value)| typed(name, value).map(|value| (name.clone(), value)));
+            Value::Object(read.collect::<Result<_, _>>()?)
         }
-        readable(value)?;
+        Value::Array(items) => Value::Array(items.iter().map(read).collect::<Result<_, _>>()?),
+        plain => plain.clone(),
+    })
+}
+
+/// A property's value, read.
+fn typed(name: &str, value: &Value) -> Result<Value, ArmError> {
+    let fits = (!OBJECTS.contains(&name) || value.is_object())
+        && (!LISTS.contains(&name) || value.is_array())
+        && (!TEXTS.contains(&name) || items(value).iter().all(Value::is_string))
+        && !items(value).contains(&Value::Null);
+    if !fits {
+        let message = format!("Error converting the value of '{name}'.");
+        let refused = ArmError::service(400, "InvalidRequestFormat", "Cannot parse the request.");
+        return Err(refused.because("InvalidJson", message));
     }
-    Ok(())
+    read(value)
 }
 
 /// `value.id`, if it is there.

@@ -15,7 +15,7 @@ use crate::engine::tags;
 
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
-use super::shape::{readable, region_of};
+use super::shape::{read, region_of};
 use super::written::{About, Plan, Put, Written};
 
 impl<T: Written> Kind for T {
@@ -41,7 +41,7 @@ impl<T: Written> Kind for T {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        readable(&call.body)?;
+        let given = read(&call.body)?;
         let location = location(cx, call)?;
         let known = cx.state.store.get(&call.id);
         precondition(cx, call, known.map(|known| etag(cx, known)))?;
@@ -50,7 +50,7 @@ impl<T: Written> Kind for T {
         let put = Put {
             id: &call.id,
             location: &location,
-            given: &call.body,
+            given: &given,
             call: Some(call),
         };
         let plan = self.plan(cx, &put)?;
@@ -114,7 +114,7 @@ impl<T: Written> Kind for T {
     }
 
     fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        readable(&body)?;
+        let body = read(&body)?;
         let known = cx.state.store.get(id).map(|known| known.id.clone());
         let id = known.unwrap_or_else(|| id.spelled(self.resource_type()));
         let home = id.parent().and_then(|parent| cx.state.store.get(&parent));

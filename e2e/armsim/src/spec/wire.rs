@@ -97,6 +97,8 @@ pub(super) const DISAGREEMENTS: &[Disagreement] = &[
     field("PrivateLinkServiceProperties", "resourceGuid"),
     field("PrivateEndpointProperties", "resourceGuid"),
     field("PrivateEndpointProperties", "isIPv6EnabledPrivateEndpoint"),
+    field("PrivateEndpointIPConfiguration", "id"),
+    field("PrivateEndpointIPConfigurationProperties", "provisioningState"),
     field("NetworkInterface", "kind"),
     field("NetworkInterface", "managedBy"),
     field("NetworkInterfacePropertiesFormat", "allowPort25Out"),

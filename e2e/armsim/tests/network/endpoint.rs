@@ -208,6 +208,41 @@ fn no_change_is_over_at_once_and_a_message_is_not() {
     assert_eq!(sim.get(&path("pe")).state(), "Succeeded");
 }
 
+/// As the Azure CLI's `private-endpoint ip-config remove` and `add` were recorded.
+#[test]
+fn static_address_is_taken_off_and_put_on_again() {
+    let mut sim = Sim::new();
+    let alias = sim.link_service("svc");
+    let mut body = pe(&alias);
+    body["properties"]["ipConfigurations"] = json!([{"name": "ip", "properties": {"privateIPAddress": "10.1.0.9"}}]);
+    sim.put(&path("pe"), body.clone());
+    sim.wait(600.0);
+    let shown = sim.get(&path("pe")).body;
+    let item = &shown["properties"]["ipConfigurations"][0];
+    assert_eq!(item["id"], json!(format!("{}/ipConfigurations/ip", path("pe"))));
+    assert_eq!(item["etag"], shown["etag"]);
+    assert_eq!(
+        item["type"],
+        json!("Microsoft.Network/privateEndpoints/ipConfigurations")
+    );
+    assert_eq!(
+        item["properties"],
+        json!({"privateIPAddress": "10.1.0.9", "provisioningState": "Succeeded"})
+    );
+    let mut without = body.clone();
+    without["properties"]["ipConfigurations"] = json!([]);
+    for given in [without, body] {
+        let put = sim.put(&path("pe"), given.clone());
+        assert_eq!(put.status, 200, "{}", put.body);
+        sim.wait(600.0);
+        let shown = sim.get(&path("pe")).body;
+        assert_eq!(
+            shown["properties"]["ipConfigurations"].as_array().unwrap().len(),
+            given["properties"]["ipConfigurations"].as_array().unwrap().len()
+        );
+    }
+}
+
 #[test]
 fn seeded_endpoint_is_whole() {
     let mut sim = Sim::new();
