@@ -1,12 +1,14 @@
 """Every way of azure-identity to a token that a workload has, and what each says when Entra refuses."""
 
 import base64
+import datetime
 import json
 import time
 
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.identity import (
+    CertificateCredential,
     ChainedTokenCredential,
     ClientAssertionCredential,
     CredentialUnavailableError,
@@ -14,7 +16,8 @@ from azure.identity import (
     ManagedIdentityCredential,
     WorkloadIdentityCredential,
 )
-from cryptography.hazmat.primitives import hashes
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from world import FEDERATION, GROUP, GUEST, GUEST_TENANT, MANAGED, OWNER, READER, SCOPE, STRANGER, TENANT, WORKLOAD
@@ -179,6 +182,22 @@ def test_assertion_signed_by_another_key_is_refused(world, issuer):
     world.seed(jwks=issuer.jwks)
     credential = ClientAssertionCredential(TENANT, WORKLOAD.client_id, Issuer().assertion, **world.login())
     assert "AADSTS700027" in refusal(credential)
+
+
+def test_certificate_gets_a_token(world):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "hyperlink")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + datetime.timedelta(hours=1))
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    world.seed(certificates=[certificate.decode()])
+    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    credential = CertificateCredential(TENANT, WORKLOAD.client_id, certificate_data=private + certificate, **world.login())
+    assert claims(credential.get_token(SCOPE))["oid"] == WORKLOAD.object_id
+    assert may_read(world, credential)
 
 
 @pytest.fixture

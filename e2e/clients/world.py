@@ -42,7 +42,7 @@ MANAGED = Principal(5)
 GUEST = Principal(6, tenant=GUEST_TENANT, secret="guest's secret")
 
 
-def seed(jwks=None, subscription=None):
+def seed(jwks=None, subscription=None, certificates=()):
     """Two tenants, a principal of each kind, and in the first subscription a resource group with a VNet."""
 
     def tenant(name):
@@ -54,6 +54,7 @@ def seed(jwks=None, subscription=None):
                     entry["secret"] = principal.secret
                 if principal is WORKLOAD:
                     entry["federated"] = [FEDERATION | {"jwks": jwks or {"keys": []}}]
+                    entry["certificates"] = list(certificates)
                 principals.append(entry)
         return {"id": name, "principals": principals}
 
@@ -118,9 +119,9 @@ class World:
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {path}: {error.read().decode()}") from error
 
-    def seed(self, resources=(), jwks=None, subscription=None, **parts):
+    def seed(self, resources=(), jwks=None, subscription=None, certificates=(), **parts):
         """Replaces everything: `resources` besides the usual ones, `subscription` what is special of it, `parts` the seed's other keys."""
-        world = seed(jwks, subscription) | parts
+        world = seed(jwks, subscription, certificates) | parts
         world["resources"] += resources
         self.control("PUT", "/seed", world)
 

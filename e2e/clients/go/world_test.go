@@ -97,7 +97,7 @@ func (w *world) seedWith(jwks any, certificates []string, resources ...object) {
 		"tenants": []object{{"id": tenant, "principals": []object{
 			{"client_id": owner.clientID, "object_id": owner.objectID, "secret": owner.secret},
 			{"client_id": workload.clientID, "object_id": workload.objectID, "federated": federated},
-			{"client_id": certain.clientID, "object_id": certain.objectID, "certificates": certificates},
+			{"client_id": certain.clientID, "object_id": certain.objectID, "certificates": append([]string{}, certificates...)},
 		}}},
 		"subscriptions": []object{{"id": subscription, "tenant": tenant}},
 		"roles": []object{

@@ -71,6 +71,9 @@ pub struct Principal {
     /// Issuers whose assertions are accepted in place of a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub federated: Vec<Federated>,
+    /// X.509 certificates in PEM, whose keys sign assertions in place of a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<String>,
 }
 
 /// A federated credential.

@@ -3,12 +3,11 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{jwt::Jwt, token::Subject};
-use crate::{Federated, Principal, Tenant};
+use super::{assertion, token::Subject};
+use crate::{Principal, Tenant};
 
 const JWT_BEARER: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /// Words that stand for a tenant where a user signs in.
@@ -50,7 +49,7 @@ pub(crate) struct EntraError {
 }
 
 impl EntraError {
-    fn request(code: u32, message: impl Into<String>) -> Self {
+    pub(super) fn request(code: u32, message: impl Into<String>) -> Self {
         Self {
             status: 400,
             error: "invalid_request",
@@ -59,7 +58,7 @@ impl EntraError {
         }
     }
 
-    fn client(code: u32, message: impl Into<String>) -> Self {
+    pub(super) fn client(code: u32, message: impl Into<String>) -> Self {
         Self {
             status: 401,
             error: "invalid_client",
@@ -105,7 +104,7 @@ pub(crate) fn find_tenant<'t>(tenants: &'t [Tenant], id: &str) -> Result<&'t Ten
 pub(crate) fn decide(
     request: &TokenRequest,
     tenants: &[Tenant],
-    tenant: &str,
+    (authority, tenant): (&str, &str),
     arm_audiences: &[String],
     real: Timestamp,
 ) -> Result<(Subject, String), EntraError> {
@@ -142,7 +141,9 @@ pub(crate) fn decide(
                 tenant.id
             ),
         })?;
-    prove(request, principal, real)?;
+    let oauth = format!("{authority}/{}", tenant.id);
+    let endpoints = ["oauth2/v2.0/token", "oauth2/token", "v2.0"].map(|path| format!("{oauth}/{path}"));
+    prove(request, principal, &endpoints, real)?;
     let audience = audience(scope, arm_audiences, &tenant.id)?;
     Ok((subject(tenant, principal), audience))
 }
@@ -166,13 +167,18 @@ fn required<'r>(value: Option<&'r String>, name: &str) -> Result<&'r str, EntraE
     }
 }
 
-fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Result<(), EntraError> {
+fn prove(
+    request: &TokenRequest,
+    principal: &Principal,
+    endpoints: &[String],
+    real: Timestamp,
+) -> Result<(), EntraError> {
     if let Some(assertion) = &request.client_assertion {
         if required(request.client_assertion_type.as_ref(), "client_assertion_type")? != JWT_BEARER {
             let message = "Invalid request. Request is malformed or invalid.";
             return Err(EntraError::request(9_002_313, message));
         }
-        return federated(assertion, &principal.federated, real);
+        return assertion::proves(assertion, principal, endpoints, real);
     }
     match (&request.client_secret, &principal.secret) {
         (None, _) => {
@@ -186,83 +192,6 @@ fn prove(request: &TokenRequest, principal: &Principal, real: Timestamp) -> Resu
             Err(EntraError::client(7_000_215, message))
         }
     }
-}
-
-#[derive(Deserialize)]
-struct AssertionClaims {
-    iss: String,
-    sub: String,
-    aud: OneOrMany,
-    exp: f64,
-    nbf: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl OneOrMany {
-    fn contains(&self, wanted: &str) -> bool {
-        match self {
-            Self::One(one) => one == wanted,
-            Self::Many(many) => many.iter().any(|one| one == wanted),
-        }
-    }
-}
-
-/// Issuer, subject and audience compare case-sensitively, in this order; then the times, then the signature.
-fn federated(assertion: &str, identities: &[Federated], real: Timestamp) -> Result<(), EntraError> {
-    let malformed = |_| EntraError::request(50027, "The client assertion is not a valid JSON Web Token.");
-    let jwt = Jwt::parse(assertion).map_err(malformed)?;
-    let claims: AssertionClaims = jwt.claims().map_err(malformed)?;
-    let no_match = |code, what: &str, value: &str| {
-        Err(EntraError::client(
-            code,
-            format!("No matching federated identity record found for presented assertion {what} '{value}'."),
-        ))
-    };
-    let by_issuer: Vec<_> = identities
-        .iter()
-        .filter(|identity| identity.issuer == claims.iss)
-        .collect();
-    if by_issuer.is_empty() {
-        return no_match(700_211, "issuer", &claims.iss);
-    }
-    let by_subject: Vec<_> = by_issuer
-        .into_iter()
-        .filter(|identity| identity.subject == claims.sub)
-        .collect();
-    if by_subject.is_empty() {
-        return no_match(700_213, "subject", &claims.sub);
-    }
-    let Some(identity) = by_subject
-        .iter()
-        .find(|identity| claims.aud.contains(&identity.audience))
-    else {
-        let audience = match &claims.aud {
-            OneOrMany::One(one) => one.clone(),
-            OneOrMany::Many(many) => many.join(", "),
-        };
-        return no_match(700_212, "audience", &audience);
-    };
-    #[allow(
-        clippy::cast_precision_loss,
-        reason = "Unix seconds fit a double for the next hundred million years"
-    )]
-    let now = real.as_second() as f64;
-    if claims.exp <= now || claims.nbf.is_some_and(|nbf| nbf > now + 300.0) {
-        let message = format!("Client assertion is not within its valid time range. Current time: {real}.");
-        return Err(EntraError::client(700_024, message));
-    }
-    jwt.verify(&identity.jwks).map_err(|error| {
-        EntraError::client(
-            700_027,
-            format!("Client assertion failed signature validation: {error}."),
-        )
-    })
 }
 
 /// The audience of `<resource>/.default`, with or without scopes of OpenID Connect; a resource with a slash at its end keeps it.

@@ -1,21 +1,25 @@
-//! Compact JSON Web Signatures: parts, RS256 and ES256 verification against a JWKS or a PEM public key, RS256 signing.
+//! Compact JSON Web Signatures: parts, RS256 and ES256 verification against a JWKS or a PEM public key,
+//! RS256 and PS256 against a certificate, RS256 signing.
 //! Decides whether a signature is right; what the claims must say is for the callers.
 
 use aws_lc_rs::{
+    digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest},
     encoding::AsDer as _,
     rand::SystemRandom,
     rsa::{KeySize, PublicKeyComponents},
     signature::{
-        ECDSA_P256_SHA256_FIXED, KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
-        UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RSA_PSS_2048_8192_SHA256,
+        RsaKeyPair, UnparsedPublicKey,
     },
 };
 use base64::{
     Engine as _,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use webpki::EndEntityCert;
 
 /// Why a token is not what it claims to be.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub(crate) enum JwtError {
     /// Not three base64url parts with JSON in the first two.
     #[error("not a JSON Web Token")]
     Malformed,
-    /// Neither RS256 nor ES256.
+    /// None that the kind of key takes.
     #[error("unsupported algorithm")]
     Algorithm,
     /// No key of the set verifies it.
@@ -43,6 +47,9 @@ pub(crate) struct Jwt<'a> {
 struct Header {
     alg: String,
     kid: Option<String>,
+    x5t: Option<String>,
+    #[serde(rename = "x5t#S256")]
+    x5t_s256: Option<String>,
 }
 
 impl<'a> Jwt<'a> {
@@ -77,6 +84,33 @@ impl<'a> Jwt<'a> {
             _ => false,
         };
         if verified { Ok(()) } else { Err(JwtError::Signature) }
+    }
+
+    /// Whether the header names this certificate (DER) by its thumbprint. MSAL for Go writes it in the alphabet with `+`
+    /// and `/`.
+    pub(crate) fn is_signed_by(&self, certificate: &[u8]) -> bool {
+        let named = |print: &Option<String>, algorithm| {
+            let print = print
+                .as_ref()
+                .map(|print| print.trim_end_matches('=').replace('+', "-").replace('/', "_"));
+            let own = digest(algorithm, certificate);
+            print.is_some_and(|print| print == BASE64_URL_SAFE_NO_PAD.encode(own.as_ref()))
+        };
+        named(&self.header.x5t_s256, &SHA256) || named(&self.header.x5t, &SHA1_FOR_LEGACY_USE_ONLY)
+    }
+
+    /// Verifies the signature with the RSA key of a certificate (DER).
+    pub(crate) fn verify_by_certificate(&self, certificate: &[u8]) -> Result<(), JwtError> {
+        let algorithm = match self.header.alg.as_str() {
+            "PS256" => &RSA_PSS_2048_8192_SHA256,
+            "RS256" => &RSA_PKCS1_2048_8192_SHA256,
+            _ => return Err(JwtError::Algorithm),
+        };
+        let certificate = CertificateDer::from(certificate);
+        let certificate = EndEntityCert::try_from(&certificate).map_err(|_| JwtError::Signature)?;
+        UnparsedPublicKey::new(algorithm, certificate.subject_public_key_info())
+            .verify(self.signed, &self.signature)
+            .map_err(|_| JwtError::Signature)
     }
 
     fn verify_jwk(&self, key: &Value) -> bool {
@@ -153,7 +187,7 @@ impl SigningKey {
     }
 
     fn kid(&self) -> String {
-        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.pair.public_key().as_ref());
+        let digest = digest(&SHA256, self.pair.public_key().as_ref());
         BASE64_URL_SAFE_NO_PAD.encode(&digest.as_ref()[..20])
     }
 
@@ -192,7 +226,8 @@ fn unpadded(bytes: &[u8]) -> &[u8] {
     &bytes[zeros..]
 }
 
-fn pem_der(pem: &str) -> Option<Vec<u8>> {
+/// The bytes of a PEM text with one block.
+pub(crate) fn pem_der(pem: &str) -> Option<Vec<u8>> {
     let body: String = pem
         .lines()
         .map(str::trim)

@@ -53,7 +53,7 @@ impl Login<'_> {
         let host = request.uri().authority().map_or("", |authority| authority.as_str());
         let authority = format!("https://{host}");
         let answered = match route {
-            Route::Token { tenant } if request.method() == Method::POST => self.token(tenant, request),
+            Route::Token { tenant } if request.method() == Method::POST => self.token((&authority, tenant), request),
             Route::Token { .. } => {
                 let message = format!(
                     "The endpoint only accepts POST requests. Received a {} request.",
@@ -105,9 +105,9 @@ impl Login<'_> {
         Ok(body())
     }
 
-    fn token(&self, tenant: &str, request: &Request<Bytes>) -> Result<Value, EntraError> {
+    fn token(&self, (authority, tenant): (&str, &str), request: &Request<Bytes>) -> Result<Value, EntraError> {
         let form = token_request(request.headers(), request.body());
-        let (subject, audience) = entra::decide(&form, self.tenants, tenant, self.audiences, self.real)?;
+        let (subject, audience) = entra::decide(&form, self.tenants, (authority, tenant), self.audiences, self.real)?;
         let Some(token) = self.issuer.issue(&subject, &audience, self.times, self.real) else {
             let message = "The service could not sign a token.".to_owned();
             return Err(EntraError {

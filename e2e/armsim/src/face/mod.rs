@@ -2,6 +2,7 @@
 //! Decides nothing about Azure: that is the engine's part, which lives behind one lock that is never held across an await.
 
 mod arm;
+mod assertion;
 mod connections;
 mod control;
 mod entra;

@@ -1,0 +1,77 @@
+//! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator for
+//! each of pytest's workers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod clients_support;
+mod face_support;
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, text, worlds};
+use face_support::spec_support;
+
+/// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
+fn python() -> Option<PathBuf> {
+    match Command::new("python3").arg("--version").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        other => assert!(other.unwrap().status.success(), "python3 does not run"),
+    }
+    let requirements = clients().join("requirements.txt");
+    let venv = Command::new(clients().join("../../hack/venv"))
+        .arg(requirements)
+        .output()
+        .unwrap();
+    assert!(venv.status.success(), "hack/venv: {}", text(&venv));
+    Some(Path::new(String::from_utf8(venv.stdout).unwrap().trim()).join("bin/python"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn official_python_packages_work() {
+    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (servers, worlds) = worlds(dir.path()).await;
+    let mut pytest = Command::new(python);
+    pytest
+        .args(["-m", "pytest"])
+        .args(["-n", &WORKERS.to_string(), "--dist", "worksteal"])
+        .current_dir(clients())
+        .env("ARMSIM_WORLDS", worlds);
+    // No test collected is an error of pytest's too.
+    let passed = run(pytest).await;
+    for server in &servers {
+        server.with_world(|world, _| spec_support::kept(world));
+    }
+    assert!(passed, "Python tests failed: see above");
+    if spec_support::specs().is_some() {
+        nothing_is_left_out(&servers);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readme_examples_by_python_work() {
+    let Some(python) = tokio::task::spawn_blocking(python).await.unwrap() else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let examples = face_support::readme_blocks("py");
+    assert_eq!(examples.len(), 5);
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let mut program = Command::new(python);
+    program
+        .args(["-c", &examples.join("\n")])
+        .env("ARMSIM_ARM", &server.arm)
+        .env("ARMSIM_AUTHORITY", &server.authority)
+        .env("ARMSIM_CONTROL", &server.control)
+        .env("ARMSIM_CA", dir.path().join("ca.pem"));
+    assert!(run(program).await, "an example failed: see above");
+    let changes = server.with_world(|world, _| world.journal(0).iter().filter(|call| call.changed).count());
+    assert_eq!(changes, 2, "two subnets were put");
+}
