@@ -20,7 +20,7 @@ use crate::engine::journal::JournalEntry;
 use crate::engine::pipeline::{Passage, carry_out};
 use crate::engine::preset::Preset;
 use crate::engine::random::Random;
-use crate::engine::respond::{Asked, base, respond};
+use crate::engine::respond::{Asked, base, identify, respond};
 use crate::engine::state::State;
 pub use control::{ControlError, ListedResource, OperationInFlight};
 
@@ -124,6 +124,7 @@ impl World {
         if fault.applies() {
             let mut cx = Context::new(&mut self.state, now);
             cx.caller = Some(caller);
+            cx.reads = method == http::Method::GET;
             cx.fault = fault.operation_fault();
             result = carry_out(&mut cx, caller, request, format!("{base}{path}"), &mut passage);
         }
@@ -161,6 +162,8 @@ impl World {
         mut response: Response<Bytes>,
     ) -> Answer {
         let correlation_id = self.correlation_id(request.headers());
+        let (request_id, routing_id) = (self.state.random.guid(), self.state.random.guid());
+        identify(response.headers_mut(), now, &request_id, (&correlation_id, &routing_id));
         let mut entry = JournalEntry::of(now, request, "", &correlation_id);
         entry.status = response.status().as_u16();
         entry.code = Some(code.to_owned());
@@ -172,6 +175,14 @@ impl World {
             response,
             wire: WireFault::default(),
         }
+    }
+
+    /// The tenant of the subscription that a path is in.
+    pub fn tenant_of(&self, path: &str) -> Option<&str> {
+        let mut parts = path.trim_start_matches('/').split('/');
+        let subscription = parts.next().filter(|part| part.eq_ignore_ascii_case("subscriptions"));
+        let subscription = self.state.subscription(subscription.and(parts.next())?);
+        subscription.map(|known| known.tenant.as_str())
     }
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`World::handle`];

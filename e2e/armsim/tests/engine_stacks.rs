@@ -246,7 +246,8 @@ fn refusals_by_a_provider_carry_budgets_and_those_of_arm_do_not() {
     let mut wrong = pls();
     wrong["properties"]["ipConfigurations"] = json!([]);
     let by_provider = sim.put(&format!("{NET}/privateLinkServices/svc"), wrong);
-    assert_eq!(by_provider.header("x-ms-failure-cause"), "service");
+    assert_eq!(by_provider.header("x-ms-failure-cause"), "", "this one does not say so");
+    assert_eq!(by_provider.body["error"]["details"], json!([]));
     assert_eq!(
         by_provider.header("x-ms-ratelimit-remaining-subscription-writes"),
         "199"

@@ -21,6 +21,13 @@ async fn refused(face: &Face, authorization: Option<&str>) -> (u16, String, Stri
     let response = request.send().await.unwrap();
     let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
     assert_eq!(response.headers()["x-ms-failure-cause"], "gateway");
+    for id in [
+        "x-ms-request-id",
+        "x-ms-correlation-request-id",
+        "x-ms-routing-request-id",
+    ] {
+        assert!(!response.headers()[id].is_empty(), "{id}");
+    }
     let (status, body) = status_and_json(response).await;
     (status, body["error"]["code"].as_str().unwrap().to_owned(), challenge)
 }
@@ -49,7 +56,8 @@ async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
     let (status, code, challenge) = refused(&face, None).await;
     assert_eq!((status, code.as_str()), (401, "AuthenticationFailed"));
     assert!(
-        challenge.starts_with("Bearer authorization_uri=\"https://127.0.0.1:"),
+        challenge.starts_with("Bearer authorization_uri=\"https://127.0.0.1:")
+            && challenge.contains(&format!("/{TENANT}\", error=\"invalid_token\"")),
         "{challenge}"
     );
     assert_eq!(

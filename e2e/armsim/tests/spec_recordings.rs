@@ -11,7 +11,7 @@ use spec_support::Exchange;
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
 /// Disagreements whose recordings are not at hand.
-const TOLD_OF: usize = 8;
+const TOLD_OF: usize = 12;
 
 /// Exchanges that show them.
 fn told_of() -> Vec<Exchange> {
@@ -31,7 +31,9 @@ fn told_of() -> Vec<Exchange> {
     let settled = json!({"name": "n", "properties": {"provisioningState": "Succeeded"}});
     let body = json!({"properties": {"addressPrefix": "10.0.0.0/24"}});
     let rule = json!({"name": "r", "properties": {"protocol": "Tcp", "frontendPort": 80, "allowBackendPortConflict": false, "enableDestinationServiceEndpoint": false}});
-    let balancer = json!({"name": "b", "properties": {"loadBalancingRules": [rule]}});
+    let address = json!({"name": "a", "id": "/a", "type": "t", "etag": "e", "properties": {"ipAddress": "10.0.0.9", "provisioningState": "Succeeded"}});
+    let pool = json!({"name": "p", "properties": {"loadBalancerBackendAddresses": [address]}});
+    let balancer = json!({"name": "b", "properties": {"loadBalancingRules": [rule], "backendAddressPools": [pool]}});
     let balancer = Exchange::new(
         "GET",
         format!("{NET}/loadBalancers/b"),

@@ -187,8 +187,8 @@ fn checked_record(kind: RecordType, record: &Value) -> Result<Value, String> {
         }
         RecordType::Aaaa => {
             let text = text_of(record, "ipv6Address")?;
-            let address: Ipv6Addr = text.parse().map_err(|_| not_an_address(text, "IPv6"))?;
-            Ok(json!({ "ipv6Address": address.to_string() }))
+            text.parse::<Ipv6Addr>().map_err(|_| not_an_address(text, "IPv6"))?;
+            Ok(json!({ "ipv6Address": text }))
         }
         RecordType::Cname => Ok(json!({ "cname": domain_of(record, "cname")? })),
         RecordType::Ptr => Ok(json!({ "ptrdname": domain_of(record, "ptrdname")? })),

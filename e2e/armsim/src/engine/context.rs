@@ -22,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub(crate) caller: Option<&'a Caller>,
     /// Some fields are shown by some versions only; empty outside a call.
     pub(crate) api_version: String,
+    /// Whether the call only reads: some ids are spelled otherwise then.
+    pub(crate) reads: bool,
     /// How the next operation is to go wrong.
     pub(crate) fault: Option<OperationFault>,
 }
@@ -48,6 +50,7 @@ impl<'a> Context<'a> {
             now,
             caller: None,
             api_version: String::new(),
+            reads: false,
             fault: None,
         }
     }

@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::id::ResourceId;
+use super::kind::Stack;
 
-/// Who made an error: the `X-Ms-Failure-Cause` header.
+/// The code of a refusal that says to come again.
+pub(crate) const RETRYABLE: &str = "RetryableError";
+
+/// Who made an error. ARM says so in the header `X-Ms-Failure-Cause`; not every provider does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// ARM itself.
@@ -40,6 +44,15 @@ impl ErrorDetail {
     pub(crate) fn because(mut self, detail: Self) -> Self {
         self.details.push(detail);
         self
+    }
+
+    /// As a service of that stack writes it: Microsoft.Network's have details, were it none.
+    pub(crate) fn shown(&self, stack: Stack) -> Value {
+        let mut shown = json!(self);
+        if stack == Stack::Network && self.details.is_empty() {
+            shown["details"] = json!([]);
+        }
+        shown
     }
 }
 
@@ -88,10 +101,22 @@ impl ArmError {
         self
     }
 
-    /// The body as sent.
-    pub(crate) fn body(&self) -> Value {
-        let error = json!(self.error);
+    /// The body as a service of that stack sends it.
+    pub(crate) fn body(&self, stack: Stack) -> Value {
+        let error = match self.cause {
+            Cause::Service => self.error.shown(stack),
+            Cause::Gateway => json!(self.error),
+        };
         if self.wrapped { json!({ "error": error }) } else { error }
+    }
+
+    /// What `X-Ms-Failure-Cause` says. Microsoft.Network names itself in retryable errors only.
+    pub(crate) fn failure_cause(&self, stack: Stack) -> Option<&'static str> {
+        match self.cause {
+            Cause::Gateway => Some("gateway"),
+            Cause::Service if stack == Stack::Network && self.error.code != RETRYABLE => None,
+            Cause::Service => Some("service"),
+        }
     }
 
     /// ARM has no such resource.

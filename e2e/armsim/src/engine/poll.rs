@@ -134,7 +134,7 @@ fn dns_status(operation: &Operation) -> Reply {
 fn words(operation: &Operation) -> Value {
     let mut body = json!({ "status": operation.status.as_str() });
     if let Some(error) = &operation.error {
-        body["error"] = json!(error);
+        body["error"] = error.shown(operation.stack);
     }
     body
 }
@@ -143,7 +143,9 @@ fn words(operation: &Operation) -> Value {
 fn result(cx: &mut Context<'_>, operation: &Operation) -> Result<Reply, ArmError> {
     match (operation.status, operation.verb) {
         (OperationStatus::InProgress, _) => Ok(Reply::new(202).operation(&operation.id)),
-        (OperationStatus::Succeeded, Verb::Delete) if operation.stack == Stack::Network => Ok(Reply::new(204)),
+        (OperationStatus::Succeeded, Verb::Delete) if operation.stack == Stack::Network => {
+            Ok(Reply::new(204).operation(&operation.id))
+        }
         (OperationStatus::Succeeded, Verb::Delete) => Ok(Reply::new(200)),
         (OperationStatus::Succeeded, Verb::Post) => Ok(Reply::new(200).body(operation.payload.clone())),
         (OperationStatus::Succeeded, Verb::Put) => {

@@ -27,6 +27,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) head: bool,
 }
 
+const JSON: &str = "application/json; charset=utf-8";
 /// Rows that private DNS lets one read in five minutes.
 const ENTITIES: u32 = 60_000;
 
@@ -40,7 +41,7 @@ pub(crate) fn respond(
     let mut headers = HeaderMap::new();
     let request_id = state.random.guid();
     let routing_id = state.random.guid();
-    common(&mut headers, asked, &routing_id);
+    common(&mut headers, asked);
     let operation = match result {
         Ok(reply) => reply
             .operation
@@ -49,13 +50,8 @@ pub(crate) fn respond(
             .cloned(),
         Err(_) => None,
     };
-    set(
-        &mut headers,
-        "x-ms-request-id",
-        operation
-            .as_ref()
-            .map_or(request_id.as_str(), |operation| &operation.id),
-    );
+    let request_id = operation.as_ref().map_or(&request_id, |operation| &operation.id);
+    identify(&mut headers, asked.now, request_id, (asked.correlation_id, &routing_id));
     if asked.stack == Stack::Network {
         let service_id = state.random.guid();
         set(&mut headers, "x-ms-arm-service-request-id", &service_id);
@@ -66,7 +62,9 @@ pub(crate) fn respond(
             set(&mut headers, name, &left.to_string());
         }
     }
-    if asked.stack == Stack::PrivateDns && !by_gateway && !result.as_ref().is_ok_and(|reply| reply.by_gateway) {
+    let by_dns =
+        asked.stack == Stack::PrivateDns && !by_gateway && !result.as_ref().is_ok_and(|reply| reply.by_gateway);
+    if by_dns {
         set(&mut headers, "cache-control", "private");
         headers.remove("pragma");
         headers.remove("expires");
@@ -83,21 +81,22 @@ pub(crate) fn respond(
             (reply.status, body)
         }
         Err(error) => {
-            let cause = if by_gateway { "gateway" } else { "service" };
-            set(&mut headers, "x-ms-failure-cause", cause);
+            if let Some(cause) = error.failure_cause(asked.stack) {
+                set(&mut headers, "x-ms-failure-cause", cause);
+            }
             if let Some(seconds) = error.retry_after {
                 set(&mut headers, "retry-after", &seconds.to_string());
             }
-            (error.status, Some(error.body()))
+            (error.status, Some(error.body(asked.stack)))
         }
     };
-    finish(headers, status, body, asked)
+    let text = body.map(|body| if by_dns { escaped(&body) } else { body.to_string() });
+    finish(headers, status, text.unwrap_or_default(), asked)
 }
 
-fn finish(mut headers: HeaderMap, status: u16, body: Option<Value>, asked: &Asked<'_>) -> Response<Bytes> {
-    let body = body.map(|body| text(&body, asked.stack)).unwrap_or_default();
+fn finish(mut headers: HeaderMap, status: u16, body: String, asked: &Asked<'_>) -> Response<Bytes> {
     if !body.is_empty() {
-        set(&mut headers, "content-type", "application/json; charset=utf-8");
+        set(&mut headers, "content-type", JSON);
     }
     let mut response = Response::new(if asked.head { Bytes::new() } else { Bytes::from(body) });
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -105,17 +104,12 @@ fn finish(mut headers: HeaderMap, status: u16, body: Option<Value>, asked: &Aske
     response
 }
 
-/// The JSON text; private DNS escapes slashes.
-fn text(body: &Value, stack: Stack) -> String {
-    let text = body.to_string();
-    if stack == Stack::PrivateDns {
-        text.replace('/', "\\/")
-    } else {
-        text
-    }
+/// The JSON text as private DNS writes it: slashes are escaped.
+fn escaped(body: &Value) -> String {
+    body.to_string().replace('/', "\\/")
 }
 
-fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
+fn common(headers: &mut HeaderMap, asked: &Asked<'_>) {
     for (name, value) in [
         ("cache-control", "no-cache"),
         ("pragma", "no-cache"),
@@ -126,13 +120,6 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
     ] {
         set(headers, name, value);
     }
-    set(headers, "x-ms-correlation-request-id", asked.correlation_id);
-    let time = asked.now.strftime("%Y%m%dT%H%M%SZ");
-    set(
-        headers,
-        "x-ms-routing-request-id",
-        &format!("ARMSIM:{time}:{routing_id}"),
-    );
     let echo = asked
         .headers
         .get("x-ms-return-client-request-id")
@@ -140,6 +127,14 @@ fn common(headers: &mut HeaderMap, asked: &Asked<'_>, routing_id: &str) {
     if echo && let Some(id) = asked.headers.get("x-ms-client-request-id") {
         headers.insert("x-ms-client-request-id", id.clone());
     }
+}
+
+/// What support asks for: the ids of the call, of what it belongs to, and of its way through ARM.
+pub(crate) fn identify(headers: &mut HeaderMap, now: Timestamp, request: &str, (correlation, routing): (&str, &str)) {
+    set(headers, "x-ms-request-id", request);
+    set(headers, "x-ms-correlation-request-id", correlation);
+    let time = now.strftime("%Y%m%dT%H%M%SZ");
+    set(headers, "x-ms-routing-request-id", &format!("ARMSIM:{time}:{routing}"));
 }
 
 fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation: Option<&Operation>) {
@@ -167,8 +162,11 @@ fn success(headers: &mut HeaderMap, asked: &Asked<'_>, reply: &Reply, operation:
     if operation.stack != Stack::Network || operation.verb != Verb::Put {
         set(headers, "location", &url(asked, operation, OperationUrl::Result));
     }
-    if operation.retry_after_s > 0 {
+    if operation.retry_after_s > 0 && operation.running() {
         set(headers, "retry-after", &operation.retry_after_s.to_string());
+    }
+    if reply.status == 204 {
+        set(headers, "content-type", JSON);
     }
 }
 

@@ -105,12 +105,13 @@ impl Unauthorized {
         }
     }
 
-    /// The answer, with the challenge that leads clients to the authority.
-    pub(super) fn response(&self, authority: &str) -> Response<Bytes> {
+    /// The answer, with the challenge that leads clients to the authority: `tenant` is the subscription's.
+    pub(super) fn response(&self, authority: &str, tenant: Option<&str>) -> Response<Bytes> {
+        let tenant = tenant.unwrap_or("common");
         let Self { code, message } = self;
         let mut response = arm_error(StatusCode::UNAUTHORIZED, code, message);
         let challenge = format!(
-            "Bearer authorization_uri=\"{authority}/common\", error=\"invalid_token\", error_description=\"{message}\""
+            "Bearer authorization_uri=\"{authority}/{tenant}\", error=\"invalid_token\", error_description=\"{message}\""
         );
         if let Ok(challenge) = HeaderValue::from_str(&challenge) {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

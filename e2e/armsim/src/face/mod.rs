@@ -83,7 +83,8 @@ impl Shared {
                 simulation.world.handle(now, &caller, request)
             }
             Err(refusal) => {
-                let response = refusal.response(&self.arm);
+                let tenant = simulation.world.tenant_of(request.uri().path());
+                let response = refusal.response(&self.arm, tenant);
                 simulation.world.refused(now, request, refusal.code, response)
             }
         };

@@ -108,10 +108,12 @@ impl Written for PrivateEndpoints {
         let fixed = fixed.map(|item| nested(item, resource, CONFIGURATIONS, TYPE, resource.state));
         shown["properties"][CONFIGURATIONS] = fixed.collect();
         shown["properties"]["customDnsConfigs"] = zone_group::custom_dns_configs(cx, resource);
-        // Two names for one thing, by age of the version.
-        if cx.api_version.as_str() >= "2025-01-01" {
+        // Two names for one thing; some versions have the one, some the other, the newest both.
+        let version = cx.api_version.as_str();
+        if version >= "2025-01-01" {
             shown["properties"]["ipVersionType"] = json!("IPv4");
-        } else if cx.shows_since("2024-03-01") {
+        }
+        if cx.shows_since("2024-03-01") && !("2025-01-01".."2025-05-01").contains(&version) {
             shown["properties"]["isIPv6EnabledPrivateEndpoint"] = json!(false);
         }
     }

@@ -15,7 +15,7 @@ use super::link_service_rules as rules;
 use super::load_balancer;
 use super::nic::{self, IpConfiguration};
 use super::reference::{missing, referring};
-use super::shape::{id_of, items, nested, tracked};
+use super::shape::{by_name, id_of, items, nested, tracked};
 use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/privateLinkServices.
@@ -260,26 +260,30 @@ pub(crate) fn is_provisioned(service: &Resource) -> bool {
     service.state == ProvisioningState::Succeeded
 }
 
-/// The addresses of the NAT configurations that were not there before.
+/// The addresses of the NAT configurations that were not there before, or ask for another one.
 fn new_addresses(cx: &Context<'_>, known: &Value, wanted: &rules::Wanted) -> Result<Vec<IpConfiguration>, ArmError> {
-    let old_names: Vec<String> = items(&known["ipConfigurations"])
-        .iter()
-        .filter_map(|item| item["name"].as_str().map(str::to_ascii_lowercase))
-        .collect();
+    let interface = known["networkInterfaces"][0]["id"].as_str();
+    let interface = interface.and_then(|id| cx.state.store.find(id));
+    let held = interface.map_or(&Value::Null, |found| found.property(nic::CONFIGURATIONS));
     let mut addresses = Vec::new();
     let mut taken = Vec::new();
     for configuration in &wanted.configurations {
-        if old_names.contains(&configuration.name.to_ascii_lowercase()) {
-            continue;
-        }
-        let subnet = cx.find(&configuration.subnet)?;
-        let address = super::address::choose(cx, subnet, configuration.address.as_deref(), &taken)?;
-        taken.push(address);
-        let method = if configuration.address.is_some() {
-            "Static"
-        } else {
-            "Dynamic"
+        let fixed = configuration.address.as_deref();
+        let method = if fixed.is_some() { "Static" } else { "Dynamic" };
+        let held = by_name(held, &configuration.name).map(|item| &item["properties"]);
+        let own = held.and_then(|held| held["privateIPAddress"].as_str());
+        let address = match (
+            held,
+            own.filter(|own| fixed == Some(*own)).and_then(|own| own.parse().ok()),
+        ) {
+            (Some(held), _) if held["privateIPAllocationMethod"] == json!(method) => continue,
+            (_, Some(own)) => own,
+            _ => {
+                let subnet = cx.find(&configuration.subnet)?;
+                super::address::choose(cx, subnet, fixed, &taken)?
+            }
         };
+        taken.push(address);
         addresses.push(IpConfiguration {
             name: configuration.name.clone(),
             subnet: configuration.subnet.clone(),

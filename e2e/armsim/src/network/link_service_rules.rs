@@ -124,7 +124,8 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Wanted, ArmError>
     Ok(wanted)
 }
 
-/// The frontend, the primary configuration's subnet, and NAT configurations once they are there.
+/// The frontend, the primary configuration's subnet, and NAT configurations once they are there; but a dynamic address
+/// can be made a static one.
 fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<(), ArmError> {
     let Some(known) = cx.state.store.get(id) else {
         return Ok(());
@@ -152,7 +153,8 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
         let from = &item["properties"];
         let primary = from["primary"].as_bool().unwrap_or(false);
         let moved = !new.subnet.is(from["subnet"]["id"].as_str().unwrap_or_default());
-        if moved || primary != new.primary || from["privateIPAddress"].as_str() != new.address.as_deref() {
+        let fixed = from["privateIPAddress"].as_str();
+        if moved || primary != new.primary || (fixed.is_some() && fixed != new.address.as_deref()) {
             let message = format!(
                 "Subnet, primary flag and address of IP configuration '{name}' of private link service {id} cannot be changed."
             );

@@ -26,6 +26,7 @@ pub(crate) struct LoadBalancers;
 pub(crate) const TYPE: &str = "Microsoft.Network/loadBalancers";
 pub(crate) const FRONTENDS: &str = "frontendIPConfigurations";
 pub(crate) const POOLS: &str = "backendAddressPools";
+const ADDRESSES: &str = "loadBalancerBackendAddresses";
 
 static ABOUT: About = About {
     resource_type: TYPE,
@@ -184,8 +185,22 @@ fn part(cx: &Context<'_>, item: &Value, balancer: &Resource, list: &str) -> Valu
     }
     if list == POOLS {
         show(&mut shown, "backendIPConfigurations", filled(members(cx, &id)));
+        let addresses = shown["properties"][ADDRESSES].as_array_mut();
+        addresses
+            .into_iter()
+            .flatten()
+            .for_each(|item| name_address(item, &id, balancer));
     }
     shown
+}
+
+/// An address of a pool is shown as a resource below the pool.
+fn name_address(item: &mut Value, pool: &ResourceId, balancer: &Resource) {
+    let name = item["name"].as_str().unwrap_or_default();
+    item["id"] = json!(format!("{pool}/{ADDRESSES}/{name}"));
+    item["type"] = json!(format!("{TYPE}/{POOLS}/{ADDRESSES}"));
+    item["etag"] = json!(balancer.etag);
+    item["properties"]["provisioningState"] = json!(balancer.state.as_str());
 }
 
 /// The IP configurations of network interfaces in a backend pool.
@@ -211,6 +226,11 @@ pub(crate) fn frontend<'a>(balancer: &'a Resource, name: &str) -> Option<&'a Val
 /// An item of a list as it is stored, with what the service fills in.
 fn stored(list: &str, name: &str, item: &Value) -> Value {
     let mut kept = properties(item, &READ_ONLY);
+    if let Some(addresses) = kept.get_mut(ADDRESSES).and_then(Value::as_array_mut) {
+        for address in addresses {
+            *address = json!({ "name": address["name"], "properties": properties(address, &[]) });
+        }
+    }
     spell(&mut kept, "protocol", &["Tcp", "Udp", "All", "Http", "Https"]);
     let usual = match list {
         "inboundNatPools" | "inboundNatRules" => json!({
@@ -237,7 +257,7 @@ fn stored(list: &str, name: &str, item: &Value) -> Value {
             "noHealthyBackendsBehavior": "AllProbedDown",
         }),
         "outboundRules" => json!({ "allocatedOutboundPorts": 0, "enableTcpReset": false, "idleTimeoutInMinutes": 4 }),
-        POOLS => json!({ "loadBalancerBackendAddresses": [] }),
+        POOLS => json!({ ADDRESSES: [] }),
         _ => json!({}),
     };
     defaults(&mut kept, &usual);

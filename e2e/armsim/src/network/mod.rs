@@ -21,6 +21,7 @@ mod public_address;
 mod reference;
 mod route_table;
 mod security_group;
+mod settable;
 mod shape;
 mod subnet;
 mod subnet_rules;

@@ -13,7 +13,7 @@ use crate::engine::resource::Resource;
 use super::address::{self, Claim};
 use super::nic_rules as rules;
 use super::reference::{referenced, referring};
-use super::shape::{by_name, defaults, id_of, items, named, nested, only_id, only_ids, properties, tracked};
+use super::shape::{by_name, defaults, id_of, is_named, items, named, nested, only_id, only_ids, properties, tracked};
 use super::written::{About, Plan, Put, Written};
 
 /// Microsoft.Network/networkInterfaces.
@@ -214,7 +214,8 @@ pub(crate) struct IpConfiguration {
     pub(crate) method: &'static str,
 }
 
-/// Makes the interface of an endpoint or link service, or adds IP configurations to it, and takes their addresses.
+/// Makes the interface of an endpoint or link service, or adds IP configurations to it and changes those of the
+/// same name, and takes their addresses.
 pub(crate) fn extend(
     cx: &mut Context<'_>,
     nic: &ResourceId,
@@ -241,6 +242,7 @@ pub(crate) fn extend(
         })
     });
     if let Some(list) = body["properties"][CONFIGURATIONS].as_array_mut() {
+        list.retain(|held| !configurations.iter().any(|new| is_named(held, &new.name)));
         list.extend(all);
     }
     let put = Put {

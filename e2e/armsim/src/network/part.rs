@@ -14,6 +14,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 use super::precondition::precondition;
 use super::reference::another_operation;
+use super::settable;
 use super::shape::{by_name, is_named, items, read, region_of};
 use super::write::{self, Changed};
 use super::written::{About, Put, Written};
@@ -105,6 +106,7 @@ impl Kind for Part {
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         let mut part = read(&call.body)?;
+        settable::keep(self.resource_type(), &mut part);
         let parent = self.parent(cx, call)?;
         let (id, region) = (parent.id.clone(), region_of(&parent.body));
         let known = by_name(parent.property(self.list()), call.id.name()).cloned();

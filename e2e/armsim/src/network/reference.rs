@@ -1,7 +1,7 @@
 //! Resources that refer to each other: what a write may name, and what is refused because others are busy or use it.
 
 use crate::engine::context::Context;
-use crate::engine::error::ArmError;
+use crate::engine::error::{ArmError, RETRYABLE};
 use crate::engine::id::ResourceId;
 use crate::engine::kind::Call;
 use crate::engine::operation::Operation;
@@ -67,7 +67,7 @@ pub(crate) fn must_be_provisioned(
 
 /// 429 `RetryableError` around the real reason.
 pub(crate) fn retryable(code: &str, message: String) -> ArmError {
-    ArmError::service(429, "RetryableError", "A retryable error occurred.").because(code, message)
+    ArmError::service(429, RETRYABLE, "A retryable error occurred.").because(code, message)
 }
 
 /// A write on something that another operation is changing.

@@ -84,7 +84,13 @@ impl Written for Subnets {
         let users = address::users(cx, &resource.id).map(|(_, by)| json!({ "id": by }));
         let services = referring(cx, &resource.id, link_service::TYPE);
         let services = services.flat_map(|service| link_service::configurations_in(service, &resource.id));
-        show(shown, "ipConfigurations", filled(users.chain(services).collect()));
+        let configurations = users.chain(services).map(|mut item| {
+            if let (true, Some(id)) = (cx.reads, id_of(&item)) {
+                item["id"] = json!(in_capitals(id));
+            }
+            item
+        });
+        show(shown, "ipConfigurations", filled(configurations.collect()));
         show(
             shown,
             "privateEndpoints",
@@ -118,6 +124,21 @@ pub(crate) fn joins(given: &Value) -> Vec<LinkedScope> {
         Some(LinkedScope { id, action })
     };
     LINKS.into_iter().filter_map(link).collect()
+}
+
+/// An id as reads of a subnet show those of its IP configurations: the names of group and resources in capitals, those
+/// of provider and types as ever.
+fn in_capitals(id: &str) -> String {
+    let named = |at: usize| at == 4 || (at >= 8 && at.is_multiple_of(2));
+    let parts = id.split('/').enumerate();
+    let parts = parts.map(|(at, part)| {
+        if named(at) {
+            part.to_uppercase()
+        } else {
+            part.to_owned()
+        }
+    });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The VNet that a subnet is in.

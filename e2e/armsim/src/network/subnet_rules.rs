@@ -33,11 +33,14 @@ pub(crate) fn vnet_is_free(cx: &Context<'_>, call: &Call<'_>, vnet: &ResourceId)
     match cx.state.switches.vnet_busy {
         VnetBusy::Conflict => Err(another_operation(call, running)),
         VnetBusy::Retryable => {
+            let wait_s = 11 + running.id.bytes().map(u32::from).sum::<u32>() % 4;
             let message = format!(
-                "Operation on resource {} is blocked by operation {} ({}) in progress on resource {}.",
-                call.id, running.name, running.id, running.target
+                "Operation {} ({}) is updating resource {}. The call can be retried in {wait_s} seconds.",
+                running.name, running.id, running.target
             );
-            Err(retryable("RetryableErrorDueToAnotherOperation", message))
+            let mut refused = retryable("RetryableErrorDueToAnotherOperation", message);
+            refused.retry_after = Some(wait_s);
+            Err(refused)
         }
     }
 }

@@ -83,7 +83,9 @@ impl Written for VirtualNetworks {
             if !cx.shows_since("2024-03-01") {
                 fields.remove("privateEndpointVNetPolicies");
             }
-            if !cx.shows_since("2020-11-01") {
+            if cx.shows_since("2020-11-01") {
+                fields.remove("enableVmProtection");
+            } else {
                 defaults(fields, &json!({ "enableVmProtection": false }));
             }
         }
@@ -115,6 +117,9 @@ fn normalise(cx: &mut Context<'_>, put: &Put<'_>) -> Value {
     let mut body = tracked(put.location, put.given);
     let mut kept = properties(put.given, &["subnets", "flowLogs"]);
     kept.insert("resourceGuid".to_owned(), resource_guid(cx, put.id));
+    if cx.shows_since("2020-11-01") {
+        kept.remove("enableVmProtection");
+    }
     if let Some(options) = kept.get_mut("dhcpOptions").and_then(Value::as_object_mut) {
         defaults(options, &json!({ "dnsServers": [] }));
     }
@@ -147,15 +152,14 @@ fn left_out(cx: &Context<'_>, vnet: &ResourceId, given: &[(ResourceId, Value)]) 
         .collect()
 }
 
-/// Stores the subnets that differ; all of them belong to the VNet's operation while it runs.
+/// Stores the subnets that differ; all of them, changed or not, are updating while the VNet's operation runs.
 fn store_subnets(cx: &mut Context<'_>, vnet: &ResourceId, new: Vec<(ResourceId, Value)>) {
     let running = cx.state.store.get(vnet).and_then(|vnet| cx.running_on(vnet));
     let running = running.map(|operation| operation.id.clone());
-    let changed = !new.is_empty();
     for (id, body) in new {
         cx.store(subnet::TYPE, &id, body);
     }
-    let all = cx.state.store.of_type(vnet, subnet::TYPE).filter(|_| changed);
+    let all = cx.state.store.of_type(vnet, subnet::TYPE);
     let all: Vec<ResourceId> = all.map(|subnet| subnet.id.clone()).collect();
     for id in all {
         if let (Some(operation), Some(stored)) = (&running, cx.state.store.get_mut(&id)) {

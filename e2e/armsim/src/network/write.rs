@@ -15,6 +15,7 @@ use crate::engine::tags;
 
 use super::precondition::{location, precondition};
 use super::reference::another_operation;
+use super::settable;
 use super::shape::{read, region_of};
 use super::written::{About, Plan, Put, Written};
 
@@ -41,7 +42,8 @@ impl<T: Written> Kind for T {
     }
 
     fn put(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
-        let given = read(&call.body)?;
+        let mut given = read(&call.body)?;
+        settable::keep(self.resource_type(), &mut given);
         let location = location(cx, call)?;
         let known = cx.state.store.get(&call.id);
         precondition(cx, call, known.map(|known| etag(cx, known)))?;

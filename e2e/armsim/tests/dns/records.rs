@@ -159,8 +159,18 @@ fn a_patch_changes_the_metadata_and_keeps_the_records() {
     );
 }
 
+#[test]
+fn slashes_are_escaped_by_the_service_and_not_by_arm() {
+    let mut sim = with_zone();
+    let zone = sim.get(&zone("example.com"));
+    assert!(zone.text.contains(r"\/privateDnsZones\/example.com"), "{}", zone.text);
+    let arm = sim.get(&set("A", "none").replace("example.com", "example.org"));
+    assert_eq!(arm.header("x-ms-failure-cause"), Some("gateway"));
+    assert!(arm.text.contains("Microsoft.Network/privateDnsZones/"), "{}", arm.text);
+}
+
 #[rstest]
-#[case("AAAA", json!({"aaaaRecords": [{"ipv6Address": "fd00::5"}]}))]
+#[case("AAAA", json!({"aaaaRecords": [{"ipv6Address": "FD00:0:0:0::5"}]}))]
 #[case("CNAME", json!({"cnameRecord": {"cname": "example.org"}}))]
 #[case("MX", json!({"mxRecords": [{"preference": 10, "exchange": "mail.example.org"}]}))]
 #[case("PTR", json!({"ptrRecords": [{"ptrdname": "host.example.org"}]}))]

@@ -31,6 +31,8 @@ pub struct Got {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
+    /// The body as it was sent.
+    pub text: String,
 }
 
 impl Got {
@@ -121,6 +123,7 @@ impl Sim {
             status: parts.status.as_u16(),
             headers: parts.headers,
             body,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
         }
     }
 

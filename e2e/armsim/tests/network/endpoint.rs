@@ -37,6 +37,28 @@ pub(crate) fn by_id() -> Value {
 }
 
 #[test]
+fn versions_tell_the_kind_of_address_each_in_its_words() {
+    let mut sim = Sim::new();
+    let alias = sim.link_service("svc");
+    sim.endpoint("pe", &alias);
+    for (version, word, flag) in [
+        ("2023-11-01", false, false),
+        ("2024-03-01", false, true),
+        ("2025-03-01", true, false),
+        ("2025-05-01", true, true),
+    ] {
+        let uri = format!("https://arm.test{}?api-version={version}", path("pe"));
+        let properties = sim.raw("GET", &uri, "").body["properties"].clone();
+        assert_eq!(properties.get("ipVersionType").is_some(), word, "{version}");
+        assert_eq!(
+            properties.get("isIPv6EnabledPrivateEndpoint").is_some(),
+            flag,
+            "{version}"
+        );
+    }
+}
+
+#[test]
 fn request_by_alias_is_approved_within_the_operation() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");

@@ -75,6 +75,41 @@ fn nat_address_is_on_the_interface_only() {
 }
 
 #[test]
+fn dynamic_nat_address_is_made_a_static_one() {
+    let mut sim = Sim::new();
+    sim.link_service("svc");
+    let address = |sim: &mut Sim| {
+        let id = sim.get(&path("svc")).body["properties"]["networkInterfaces"][0]["id"].clone();
+        let nic = sim.get(id.as_str().unwrap()).body;
+        let all = nic["properties"]["ipConfigurations"].as_array().unwrap().clone();
+        assert_eq!(all.len(), 1);
+        let properties = &all[0]["properties"];
+        let [address, method] = ["privateIPAddress", "privateIPAllocationMethod"].map(|name| &properties[name]);
+        (
+            address.as_str().unwrap().to_owned(),
+            method.as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(address(&mut sim), ("10.0.1.4".to_owned(), "Dynamic".to_owned()));
+    for fixed in ["10.0.1.4", "10.0.1.9"] {
+        let mut sim = Sim::new();
+        sim.link_service("svc");
+        let mut body = pls();
+        body["properties"]["ipConfigurations"][0]["properties"]["privateIPAllocationMethod"] = json!("Static");
+        body["properties"]["ipConfigurations"][0]["properties"]["privateIPAddress"] = json!(fixed);
+        let put = sim.put(&path("svc"), body.clone());
+        assert_eq!((put.status, put.state()), (200, "Updating"), "{}", put.body);
+        sim.wait(10.0);
+        assert_eq!(address(&mut sim), (fixed.to_owned(), "Static".to_owned()));
+        assert_eq!(sim.put(&path("svc"), body).state(), "Succeeded");
+        assert_eq!(
+            sim.put(&path("svc"), pls()).code(),
+            "PrivateLinkServiceIpConfigurationCannotBeChanged"
+        );
+    }
+}
+
+#[test]
 fn tags_and_no_change_are_over_at_once() {
     let mut sim = Sim::new();
     sim.link_service("svc");
@@ -157,7 +192,13 @@ fn deletion_goes_through_both_urls() {
     assert_eq!(sim.poll(&result).status, 202);
     sim.wait(10.0);
     assert_eq!(sim.poll(&status).body, json!({"status": "Succeeded"}));
-    assert_eq!(sim.poll(&result).status, 204);
+    let end = sim.poll(&result);
+    assert_eq!((end.status, end.header("retry-after")), (204, ""));
+    assert_eq!(end.header("azure-asyncnotification"), "Enabled");
+    assert_eq!(end.header("content-type"), "application/json; charset=utf-8");
+    let path_of = |url: &str| url.split('?').next().unwrap().to_owned();
+    assert_eq!(path_of(end.header("azure-asyncoperation")), path_of(&status));
+    assert_eq!(path_of(end.header("location")), path_of(&result));
     assert_eq!(sim.get(&path("svc")).refusal(), (404, "ResourceNotFound", "gateway"));
     assert_eq!(sim.delete(&path("svc")).status, 204);
     let subnet = sim.get(&format!("{NET}/virtualNetworks/vnet/subnets/nat"));

@@ -33,6 +33,28 @@ fn whole() -> Value {
 }
 
 #[test]
+fn addresses_of_a_pool_are_resources_below_it() {
+    let mut sim = Sim::new();
+    let address = json!({"name": "one", "properties": {"ipAddress": "10.0.0.9", "virtualNetwork": {"id": format!("{NET}/virtualNetworks/vnet")}}});
+    let mut body = whole();
+    body["properties"]["backendAddressPools"][0]["properties"] = json!({"loadBalancerBackendAddresses": [address]});
+    let made = sim.make(&balancer(), body);
+    let pool = &made["properties"]["backendAddressPools"][0];
+    let shown = &pool["properties"]["loadBalancerBackendAddresses"][0];
+    let list = "backendAddressPools/pool/loadBalancerBackendAddresses";
+    assert_eq!(shown["id"], json!(format!("{}/{list}/one", balancer())));
+    let kind = "Microsoft.Network/loadBalancers/backendAddressPools/loadBalancerBackendAddresses";
+    assert_eq!((&shown["type"], &shown["etag"]), (&json!(kind), &made["etag"]));
+    assert_eq!(shown["properties"]["provisioningState"], json!("Succeeded"));
+    assert_eq!(shown["properties"]["ipAddress"], json!("10.0.0.9"));
+    assert_eq!(
+        sim.put(&balancer(), made.clone()).state(),
+        "Succeeded",
+        "put back, it is the same"
+    );
+}
+
+#[test]
 fn every_part_has_its_path() {
     let mut sim = Sim::new();
     let made = sim.make(&balancer(), whole());

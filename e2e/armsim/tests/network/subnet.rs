@@ -69,13 +69,21 @@ fn second_write_to_a_vnet_waits(#[case] switch: &str, #[case] status: u16, #[cas
     let first = sim.put(&subnet("a"), prefix("10.0.8.0/24"));
     let refused = sim.put(&subnet("b"), prefix("10.0.9.0/24"));
     assert_eq!(refused.refusal(), (status, code, "service"));
-    assert_eq!((refused.detail(), refused.header("retry-after")), (detail, ""));
+    assert_eq!(refused.detail(), detail);
+    let (wait, cause) = (refused.header("retry-after"), refused.header("x-ms-failure-cause"));
     if status == 409 {
-        assert!(
-            refused.message().contains(first.header("x-ms-request-id")),
-            "{}",
-            refused.message()
+        assert_eq!((wait, cause, &refused.body["error"]["details"]), ("", "", &json!([])));
+        let id = first.header("x-ms-request-id");
+        assert!(refused.message().contains(id), "{}", refused.message());
+    } else {
+        assert_eq!(cause, "service");
+        assert!((11..=14).contains(&wait.parse::<u32>().unwrap()), "{wait}");
+        let told = refused.body["error"]["details"][0]["message"].as_str().unwrap();
+        let end = format!(
+            "is updating resource {}. The call can be retried in {wait} seconds.",
+            subnet("a")
         );
+        assert!(told.ends_with(&end), "{told}");
     }
     assert_eq!(sim.delete(&subnet("nat")).status, status);
     // Another VNet is not concerned.
@@ -107,6 +115,43 @@ fn both_prefix_fields_count() {
         sim.put(&subnet("other"), prefix("10.0.9.0/24")).code(),
         "NetcfgSubnetRangesOverlap"
     );
+}
+
+#[test]
+fn users_are_in_capitals_when_read_and_as_they_are_when_written() {
+    let mut sim = Sim::new();
+    sim.link_service("svc");
+    let written = format!("{NET}/privateLinkServices/svc/ipConfigurations/nat");
+    let read = format!(
+        "{}/privateLinkServices/SVC/ipConfigurations/NAT",
+        NET.replace("/rg/", "/RG/")
+    );
+    let last = |answer: &Value| answer["ipConfigurations"][1]["id"].as_str().unwrap().to_owned();
+    let got = sim.get(&subnet("nat")).body;
+    assert_eq!(last(&got["properties"]), read);
+    assert_eq!(last(&sim.put(&subnet("nat"), got).body["properties"]), written);
+    let network = sim.get(&format!("{NET}/virtualNetworks/vnet")).body;
+    assert_eq!(last(&network["properties"]["subnets"][1]["properties"]), read);
+}
+
+#[test]
+fn unknown_properties_are_dropped_at_any_depth() {
+    let mut sim = Sim::unchecked();
+    let mut body = prefix("10.0.9.0/24");
+    body["properties"]["nonsense"] = json!(1);
+    let delegation = json!({"serviceName": "Microsoft.Sql/managedInstances", "nonsense": 1});
+    body["properties"]["delegations"] = json!([{"name": "d", "properties": delegation}]);
+    let put = sim.put(&subnet("new"), body);
+    assert_eq!((put.status, put.state()), (201, "Updating"));
+    assert!(!put.body.to_string().contains("nonsense"), "{}", put.body);
+    let vnet = format!("{NET}/virtualNetworks/vnet");
+    sim.wait(3.0);
+    let mut network = sim.get(&vnet).body;
+    network["properties"]["enableVmProtection"] = json!(true);
+    network["properties"]["subnets"][0]["properties"]["nonsense"] = json!(1);
+    let put = sim.put(&vnet, network);
+    assert_eq!((put.status, put.state()), (200, "Succeeded"), "nothing has changed");
+    assert!(put.body["properties"].get("enableVmProtection").is_none());
 }
 
 #[test]

@@ -63,6 +63,20 @@ fn changed_subnet_keeps_the_vnet_updating() {
 }
 
 #[test]
+fn subnets_are_updating_with_their_network_though_none_changed() {
+    let mut sim = Sim::new();
+    sim.make(&path(), vnet(&["10.9.0.0/16"], &[subnet("a", "10.9.0.0/24")]));
+    let wider = vnet(&["10.9.0.0/16", "10.10.0.0/16"], &[subnet("a", "10.9.0.0/24")]);
+    let put = sim.put(&path(), wider);
+    assert_eq!(put.state(), "Updating");
+    let state = |body: &Value| body["properties"]["provisioningState"].clone();
+    assert_eq!(state(&put.body["properties"]["subnets"][0]), json!("Updating"));
+    assert_eq!(sim.get(&format!("{}/subnets/a", path())).state(), "Updating");
+    sim.wait(3.0);
+    assert_eq!(sim.get(&format!("{}/subnets/a", path())).state(), "Succeeded");
+}
+
+#[test]
 fn vnet_put_does_not_take_what_is_in_use() {
     let mut sim = Sim::new();
     sim.link_service("svc");
