@@ -1,5 +1,5 @@
-//! Whom the HostedCluster no longer lets connect, of a custom resource that is stuck: nothing else is known or allowed then, but
-//! a service that stands lets nobody in whom its owner has revoked. Pure.
+//! Whom the HostedCluster no longer lets connect: a service that stands lets in nobody whom its owner has revoked, whatever
+//! else is to be done for the custom resource, or cannot be done. Pure.
 
 use super::ownership;
 use super::plan::{Settings, Surroundings, recorded_elsewhere};
@@ -11,7 +11,8 @@ use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::names;
 
-/// The same decision; one that is stuck, and not because the cluster is paused, takes those off that may connect no longer.
+/// The same decision, unless the service lets in too many: then they are taken off first, and nothing else is written or has to be
+/// recorded before. Not while the cluster is paused.
 pub(super) fn revoke(
     mut decision: Decision,
     cr: &AzurePrivateLinkService,
@@ -19,14 +20,29 @@ pub(super) fn revoke(
     facts: &Facts,
     settings: &Settings,
 ) -> Result<Decision, Needs> {
-    if decision.paused || !is_stuck(&decision) {
+    let stuck = is_stuck(&decision);
+    if around.paused.is_some() || !(stuck || is_known(&decision)) {
         return Ok(decision);
     }
-    for step in steps(cr, around, facts, settings)? {
-        decision.steps.retain(|other| other.id != step.id);
-        decision.steps.push(step);
+    let steps = steps(cr, around, facts, settings)?;
+    let narrows = steps.iter().any(Step::writes);
+    if narrows {
+        decision.steps.retain(|other| !other.writes());
+        decision.intent = None;
+    }
+    if narrows || stuck {
+        decision
+            .steps
+            .retain(|other| steps.iter().all(|step| other.id != step.id));
+        decision.steps.extend(steps);
     }
     Ok(decision)
+}
+
+/// Whether the service was looked at, and is there or may be.
+fn is_known(decision: &Decision) -> bool {
+    let service = decision.step(Kind::LinkService);
+    service.is_some_and(|step| step.found.is_some() || step.why.error().is_some())
 }
 
 /// Whether nothing but a change from outside gets it to write the service.

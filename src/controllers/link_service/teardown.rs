@@ -10,6 +10,7 @@ use kube::ResourceExt;
 
 use super::ownership;
 use super::plan::{Settings, Surroundings, disconnect, recorded_elsewhere};
+use super::revocation;
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
@@ -23,8 +24,23 @@ use crate::controllers::identity::{Identity, Leaving};
 use crate::controllers::intent::{self, HoIntent};
 use crate::names;
 
-/// Steps away. When nothing of ours is left the custom resource may go.
+/// Steps away. When nothing of ours is left the custom resource may go. What stays for the time being lets in nobody who is
+/// revoked.
 pub fn teardown(
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Decision, Needs> {
+    let decision = take_away(cr, around, facts, settings, now)?;
+    if decision.problem.is_none() {
+        return Ok(decision);
+    }
+    revocation::revoke(decision, cr, around, facts, settings)
+}
+
+fn take_away(
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
     facts: &Facts,

@@ -2,9 +2,11 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::api::HostedCluster;
 use crate::azure::scope::Scope;
+use crate::controllers::link_service::connecting::Connecting;
 use crate::controllers::link_service::samples::{alone, settings};
-use crate::controllers::samples::{MANAGEMENT, cr, decided, management};
+use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
 
 mod subnet;
 
@@ -306,4 +308,43 @@ fn name_that_nothing_is_made_for_asks_nothing_of_azure() {
     assert!(!named("junk", json!({})));
     assert!(named("junk", intent_with(&management(SUBNET))), "it was recorded");
     assert!(named("oauth-openshift", json!({})), "its own record may have been lost");
+}
+
+/// A service that lets one in who is revoked, while the HostedCluster stands.
+fn open_to_one_revoked() -> (Surroundings, (String, Value)) {
+    let mut hosted = HostedCluster::default();
+    let azure = json!({"subnetID": guest("virtualNetworks/v/subnets/default")});
+    hosted.spec.platform.azure = serde_json::from_value(azure).unwrap();
+    let around = Surroundings {
+        identity: Ok(cluster()),
+        own: Some(cluster()),
+        connecting: Connecting::of(&hosted),
+        ..around()
+    };
+    let lists = json!({"subscriptions": [GUEST, "44444444-4444-4444-8444-444444444444"]});
+    let body = json!({"id": management(SERVICE), "tags": tags(),
+        "properties": {"provisioningState": "Succeeded", "visibility": lists, "autoApproval": lists}});
+    (around, (management(SERVICE), body))
+}
+
+#[rstest]
+#[case::recorded_where_it_may_not_be(|going: &mut AzurePrivateLinkService| {
+    let elsewhere = management(SERVICE).replace("/mgmt/", "/other/");
+    going.annotations_mut().insert(HO_INTENT.to_owned(), json!({"cluster": "c", "clusterID": "id", "infraID": "infra",
+        "privateLinkServiceID": elsewhere}).to_string());
+})]
+#[case::the_guests_side_goes_first(|going: &mut AzurePrivateLinkService| {
+    going.finalizers_mut().push(CPO_FINALIZER.to_owned());
+})]
+fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut AzurePrivateLinkService)) {
+    let (around, service) = open_to_one_revoked();
+    let mut going = going(json!({}));
+    waits(&mut going);
+    let decision = run(&going, &around, std::slice::from_ref(&service), &settings());
+    assert!(decision.problem.is_some());
+    let [step] = &decision.steps[..] else {
+        panic!("{:?}", decision.steps)
+    };
+    let Verb::Put(put) = &step.verb else { panic!("{step:?}") };
+    assert_eq!(put["properties"]["visibility"]["subscriptions"], json!([GUEST]));
 }

@@ -1,4 +1,4 @@
-//! What is taken off a standing service's lists while nothing else can be done for the custom resource.
+//! What is taken off a standing service's lists before anything else is done, and while nothing else can be.
 
 use super::*;
 use crate::api::HostedCluster;
@@ -61,11 +61,18 @@ impl Scene {
 #[case::invalid_field(|scene: &mut Scene| scene.custom.spec.guest_vnet_id = "x".to_owned())]
 #[case::foreign_frontend(|scene: &mut Scene| scene.custom.spec.load_balancer_ip = Some("10.224.0.5".to_owned()))]
 #[case::replacement_is_blocked(|scene: &mut Scene| scene.body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "x"}]))]
+#[case::location_that_azure_refuses(|scene: &mut Scene| scene.custom.spec.location = "elsewhere".to_owned())]
+#[case::waits_for_connections(|scene: &mut Scene| {
+    scene.body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "x"}]);
+    let id = format!("{}/privateEndpointConnections/c", scene.at);
+    scene.body["properties"]["privateEndpointConnections"] = json!([{"id": id, "properties": {}}]);
+    scene.custom.annotations_mut().insert(CPO_INTENT.to_owned(), "{}".to_owned());
+})]
 #[case::recorded_where_it_may_not_be(|scene: &mut Scene| {
     let elsewhere = management("privateLinkServices/pls-id").replace("/mgmt/", "/other/");
     scene.custom = cr(json!({"privateLinkServiceID": elsewhere}), json!({}));
 })]
-fn revoked_subscription_is_taken_off_while_stuck(#[case] stuck: fn(&mut Scene)) {
+fn revoked_subscription_is_taken_off_before_all_else(#[case] stuck: fn(&mut Scene)) {
     let mut scene = Scene::new();
     stuck(&mut scene);
     let (decision, _) = scene.run();
@@ -76,6 +83,12 @@ fn revoked_subscription_is_taken_off_while_stuck(#[case] stuck: fn(&mut Scene)) 
         .collect();
     let [step] = services[..] else { panic!("{services:?}") };
     let Verb::Put(put) = &step.verb else { panic!("{step:?}") };
+    let others: Vec<_> = decision
+        .steps
+        .iter()
+        .filter(|other| other.id != step.id && other.writes())
+        .collect();
+    assert!(others.is_empty() && decision.intent.is_none(), "{others:?}");
     let mut expected = scene.body.clone();
     for list in ["visibility", "autoApproval"] {
         expected["properties"][list] = json!({"subscriptions": [GUEST]});
@@ -83,7 +96,8 @@ fn revoked_subscription_is_taken_off_while_stuck(#[case] stuck: fn(&mut Scene)) 
     assert_eq!(*put, expected, "all else stays");
     scene.body = expected;
     let (again, _) = scene.run();
-    assert!(!again.steps.iter().any(Step::writes), "{:?}", again.steps);
+    let narrowed = again.step(Kind::LinkService).map(|step| &step.verb);
+    assert!(narrowed != Some(&Verb::Put(scene.body)), "{:?}", again.steps);
 }
 
 #[test]
@@ -100,6 +114,10 @@ fn revoked_subscription_is_taken_off_while_the_nat_subnet_cannot_be_made() {
 
 #[rstest]
 #[case::paused(|scene: &mut Scene| scene.around.paused = Some(Problem::new(Reason::Provisioning, "x")), false)]
+#[case::paused_and_objects_disagree(|scene: &mut Scene| {
+    let problem = Problem::new(Reason::IdentityMismatch, "x");
+    (scene.around.paused, scene.around.identity) = (Some(problem.clone()), Err(problem));
+}, false)]
 #[case::id_of_an_older_cluster(|scene: &mut Scene| scene.around.own = None, false)]
 #[case::owner_names_no_subnet(|scene: &mut Scene| scene.around.connecting = Connecting::default(), false)]
 #[case::of_another_cluster(|scene: &mut Scene| scene.body["tags"][names::CLUSTER_ID_TAG] = json!("other"), true)]
