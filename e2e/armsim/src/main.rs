@@ -3,7 +3,7 @@
 use std::{
     io::{IsTerminal as _, Write as _},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use armsim::{
     Options, Preset, Server,
     cloud_controller::{self, CloudControllerError},
-    replay::{Counts, Explained},
+    replay::{Counts, Explained, Line},
 };
 use clap::{Args, Parser};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -39,7 +39,7 @@ struct ReplayArgs {
     /// YAML list of differences that are right, with their reasons.
     #[arg(long, value_name = "FILE")]
     explained: Option<PathBuf>,
-    /// go-vcr, vcrpy, PowerShell session record or test proxy recording.
+    /// Recordings of go-vcr, vcrpy, VCR, the SDKs' test proxy, Azure PowerShell or Microsoft's Java libraries.
     #[arg(required = true)]
     cassettes: Vec<PathBuf>,
 }
@@ -190,17 +190,34 @@ async fn cloud_controller(args: CloudControllerArgs, stop: CancellationToken) ->
 }
 
 /// Fails when an exchange differs without a reason.
+/// Plays one recording.
+fn play(file: &Path, name: &str, explained: &mut Explained) -> anyhow::Result<Vec<Line>> {
+    let text = std::fs::read_to_string(file)?;
+    Ok(armsim::replay::replay(name, &text, explained)?)
+}
+
 fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     let mut explained = match &args.explained {
         Some(file) => Explained::parse(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?,
         None => Explained::default(),
     };
     let mut stdout = std::io::stdout().lock();
-    let mut differing = 0;
+    let (mut differing, mut unread) = (0, 0);
     for file in &args.cassettes {
         let name = file.display().to_string();
-        let text = std::fs::read_to_string(file).with_context(|| name.clone())?;
-        let lines = armsim::replay::replay(&name, &text, &mut explained).with_context(|| name.clone())?;
+        let lines = match play(file, &name, &mut explained) {
+            Ok(lines) => lines,
+            Err(error) => {
+                unread += 1;
+                if args.json {
+                    let error = format!("{error:#}");
+                    writeln!(stdout, "{}", serde_json::json!({ "cassette": name, "error": error }))?;
+                } else {
+                    writeln!(stdout, "{name}\n  cannot be read: {error:#}\n")?;
+                }
+                continue;
+            }
+        };
         let mut counts = Counts::default();
         if !args.json {
             writeln!(stdout, "{name}")?;
@@ -222,7 +239,7 @@ fn replay(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
             writeln!(stdout, "{counts}\n")?;
         }
     }
-    Ok(if differing == 0 {
+    Ok(if differing == 0 && unread == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

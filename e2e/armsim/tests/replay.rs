@@ -25,6 +25,7 @@ fn differences(text: &str) -> String {
 #[case::go_vcr_in_two_documents(GO_VCR, 1)]
 #[case::vcrpy_with_gzip_in_base64(include_str!("recordings/vcrpy.yaml"), 1)]
 #[case::vcrpy_in_json(include_str!("recordings/vcrpy.json"), 1)]
+#[case::ruby(include_str!("recordings/ruby.yaml"), 1)]
 #[case::powershell_with_paths_only(include_str!("recordings/powershell.json"), 0)]
 #[case::test_proxy_with_bodies_as_json(include_str!("recordings/test-proxy.json"), 1)]
 fn every_form_is_read(#[case] text: &str, #[case] identity: usize) {
@@ -219,6 +220,114 @@ fn exchange(method: &str, id: &str, sent: &Value, (status, got): (u16, &Value)) 
 
 fn cassette(exchanges: &[Value]) -> String {
     json!({ "version": 1, "interactions": exchanges }).to_string()
+}
+
+/// The same exchange, answered at a time.
+fn dated(mut exchange: Value, date: &str) -> Value {
+    exchange["response"]["headers"] = json!({"Date": [date]});
+    exchange
+}
+
+#[rstest]
+#[case::before("Tue, 05 Mar 2019 09:04:01 GMT", Verdict::Explained)]
+#[case::after("Wed, 05 Jun 2019 09:04:01 GMT", Verdict::Differs)]
+fn what_was_not_shown_in_an_era_is_explained_in_it(#[case] date: &str, #[case] verdict: Verdict) {
+    let zone = format!("{GROUP}/providers/Microsoft.Network/privateDnsZones/example.com");
+    let record = format!("{zone}/A/www");
+    let sent = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "10.0.0.4"}]}});
+    let got = json!({"id": record, "name": "www", "type": "Microsoft.Network/privateDnsZones/A",
+        "etag": "5d6a4c3b-7e0a-4d51-b7a5-0c6f2b0f6d12",
+        "properties": {"fqdn": "www.example.com.", "ttl": 60, "aRecords": [{"ipv4Address": "10.0.0.4"}]}});
+    let group =
+        json!({"id": GROUP, "name": "mixed", "location": "eastus", "properties": {"provisioningState": "Succeeded"}});
+    let lines = play(&cassette(&[
+        dated(exchange("PUT", &record, &sent, (201, &got)), date),
+        dated(exchange("GET", GROUP, &Value::Null, (200, &group)), date),
+    ]));
+    assert_eq!(
+        (lines[0].verdict, lines[1].verdict),
+        (verdict, verdict),
+        "{}\n{}",
+        lines[0],
+        lines[1]
+    );
+}
+
+#[test]
+fn page_of_another_size_is_a_part_of_the_whole_list() {
+    let id = |name: &str| format!("{GROUP}/providers/Microsoft.Network/natGateways/{name}");
+    let got = |name: &str| {
+        json!({"id": id(name), "name": name, "type": "Microsoft.Network/natGateways", "location": "eastus",
+            "etag": "W/\"5d6a4c3b-7e0a-4d51-b7a5-0c6f2b0f6d12\"", "sku": {"name": "Standard"},
+            "properties": {"provisioningState": "Succeeded", "idleTimeoutInMinutes": 4,
+                "resourceGuid": "5d6a4c3b-7e0a-4d51-b7a5-0c6f2b0f6d13"}})
+    };
+    let list = format!("{GROUP}/providers/Microsoft.Network/natGateways");
+    let next = format!("https://management.azure.com{list}?api-version=2021-08-01&%24skipToken=Zm9v");
+    let mut second = exchange("GET", &list, &Value::Null, (200, &json!({"value": [got("b")]})));
+    second["request"]["uri"] = json!(next);
+    let first = json!({"value": [got("a")], "nextLink": next});
+    let first = exchange("GET", &list, &Value::Null, (200, &first));
+    let lines = play(&cassette(&[first, second]));
+    let verdicts: Vec<_> = lines.iter().map(|line| line.verdict).collect();
+    let printed: Vec<_> = lines.iter().map(ToString::to_string).collect();
+    assert_eq!(verdicts, [Verdict::Same, Verdict::Same], "{}", printed.join("\n"));
+}
+
+#[test]
+fn letters_of_an_id_in_another_case_are_a_difference() {
+    let id = format!("{GROUP}/providers/Microsoft.Network/networkSecurityGroups/nsg");
+    let got = json!({"id": id.replace("/nsg", "/NSG"), "name": "NSG"});
+    let lines = play(&cassette(&[exchange("GET", &id, &Value::Null, (200, &got))]));
+    assert!(lines[0].to_string().contains("id: recorded"), "{}", lines[0]);
+    assert!(lines[0].to_string().contains("name: text"), "{}", lines[0]);
+}
+
+#[test]
+fn records_of_java_are_read_and_their_writes_skipped() {
+    let id = format!("{GROUP}/providers/Microsoft.Network/natGateways/nat");
+    let local = format!("http://localhost:1234{id}?api-version=2021-08-01");
+    let poll = "http://localhost:1234/subscriptions/s/providers/Microsoft.Network/locations/eastus/operations/o?api-version=2021-08-01";
+    let body = json!({"id": id, "name": "nat", "location": "eastus"}).to_string();
+    let record = json!({"networkCallRecords": [
+        {"Method": "PUT", "Uri": local, "Headers": {"User-Agent": "x"},
+            "Response": {"StatusCode": "201", "Body": body, "azure-asyncoperation": poll, "retry-after": "10"}},
+        {"Method": "GET", "Uri": poll, "Headers": {}, "Response": {"StatusCode": "200", "Body": "{\"status\":\"Succeeded\"}"}},
+        {"Method": "GET", "Uri": local, "Headers": {}, "Response": {"StatusCode": "200", "Body": body}},
+    ], "variables": []});
+    let lines = play(&record.to_string());
+    let reasons: Vec<_> = lines
+        .iter()
+        .map(|line| line.reason.as_deref().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            "what was sent is not recorded",
+            "the operation of a call that is not played",
+            ""
+        ]
+    );
+    assert_eq!(lines[2].ours, Some(200), "{}", lines[2]);
+}
+
+#[test]
+fn file_that_cannot_be_read_is_reported_and_the_others_are_played() {
+    let dir = tempfile::tempdir().unwrap();
+    let [broken, good] = ["broken.yaml", "good.yaml"].map(|name| dir.path().join(name));
+    std::fs::write(&broken, "hello: world").unwrap();
+    std::fs::write(&good, GO_VCR).unwrap();
+    for (json, files) in [(false, vec![&broken, &good]), (true, vec![&good, &broken])] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_armsim"));
+        command.arg("replay").args(json.then_some("--json")).args(files);
+        let output = command.output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{printed}");
+        assert!(
+            printed.contains("no recording: neither") && printed.contains("same"),
+            "{printed}"
+        );
+    }
 }
 
 #[rstest]

@@ -1,17 +1,23 @@
 //! Recordings of HTTP traffic as one list of exchanges, whoever recorded them.
 //!
-//! Reads go-vcr and vcrpy (YAML, several documents or one; JSON), Azure PowerShell's session records and the JSON of the
-//! SDKs' test proxy. Bodies come out as text: base64 and gzip are undone.
+//! Reads go-vcr and vcrpy (YAML, several documents or one; JSON), Ruby's VCR, Azure PowerShell's session records, those of
+//! Microsoft's Java libraries and the JSON of the SDKs' test proxy. Bodies come out as text: base64 and gzip are undone.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
-use serde_json::Value;
+use regex::Regex;
+use serde_json::{Map, Value};
 
+use super::names::pattern;
+
+/// What stands for the cloud's host in records of Java's libraries.
+static LOCAL: LazyLock<Regex> = LazyLock::new(|| pattern(r"http://localhost:\d+"));
 /// Where paths without a host belong.
 const PUBLIC_CLOUD: &str = "https://management.azure.com";
 
@@ -22,7 +28,10 @@ pub enum CassetteError {
     #[error("neither YAML nor JSON: {0}")]
     Syntax(String),
     /// Of a form that nobody here reads.
-    #[error("no recording: neither `interactions` (go-vcr, vcrpy) nor `Entries` (PowerShell, test proxy)")]
+    #[error(
+        "no recording: neither `interactions` (go-vcr, vcrpy), `http_interactions` (VCR), `Entries` (PowerShell, test proxy) \
+         nor `networkCallRecords` (Java)"
+    )]
     Form,
     /// An exchange without the parts that all have.
     #[error("exchange {0}: {1} is missing")]
@@ -57,6 +66,8 @@ pub(super) struct Exchange {
     /// Absolute.
     pub(super) url: String,
     pub(super) sent: Message,
+    /// Whether the recorder kept what was sent.
+    pub(super) sent_is_known: bool,
     pub(super) status: u16,
     pub(super) got: Message,
 }
@@ -98,26 +109,31 @@ pub(super) fn path(url: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
+/// Reads one exchange, or says what it lacks.
+type Read = fn(&Value) -> Result<Exchange, &'static str>;
+
+/// The list that each form keeps its exchanges in.
+const FORMS: [(&str, Read); 4] = [
+    ("interactions", vcr_exchange),
+    ("http_interactions", vcr_exchange),
+    ("Entries", session_exchange),
+    ("networkCallRecords", java_exchange),
+];
+
 /// Reads a recording of any of the known forms.
 pub(super) fn parse(text: &str) -> Result<Vec<Exchange>, CassetteError> {
     let text = text.trim_start_matches('\u{feff}');
     let mut exchanges = Vec::new();
     let mut known = false;
     for document in documents(text)? {
-        let lists = [("interactions", true), ("Entries", false)];
-        for (list, vcr) in lists {
+        for (list, read) in FORMS {
             let Some(entries) = document[list].as_array() else {
                 continue;
             };
             known = true;
             for entry in entries {
                 let number = exchanges.len() + 1;
-                let read = if vcr {
-                    vcr_exchange(entry)
-                } else {
-                    session_exchange(entry)
-                };
-                exchanges.push(read.map_err(|what| CassetteError::Exchange(number, what))?);
+                exchanges.push(read(entry).map_err(|what| CassetteError::Exchange(number, what))?);
             }
             if entries.iter().any(|entry| entry.get("EncodedRequestUri").is_some()) {
                 in_time(&mut exchanges);
@@ -156,7 +172,7 @@ fn documents(text: &str) -> Result<Vec<Value>, CassetteError> {
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| CassetteError::Syntax(error.to_string()))
 }
 
-/// go-vcr writes `url`, `code` and a plain body, vcrpy `uri`, `status.code` and `body.string`.
+/// go-vcr writes `url`, `code` and a plain body, vcrpy and VCR `uri`, `status.code` and `body.string`.
 fn vcr_exchange(entry: &Value) -> Result<Exchange, &'static str> {
     let (request, response) = (&entry["request"], &entry["response"]);
     let status = [&response["code"], &response["status"]["code"], &response["status"]];
@@ -166,6 +182,7 @@ fn vcr_exchange(entry: &Value) -> Result<Exchange, &'static str> {
             .or_else(|| text(&request["uri"]))
             .ok_or("the URL")?,
         sent: message(&request["headers"], &request["body"]),
+        sent_is_known: true,
         status: status.into_iter().find_map(code).ok_or("the status")?,
         got: message(&response["headers"], &response["body"]),
     })
@@ -186,8 +203,30 @@ fn session_exchange(entry: &Value) -> Result<Exchange, &'static str> {
             uri
         },
         sent: message(&entry["RequestHeaders"], &entry["RequestBody"]),
+        sent_is_known: true,
         status: code(&entry["StatusCode"]).ok_or("the status")?,
         got: message(&entry["ResponseHeaders"], &entry["ResponseBody"]),
+    })
+}
+
+/// Java's libraries leave out what was sent and the cloud's host, and keep status and body among the answer's headers.
+fn java_exchange(entry: &Value) -> Result<Exchange, &'static str> {
+    let answer = entry["Response"].as_object().ok_or("the answer")?;
+    let headers = answer
+        .iter()
+        .filter(|(name, _)| !["StatusCode", "Body"].contains(&name.as_str()));
+    let in_cloud = |text: &str| LOCAL.replace_all(text, PUBLIC_CLOUD).into_owned();
+    let headers: Map<String, Value> = headers
+        .map(|(name, value)| (name.clone(), Value::String(in_cloud(&plain(value)))))
+        .collect();
+    let body = answer.get("Body").map(|body| Value::String(in_cloud(&plain(body))));
+    Ok(Exchange {
+        method: text(&entry["Method"]).ok_or("the method")?.to_ascii_uppercase(),
+        url: in_cloud(entry["Uri"].as_str().ok_or("the URL")?),
+        sent: message(&entry["Headers"], &Value::Null),
+        sent_is_known: false,
+        status: answer.get("StatusCode").and_then(code).ok_or("the status")?,
+        got: message(&Value::Object(headers), &body.unwrap_or_default()),
     })
 }
 

@@ -13,7 +13,7 @@ use super::cassette::path;
 
 /// Literals of this file, so a pattern that does not compile is a defect of the build.
 #[expect(clippy::unwrap_used, reason = "literals, compiled by every test")]
-fn pattern(text: &str) -> Regex {
+pub(super) fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 

@@ -25,6 +25,8 @@ pub(super) enum Skip {
     Failure(u16),
     /// The recorder lacked a token or a role; who played has both.
     Refused(u16),
+    /// A write whose body the recorder left out.
+    Unsent,
 }
 
 impl Skip {
@@ -35,6 +37,7 @@ impl Skip {
             Self::Host(host) => format!("not ARM: {host}"),
             Self::Type(name) => format!("not simulated: {name}"),
             Self::Operation => "the operation of a call that is not played".to_owned(),
+            Self::Unsent => "what was sent is not recorded".to_owned(),
             Self::Refused(status) => format!("the recorder was refused with {status}"),
             Self::Failure(status) => format!("Azure failed with {status} when it was recorded"),
         }
@@ -61,11 +64,14 @@ pub(super) fn skip(exchange: &Exchange) -> Option<Skip> {
     if matches!(exchange.status, 401 | 403) {
         return Some(Skip::Refused(exchange.status));
     }
+    let writes = matches!(exchange.method.as_str(), "PUT" | "PATCH" | "POST");
     let method = exchange.method.parse().unwrap_or(Method::GET);
     match route(&method, exchange.path()) {
         Ok(Target::Operation { .. }) => None,
         Ok(Target::View { view, .. }) => other_provider(&view),
-        Ok(target) if registry::kind(target.resource_type()).is_some() => None,
+        Ok(target) if registry::kind(target.resource_type()).is_some() => {
+            (writes && !exchange.sent_is_known).then_some(Skip::Unsent)
+        }
         Ok(target) => Some(Skip::Type(target.resource_type().to_owned())),
         Err(_) => Some(Skip::Type(provider(&path))),
     }

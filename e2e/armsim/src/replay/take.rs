@@ -24,6 +24,8 @@ const LATER: SignedDuration = SignedDuration::from_secs(10);
 const USUAL_S: f64 = 10.0;
 /// Where a body says whether a write is over.
 const STATE: &str = "properties.provisioningState";
+/// The query's parameter that tells pages apart.
+const TOKEN: &str = "$skipToken";
 /// Sent on as they are recorded.
 const SENT_ON: [&str; 3] = [
     "x-ms-client-request-id",
@@ -163,12 +165,23 @@ impl Stage {
             return known.to_owned();
         }
         let query = exchange.url.split_once('?').map_or("", |(_, query)| query);
+        // A page that is none of ours is a part of the whole list.
+        let query = if self.is_part(exchange) {
+            without_token(query)
+        } else {
+            query.to_owned()
+        };
         let path = self.names.our_path(exchange.path()).replace(' ', "%20");
         format!(
             "https://{}{path}?{}",
             exchange.host(),
-            self.names.ours(query).replace(' ', "%20")
+            self.names.ours(&query).replace(' ', "%20")
         )
+    }
+
+    /// Whether a page is asked for that our list did not name.
+    fn is_part(&self, exchange: &Exchange) -> bool {
+        exchange.parameter(TOKEN).is_some() && self.names.our_url(&exchange.url).is_none()
     }
 
     fn request(&self, exchange: &Exchange) -> Option<Request<Bytes>> {
@@ -223,7 +236,9 @@ impl Stage {
             catalogue::compare("", &recorded, &ours, names, &mut differences);
             return differences;
         }
+        let goes_on = |body: &Value| body["nextLink"].as_str().is_some_and(|link| !link.is_empty());
         let mut bodies = Bodies {
+            part: self.is_part(exchange) || (goes_on(&recorded) && !goes_on(&ours)),
             names,
             shapes: &self.shapes,
             shape: &shape(exchange),
@@ -242,4 +257,14 @@ impl Stage {
         }
         differences
     }
+}
+
+/// A query without the parameter that tells pages apart.
+fn without_token(query: &str) -> String {
+    let is_token = |part: &str| {
+        let mut decoded = url::form_urlencoded::parse(part.as_bytes());
+        decoded.next().is_some_and(|(name, _)| name.eq_ignore_ascii_case(TOKEN))
+    };
+    let kept: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
+    kept.join("&")
 }
