@@ -6,7 +6,7 @@ CARGO ?= cargo
 build: ## everything, as `demo` and the tests use it
 	$(CARGO) build --locked --workspace
 
-test: ## every test: units, simulator, end to end
+test: ## every test: units, simulator, end to end; a line per program as it ends, E2E_PATIENCE=3 on a slow machine
 	hack/test
 
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
@@ -14,13 +14,11 @@ test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because th
 
 # One at a time: the second build takes the whole machine.
 test-image: ## the images: what is in them, that they can be built again, and clusters' lives on them; some 15 minutes at first
-	hack/testenv/build >/dev/null
-	RUST_TEST_THREADS=1 $(CARGO) test --locked --workspace --no-fail-fast --test image -- --show-output
+	RUST_TEST_THREADS=1 hack/test image
 
 # They wait more than they work.
 test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
-	hack/testenv/build >/dev/null
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(CARGO) test --locked --workspace --test monitoring -- --show-output
+	hack/test monitoring
 
 e2e: ## the scenarios on a cluster and an Azure of your own, docs/e2e.md: E2E_KUBECONFIG=… E2E_CONTEXT=… E2E_AZURE=env …, DRY_RUN=1, CLEAN=PREFIX
 	@$(CARGO) build --quiet --locked --release --workspace --bins

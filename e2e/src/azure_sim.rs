@@ -129,6 +129,9 @@ impl AzureSim {
             .arg("serve")
             .flag("dir", dir)
             .flag("preset", preset.as_str());
+        if let Ok(seed) = std::env::var("E2E_SEED") {
+            simulator = simulator.flag("random-seed", seed);
+        }
         match crate::reference::directory("azure-rest") {
             Some(specs) => simulator = simulator.arg("--strict").flag("specs", specs),
             None => unchecked(),

@@ -38,7 +38,7 @@ pub use control_plane::ControlPlane;
 pub use ground::Ground;
 pub use place::Place;
 pub use scenario::scenario;
-pub use wait::eventually;
+pub use wait::{eventually, patient};
 
 use std::path::{Path, PathBuf};
 

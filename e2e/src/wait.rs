@@ -1,14 +1,20 @@
 //! Waiting for a condition: the only way in which this crate lets time pass.
+//!
+//! Bounds are meant for a machine that has time. One that has none is waited for: a thread measures how much
+//! others delay it, and `E2E_PATIENCE` stretches all bounds by hand.
 
 use std::future::Future;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Each probe is work for the servers that are asked, on which many wait at once.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Asks `probe` again and again until it answers `Ok`, for at most `timeout`.
+/// Asks `probe` again and again until it answers `Ok`, for at most `timeout` of a machine that has time.
 ///
 /// An `Err` of the probe means "not yet" and says what was seen instead; the last one becomes
 /// the cause of the failure. A probe that hangs is cut off at the timeout too.
@@ -21,20 +27,88 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T>>,
 {
-    let deadline = Instant::now() + timeout;
+    let began = Instant::now();
+    let mut left = timeout.mul_f64(PATIENCE.by_hand);
     let mut last = anyhow!("the first look did not return");
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(last.context(format!("not within {timeout:?}: {what}")));
+            let waited = began.elapsed().as_secs_f64();
+            return Err(last.context(format!("not within {timeout:?} (waited {waited:.1} s): {what}")));
         }
-        match tokio::time::timeout(left, probe()).await {
+        let round = Instant::now();
+        match tokio::time::timeout(left.mul_f64(PATIENCE.slowness()), probe()).await {
             Ok(Ok(found)) => return Ok(found),
-            Ok(Err(not_yet)) => last = not_yet,
-            Err(_) => continue,
+            Ok(Err(not_yet)) => {
+                last = not_yet;
+                tokio::time::sleep(INTERVAL.min(left)).await;
+            }
+            Err(_) => {}
         }
-        tokio::time::sleep(INTERVAL.min(deadline.saturating_duration_since(Instant::now()))).await;
+        left = left.saturating_sub(round.elapsed().div_f64(PATIENCE.slowness()));
     }
+}
+
+/// A bound for what is waited for otherwise, on the machine as it is now.
+pub fn patient(bound: Duration) -> Duration {
+    bound.mul_f64(PATIENCE.by_hand * PATIENCE.slowness())
+}
+
+static PATIENCE: LazyLock<Patience> = LazyLock::new(Patience::begin);
+
+/// How much longer things take than on a machine that has time.
+struct Patience {
+    /// `E2E_PATIENCE`, at least 1.
+    by_hand: f64,
+}
+
+/// By how much longer [`WORK`] took of late, as a factor in thousandths.
+static SLOWNESS: AtomicU64 = AtomicU64::new(1000);
+/// Work of this thread, which others delay. That timers fire late says little: the kernel prefers who has slept.
+const WORK: Duration = Duration::from_millis(2);
+const EVERY: Duration = Duration::from_millis(250);
+/// What is slower than this is broken.
+const SLOWEST: f64 = 10.0;
+
+impl Patience {
+    /// Measures from now on, as long as the process lives.
+    fn begin() -> Self {
+        let given = std::env::var("E2E_PATIENCE").ok().and_then(|text| text.parse().ok());
+        // Without the thread nothing is stretched, which is no reason to fail.
+        drop(std::thread::Builder::new().name("patience".to_owned()).spawn(measure));
+        Self {
+            by_hand: given.unwrap_or(1.0_f64).clamp(1.0, 100.0),
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "whoever asks has begun to measure")]
+    fn slowness(&self) -> f64 {
+        SLOWNESS.load(Ordering::Relaxed) as f64 / 1000.0
+    }
+}
+
+fn measure() {
+    let mut smooth = 1.0;
+    loop {
+        std::thread::sleep(EVERY);
+        smooth = smoothed(smooth, work());
+        SLOWNESS.store((smooth * 1000.0) as u64, Ordering::Relaxed);
+    }
+}
+
+/// How long [`WORK`] takes now.
+fn work() -> Duration {
+    let worked = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+    let (began, end) = (Instant::now(), worked() + WORK);
+    while worked() < end {
+        std::hint::spin_loop();
+    }
+    began.elapsed()
+}
+
+/// The factor after [`WORK`] has taken `took`; half of it is of the last second.
+fn smoothed(before: f64, took: Duration) -> f64 {
+    let now = took.div_duration_f64(WORK).clamp(1.0, SLOWEST);
+    before + (now - before) / 6.0
 }
 
 #[cfg(test)]
@@ -51,12 +125,35 @@ mod tests {
         })
         .await;
         let text = format!("{:#}", outcome.unwrap_err());
-        assert_eq!(text, "not within 500ms: the count is 1000: the count is higher");
+        assert!(text.starts_with("not within 500ms (waited "), "{text}");
+        assert!(text.ends_with(" s): the count is 1000: the count is higher"), "{text}");
     }
 
     #[tokio::test]
     async fn hanging_probe_is_cut_off() {
         let outcome: Result<()> = eventually("an answer", Duration::from_millis(100), std::future::pending).await;
         assert!(outcome.is_err());
+    }
+
+    #[test]
+    fn delayed_work_stretches_bounds_and_they_shrink_again() {
+        let second = |mut factor: f64, took: Duration| {
+            (0..4).for_each(|_| factor = smoothed(factor, took));
+            factor
+        };
+        let idle = second(1.0, WORK + Duration::from_micros(20));
+        assert!(idle < 1.01, "{idle}");
+        let loaded = second(1.0, 5 * WORK);
+        assert!((2.5..5.0).contains(&loaded), "{loaded}");
+        assert!(second(loaded, WORK) < loaded / 1.5);
+        assert!(
+            second(1.0, 1000 * WORK) < SLOWEST,
+            "a machine that hangs is not waited for"
+        );
+    }
+
+    #[test]
+    fn work_takes_at_least_its_time() {
+        assert!(work() >= WORK);
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::pipe::Pipe;
-use e2e::{ControlPlane, eventually, scenario};
+use e2e::{ControlPlane, eventually, patient, scenario};
 use futures::{FutureExt, StreamExt};
 use hyperlink::azure::ports::Gate as _;
 use hyperlink::leader::{Gate, GateShut, gated_client};
@@ -35,7 +35,9 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
 
         pipe.cut();
         let cut = Instant::now();
-        tokio::time::timeout(SOON, leadership.lost()).await.context("loses")?;
+        tokio::time::timeout(patient(SOON), leadership.lost())
+            .await
+            .context("loses")?;
         ensure!(
             !gate.open() && gate.deadline().is_none(),
             "the gate is shut when the loss is told"
@@ -47,11 +49,15 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
         );
         let (leadership, _) = standby.leads().await?;
 
-        let refusal = tokio::time::timeout(SOON, old).await.context("stops writing")??;
+        let refusal = tokio::time::timeout(patient(SOON), old)
+            .await
+            .context("stops writing")??;
         ensure!(refusal.is::<GateShut>(), "stopped by {refusal}");
         eventually("the standby writes", SOON, || async { said(&journal, "standby") }).await?;
         drop(leadership);
-        tokio::time::timeout(SOON, new).await.context("stops writing")??;
+        tokio::time::timeout(patient(SOON), new)
+            .await
+            .context("stops writing")??;
         let writers = journal.borrow().clone();
         ensure!(
             writers.first().is_some_and(|writer| writer == "leader"),

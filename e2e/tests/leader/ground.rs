@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::ControlPlane;
+use e2e::{ControlPlane, patient};
 use hyperlink::azure::ports::Gate as _;
 use hyperlink::leader::{Elector, Gate, Leadership, LeaseSettings, LeaseTimes, Standing};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -57,7 +57,7 @@ pub(crate) async fn lead(config: kube::Config, settings: LeaseSettings) -> Resul
     let elector = Elector::new(config, settings)?;
     let gate = elector.gate();
     ensure!(!gate.open(), "the gate is shut before leading");
-    let leading = tokio::time::timeout(SOON, elector.lead(CancellationToken::new())).await;
+    let leading = tokio::time::timeout(patient(SOON), elector.lead(CancellationToken::new())).await;
     Ok((leading.context("takes the lease")?.context("not stopped")?, gate))
 }
 
@@ -87,7 +87,9 @@ impl Standby {
         let yields = Standing::Standby {
             holder: Some(holder.to_owned()),
         };
-        if let Ok(seen) = tokio::time::timeout(SOON, self.standing.wait_for(|standing| *standing == yields)).await {
+        if let Ok(seen) =
+            tokio::time::timeout(patient(SOON), self.standing.wait_for(|standing| *standing == yields)).await
+        {
             seen?;
             return Ok(());
         }
@@ -95,7 +97,7 @@ impl Standby {
     }
 
     pub(crate) async fn leads(self) -> Result<(Leadership, Gate)> {
-        let leadership = tokio::time::timeout(SOON, self.campaign)
+        let leadership = tokio::time::timeout(patient(SOON), self.campaign)
             .await
             .context("takes over")??;
         Ok((leadership.context("not stopped")?, self.gate))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::{ControlPlane, scenario};
+use e2e::{ControlPlane, patient, scenario};
 use futures::future::{join_all, try_join_all};
 use hyperlink::azure::ports::Gate as _;
 use hyperlink::leader::{Elector, LeaseSettings, LeaseTimes, Standing};
@@ -51,7 +51,9 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
             Standing::Standby { holder } => holder.as_ref().is_some_and(|holder| holder != "gone"),
             _ => false,
         };
-        let standing = tokio::time::timeout(3 * SOON, standing.wait_for(done)).await??.clone();
+        let standing = tokio::time::timeout(patient(3 * SOON), standing.wait_for(done))
+            .await??
+            .clone();
         anyhow::Ok((identity.clone(), standing))
     });
     let settled = try_join_all(settled)

@@ -1,5 +1,5 @@
 //! Processes that are killed (-9) again and again while a cluster comes up and goes. Each dies at some call to Azure whose answer is held
-//! back, before or after its effect; which one comes from a seed that is printed, and can be given again as `KILLED_SEED`.
+//! back, before or after its effect; which one comes from a seed that is printed, and can be given again as `E2E_SEED`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -200,7 +200,7 @@ async fn is_gone(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
 }
 
 fn seed() -> u64 {
-    let given = std::env::var("KILLED_SEED").ok().and_then(|text| text.parse().ok());
+    let given = std::env::var("E2E_SEED").ok().and_then(|text| text.parse().ok());
     let now = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -212,7 +212,7 @@ fn seed() -> u64 {
 #[test]
 fn processes_killed_at_any_moment_of_a_life() {
     let seed = seed();
-    println!("KILLED_SEED={seed}");
+    println!("E2E_SEED={seed}");
     run(async {
         let ground = Ground::local(Preset::Fast).await?;
         leases(&ground).await?;
