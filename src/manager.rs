@@ -21,6 +21,7 @@ use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
 use hyperlink::controllers;
+use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
@@ -284,6 +285,7 @@ pub(crate) fn context(
         events,
         stated: Stated::default(),
         polls: Polls::default(),
+        awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(role)),
         failures: Failures::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone())

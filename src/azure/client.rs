@@ -36,6 +36,8 @@ const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 pub struct Pass {
     /// Sent as `x-ms-correlation-request-id`, and logged.
     pub correlation: Uuid,
+    /// When it was begun: what was read before may not show what the pass was begun for.
+    pub began: Instant,
 }
 
 impl Pass {
@@ -43,6 +45,7 @@ impl Pass {
     pub fn begin() -> Self {
         Self {
             correlation: Uuid::new_v4(),
+            began: Instant::now(),
         }
     }
 }

@@ -70,7 +70,7 @@ async fn sent(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Done
             .await
             .map(|answer| delete_done(step, memory, &answer)),
     };
-    memory.turn_is_over(step.kind, &step.id);
+    memory.turn_is_over(step.kind, &step.id, Instant::now());
     let done = match answered {
         Ok(done) => {
             memory.changing(&step.id, Change::of(&step.why));

@@ -43,8 +43,8 @@ pub struct Listed {
 }
 
 impl Inventory {
-    /// The internal frontends in a scope, seen at most `max_age` ago. One call where the list is older. A failure is shared too: its
-    /// `retry_after` is the rest of the time for which the list is not tried again.
+    /// The internal frontends in a scope, seen at most `max_age` ago, and when. One call where the list is older. A failure is shared
+    /// too: its `retry_after` is the rest of the time for which the list is not tried again.
     pub async fn frontends(
         &self,
         client: &Client,
@@ -52,7 +52,7 @@ impl Inventory {
         subscription: &SubscriptionId,
         group: Option<&str>,
         max_age: Duration,
-    ) -> Result<Vec<Frontend>, ArmError> {
+    ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
         let group_part = group
             .map(|group| format!("/resourceGroups/{group}"))
             .unwrap_or_default();
@@ -61,21 +61,21 @@ impl Inventory {
         let since = Instant::now().checked_sub(max_age);
         let shared = self.frontends.at(&path);
         let mut last = shared.lock().await;
-        let list = match last.known(since, ArmError::delay) {
-            Some((_, known)) => known,
+        let (seen, list) = match last.known(since, ArmError::delay) {
+            Some(known) => known,
             None => {
                 let bodies = in_time(client.list(pass, Kind::LoadBalancer, subscription, &path));
                 last.make(async { bodies.await.map(|found| internal_frontends(&found)) })
                     .await
-                    .1
             }
         };
-        list.map(|list| list.to_vec()).map_err(|error| ArmError {
+        let list = list.map(|list| list.to_vec()).map_err(|error| ArmError {
             retry_after: Some(last.rests(&error)),
             lasting: last.unread.is_some_and(|unread| unread.lasts(Instant::now())),
             exact: true,
             ..error
-        })
+        });
+        (seen, list)
     }
 
     /// How a list that was begun after `since` shows a resource; none where it does not, or where no list is to be had.

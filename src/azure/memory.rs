@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use super::error::ArmError;
@@ -74,6 +75,8 @@ impl Entry {
 pub struct Memory {
     entries: Mutex<HashMap<ResourceId, Entry>>,
     turns: Turns,
+    /// Who hears whose turn has come.
+    waiting: Mutex<Vec<UnboundedSender<ResourceId>>>,
     /// When it was last searched for what is to be forgotten.
     searched: Mutex<Option<Instant>>,
     resync: Duration,
@@ -86,6 +89,7 @@ impl Memory {
         Self {
             entries: Mutex::default(),
             turns: Turns::default(),
+            waiting: Mutex::default(),
             searched: Mutex::default(),
             resync,
             record_resync,
@@ -94,6 +98,10 @@ impl Memory {
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ResourceId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<UnboundedSender<ResourceId>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn searched(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -198,7 +206,9 @@ impl Memory {
         if seen == Seen::Absent {
             self.entries().retain(|known, _| !known.is_in(id));
         }
+        let mut ended = false;
         self.update(kind, id, now, |entry| {
+            ended = entry.operation.is_some();
             let absent = seen == Seen::Absent;
             entry.made_here &= !absent;
             entry.proven = entry.proven.take().filter(|_| !absent);
@@ -216,6 +226,9 @@ impl Memory {
             (entry.unread, entry.listed) = (None, None);
             entry.hold_from(now, hold, slack);
         });
+        if ended {
+            self.next_turn(kind, id, now);
+        }
     }
 
     /// The resource is changing; read it again after `wait`, and the later the longer it has been changing.
@@ -283,8 +296,9 @@ impl Memory {
     }
 
     fn failed(&self, kind: Kind, id: &ResourceId, seen: Seen, error: &ArmError, now: Instant) -> Duration {
-        let mut wait = Duration::ZERO;
+        let (mut wait, mut ended) = (Duration::ZERO, false);
         self.update(kind, id, now, |entry| {
+            ended = entry.operation.is_some();
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
             (entry.seen, entry.operation, entry.puts) = (Some(seen), None, Puts::default());
@@ -292,6 +306,9 @@ impl Memory {
             entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
             entry.due_at(now + wait);
         });
+        if ended {
+            self.next_turn(kind, id, now);
+        }
         wait
     }
 

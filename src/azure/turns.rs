@@ -73,6 +73,13 @@ impl Turns {
         }
     }
 
+    /// Who is the first of those that wait for their turn.
+    pub fn next(&self, network: &ResourceId) -> Option<ResourceId> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = all.get(network)?.iter().find(|turn| !turn.taken);
+        waiting.map(|turn| turn.id.clone())
+    }
+
     /// Who needs no turn any more holds nobody up. What is sent keeps its turn until it is answered.
     pub fn leave(&self, id: &ResourceId) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kube::api::PatchParams;
 
+use super::awaiting::Awaiting;
 use super::contention::Statements;
 use super::custom_resources::CustomResources;
 use super::excluded::ExcludedNamespaces;
@@ -32,6 +33,8 @@ pub struct Context {
     pub stated: Stated,
     /// What is asked for again and again.
     pub polls: Polls,
+    /// Who waits for its turn to write.
+    pub awaiting: Awaiting,
     /// The custom resources that are watched.
     pub resources: Arc<CustomResources>,
     /// How often passes have failed in a row.
@@ -126,6 +129,7 @@ pub(crate) mod sample {
             kube,
             stated: Stated::default(),
             polls: Polls::default(),
+            awaiting: Awaiting::default(),
             resources: Arc::new(CustomResources::new(Role::Cpo)),
             failures: Failures::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),

@@ -47,6 +47,8 @@ pub struct Facts {
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
     /// The scopes whose frontends were read just now.
     pub new_frontends: HashSet<(SubscriptionId, Option<String>)>,
+    /// Whether one of those was read a moment before this pass began, for another one.
+    pub older_frontends: bool,
     /// Contents of zones.
     pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
 }

@@ -1,6 +1,7 @@
 //! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `frame` does the rest of a pass.
 
 pub mod abandon;
+pub mod awaiting;
 pub mod claims;
 pub mod contention;
 pub mod context;

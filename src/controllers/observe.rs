@@ -15,8 +15,9 @@ use crate::azure::load_balancer::Frontend;
 use crate::azure::look::Looker;
 use crate::azure::resource::{Kind, Seen};
 
-/// A list that is searched for something that must have appeared just now may be this old.
-const JUST_NOW: Duration = Duration::from_secs(5);
+/// A list that is searched for something that must have appeared just now may be this old: whatever appears, and wherever, it
+/// is not read more often.
+const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// Runs `decide` until it needs nothing more.
 pub async fn until_decided<T>(
@@ -69,12 +70,15 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
                 facts.new_looks.insert(id);
             }
             Need::Frontends(subscription, group) => {
-                let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5).await;
+                let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5)
+                    .await
+                    .1;
                 facts.frontends.insert((subscription, group), found);
             }
             Need::NewFrontends(subscription, group) => {
-                let found = frontends(cx, pass, &subscription, group.as_deref(), JUST_NOW).await;
+                let (seen, found) = frontends(cx, pass, &subscription, group.as_deref(), JUST_NOW).await;
                 facts.frontends.insert((subscription.clone(), group.clone()), found);
+                facts.older_frontends |= seen < pass.began;
                 facts.new_frontends.insert((subscription, group));
             }
             Need::Inside(kind, zone) => {
@@ -100,6 +104,6 @@ async fn frontends(
     subscription: &SubscriptionId,
     group: Option<&str>,
     age: Duration,
-) -> Result<Vec<Frontend>, ArmError> {
+) -> (Instant, Result<Vec<Frontend>, ArmError>) {
     cx.inventory.frontends(&cx.arm, pass, subscription, group, age).await
 }

@@ -114,6 +114,13 @@ impl Pacer {
         }
     }
 
+    /// What the object waits for has come.
+    pub fn due(&self, uid: &str, now: Instant) {
+        if let Some(last) = self.paces().get_mut(uid).and_then(|pace| pace.last.as_mut()) {
+            last.not_before = now;
+        }
+    }
+
     /// Something that is read for any object may have changed.
     pub fn wake_all(&self) {
         self.paces().values_mut().for_each(|pace| pace.woken = true);
@@ -161,6 +168,17 @@ mod tests {
         pacer.wake_all();
         assert_eq!(begin("a", now), Ok(()));
         assert_eq!(begin("a", now + WAIT), Ok(()), "it is time");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_it_waited_for_makes_it_due() {
+        let (pacer, now) = (Pacer::default(), Instant::now());
+        pacer.ended("u", seen("a", "x"), WAIT, now);
+        pacer.due("u", now);
+        assert_eq!(pacer.begin("u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.early("u", seen("a", "x"), now), None);
+        pacer.due("v", now);
+        assert!(!pacer.paces().contains_key("v"));
     }
 
     #[tokio::test(start_paused = true)]

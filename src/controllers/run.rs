@@ -159,6 +159,7 @@ impl<R: Reconciler> Runner<R> {
     pub fn forget(&self, uid: &str) {
         self.pacer.forget(uid);
         self.cx.polls.over(uid);
+        self.cx.awaiting.forget(uid);
         self.cx.failures.over(uid);
         self.cx.events.forget(uid);
         self.cx.stated.forget(uid);

@@ -14,6 +14,7 @@ use kube::runtime::{Controller, WatchStreamExt, reflector, watcher};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -24,6 +25,7 @@ use super::run::{Reconciler, Runner};
 use super::watch_health::WatchHealth;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, Prune, other_writer};
+use crate::azure::id::ResourceId;
 use crate::metrics::{Controller as Label, Watched};
 use crate::names;
 use crate::observer::{self, Observer};
@@ -173,6 +175,13 @@ fn woken<R: Reconciler>(
     all.iter().map(|cr| wake(cr)).collect()
 }
 
+/// The custom resource whose turn it is to write a resource, for the work queue: its time has come.
+fn in_turn<R: Reconciler>(runner: &Runner<R>, id: &ResourceId) -> Option<ObjectRef<AzurePrivateLinkService>> {
+    let (uid, waiting) = runner.cx.awaiting.take(id)?;
+    runner.pacer.due(&uid, Instant::now());
+    Some(waiting)
+}
+
 /// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
 fn forgets<R: Reconciler>(
     runner: &Arc<Runner<R>>,
@@ -196,12 +205,18 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
     let resources = scope.events(&client, pages()).inspect_ok(heard);
     let clusters = scope.hosted_clusters(client, &neighbours);
     let known = runner.cx.resources.store();
+    let turns = {
+        let runner = Arc::clone(&runner);
+        let turns = runner.cx.memory.whose_turn();
+        turns.filter_map(move |id| std::future::ready(in_turn(&runner, &id)))
+    };
     let controller = Controller::for_stream(resources.touched_objects(), known.clone())
         .watches_stream(changes(clusters), {
             let runner = Arc::clone(&runner);
             move |cluster| woken(&runner, concerned(&known, &neighbours, &cluster))
         })
         .reconcile_on(runner.cx.resources.promoted())
+        .reconcile_on(turns)
         .reconcile_all_on(scope.changes_for(&runner));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }

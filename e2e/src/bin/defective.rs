@@ -21,6 +21,7 @@ use hyperlink::azure::ports::Gate;
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
+use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
@@ -145,6 +146,7 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
         kube,
         stated: Stated::default(),
         polls: Polls::default(),
+        awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(Role::Cpo)),
         failures: Failures::default(),
         arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),

@@ -1,5 +1,8 @@
 use std::collections::BTreeMap;
 
+use futures::{FutureExt, StreamExt};
+use rstest::rstest;
+
 use super::*;
 use crate::azure::error::Class;
 use crate::azure::turns::usual;
@@ -169,6 +172,51 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     };
     let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
     assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
+}
+
+#[rstest]
+#[case::done(|memory: &Memory, id: &ResourceId, now| memory.resting(Kind::Subnet, id, Seen::Absent, now))]
+#[case::failed(|memory: &Memory, id: &ResourceId, now| {
+    memory.write_failed(Kind::Subnet, id, &ArmError::own(Class::Down, "x"), now);
+})]
+#[tokio::test(start_paused = true)]
+async fn first_of_those_that_wait_is_told_when_the_write_before_ends(#[case] end: fn(&Memory, &ResourceId, Instant)) {
+    let (memory, now) = (memory(), Instant::now());
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
+    let mut told = memory.whose_turn();
+    let first = subnet("first");
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    assert_eq!(memory.wait_for_turn(Kind::Subnet, &first, usual(false), now), None);
+    memory.began(Kind::Subnet, &first, operation, false);
+    memory.turn_is_over(Kind::Subnet, &first, now);
+    for name in ["second", "third"] {
+        assert!(
+            memory
+                .wait_for_turn(Kind::Subnet, &subnet(name), usual(false), now)
+                .is_some()
+        );
+    }
+    assert_eq!(told.next().now_or_never(), None, "the first one is under way");
+    let ended = now + Duration::from_millis(2_500);
+    end(&memory, &first, ended);
+    assert_eq!(told.next().now_or_never(), Some(Some(subnet("second"))));
+    assert_eq!(
+        told.next().now_or_never(),
+        None,
+        "the third one has to wait for the second"
+    );
+    assert_eq!(
+        memory.wait_for_turn(Kind::Subnet, &subnet("second"), usual(false), ended),
+        None
+    );
+    // Azure has refused it at once.
+    memory.turn_is_over(Kind::Subnet, &subnet("second"), ended);
+    assert_eq!(told.next().now_or_never(), Some(Some(subnet("third"))));
 }
 
 #[tokio::test(start_paused = true)]

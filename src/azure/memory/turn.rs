@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::{Stream, stream};
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::time::Instant;
 
 use super::{Memory, Operation};
@@ -34,10 +36,31 @@ impl Memory {
         Some(wait)
     }
 
-    /// The write that did not have to wait is answered.
-    pub fn turn_is_over(&self, kind: Kind, id: &ResourceId) {
-        if let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) {
-            self.turns.over(&network, id);
+    /// The write that did not have to wait is answered. Where Azure works on it, the next one's turn comes with its end.
+    pub fn turn_is_over(&self, kind: Kind, id: &ResourceId, now: Instant) {
+        let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) else {
+            return;
+        };
+        self.turns.over(&network, id);
+        if self.operation(id).is_none() {
+            self.next_turn(kind, id, now);
         }
+    }
+
+    /// The resources whose turn to be written has come, as it comes.
+    pub fn whose_turn(&self) -> impl Stream<Item = ResourceId> + Send + Unpin + use<> {
+        let (sender, mut receiver) = unbounded_channel();
+        self.waiting().push(sender);
+        stream::poll_fn(move |cx| receiver.poll_recv(cx))
+    }
+
+    /// Nothing of this process is under way any more in the network of `id`: the first of those that wait may go.
+    pub(super) fn next_turn(&self, kind: Kind, id: &ResourceId, now: Instant) {
+        let network = id.parent().filter(|_| kind == Kind::Subnet);
+        let Some(next) = network.and_then(|network| self.turns.next(&network)) else {
+            return;
+        };
+        self.doubt(&next, now);
+        self.waiting().retain(|waiting| waiting.send(next.clone()).is_ok());
     }
 }

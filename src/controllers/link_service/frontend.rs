@@ -36,6 +36,9 @@ pub struct ServiceFacts {
 /// Soon enough after the load balancer got its address, seldom enough for a budget.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// When a list that is older than the question can be read anew.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
 /// The address that the frontend shall have, and the Service that vouches for it.
 fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<(&'a ServiceFacts, IpAddr), Problem> {
     let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
@@ -140,7 +143,13 @@ pub(super) fn find(
         }
         within(None)
     };
-    let found = searched()?;
+    let mut found = searched()?;
+    if let Err(problem) = &mut found
+        && facts.older_frontends
+        && problem.reason == Reason::WaitingForLoadBalancer
+    {
+        problem.again = Some(AT_ONCE);
+    }
     if found.as_ref().is_err_and(unlisted)
         && let Some(read) = read_alone(cr, address, service, facts, settings)?
     {

@@ -82,6 +82,7 @@ impl LinkServiceController {
             done,
             cr,
         } = outcome.await?;
+        cx.awaiting.note(&cr, &decision.steps, &done);
         slow_down(cx, &uid, &mut decision, &found);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
@@ -119,6 +120,7 @@ impl LinkServiceController {
             teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
+        cx.awaiting.note(&cr, &decision.steps, &done);
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         let certain = frame::surely_gone(cx, &decision, Instant::now());

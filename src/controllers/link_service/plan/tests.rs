@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ipnet::Ipv4Net;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -291,6 +293,20 @@ fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
     let expected = ["new frontends mgmt", "frontends everywhere", "new frontends everywhere"];
     assert_eq!(asked, expected);
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::WaitingForLoadBalancer));
+}
+
+#[rstest]
+#[case::of_this_pass(false, 10)]
+#[case::of_a_moment_before(true, 1)]
+fn list_that_is_older_than_the_question_is_read_anew_at_once(#[case] older: bool, #[case] seconds: u64) {
+    let facts = Facts {
+        older_frontends: older,
+        ..Facts::default()
+    };
+    let resource = cr(Value::Null, json!({}));
+    let ((decision, _), _) = decided(facts, &[], |facts| build(&resource, &around(), facts, &settings(), &[]));
+    let again = decision.problem.and_then(|problem| problem.again);
+    assert_eq!(again, Some(Duration::from_secs(seconds)));
 }
 
 #[rstest]

@@ -1,0 +1,83 @@
+//! Which custom resource waits for its turn to write a resource in Azure, so that it is reconciled when the turn comes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kube::ResourceExt;
+use kube::runtime::reflector::ObjectRef;
+
+use crate::api::AzurePrivateLinkService;
+use crate::azure::id::ResourceId;
+use crate::azure::plan::{Done, Step};
+use crate::azure::resource::Kind;
+
+/// A custom resource and its UID.
+type Waiting = (String, ObjectRef<AzurePrivateLinkService>);
+
+/// Those of one process, by what they wait to write.
+#[derive(Debug, Default)]
+pub struct Awaiting(Mutex<HashMap<ResourceId, Waiting>>);
+
+impl Awaiting {
+    fn all(&self) -> MutexGuard<'_, HashMap<ResourceId, Waiting>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps which of these writes were not sent, because others into the same network come before.
+    pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], done: &[Done]) {
+        let waits =
+            |(step, done): &(&Step, &Done)| step.kind == Kind::Subnet && step.writes() && **done == Done::Nothing;
+        for (step, _) in steps.iter().zip(done).filter(waits) {
+            let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
+            self.all().insert(step.id.clone(), waiting);
+        }
+    }
+
+    /// Who waits to write this resource, if anybody does. He is told once.
+    pub fn take(&self, id: &ResourceId) -> Option<Waiting> {
+        self.all().remove(id)
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.all().retain(|_, (waiting, _)| waiting != uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::azure::plan::{Verb, Why};
+    use crate::controllers::samples::{cr, id, management};
+
+    fn step(verb: Verb) -> Step {
+        Step {
+            kind: Kind::Subnet,
+            id: id(&management("virtualNetworks/v/subnets/s")),
+            verb,
+            why: Why::Absent,
+            found: None,
+        }
+    }
+
+    #[test]
+    fn who_waits_is_told_once_and_nobody_else() {
+        let (all, mut waiting) = (Awaiting::default(), cr(Value::Null, json!({})));
+        waiting.metadata.uid = Some("u".to_owned());
+        let put = || [step(Verb::Put(json!({})))];
+        all.note(&waiting, &put(), &[Done::Accepted]);
+        all.note(&waiting, &[step(Verb::Wait)], &[Done::Nothing]);
+        assert_eq!(all.take(&put()[0].id), None);
+        all.note(&waiting, &put(), &[Done::Nothing]);
+        assert_eq!(
+            all.take(&put()[0].id),
+            Some(("u".to_owned(), ObjectRef::from_obj(&waiting)))
+        );
+        assert_eq!(all.take(&put()[0].id), None);
+        all.note(&waiting, &put(), &[Done::Nothing]);
+        all.forget("u");
+        assert_eq!(all.take(&put()[0].id), None);
+    }
+}
