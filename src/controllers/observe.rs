@@ -35,34 +35,7 @@ pub async fn until_decided<T>(
 }
 
 async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
-    let looker = Looker {
-        client: &cx.arm,
-        memory: &cx.memory,
-        inventory: &cx.inventory,
-        pass,
-    };
-    let looks = needs.iter().map(async |need| match need {
-        Need::Look(kind, id) => Some((id.clone(), looker.look(*kind, id).await)),
-        Need::NewLook(kind, id) => Some((id.clone(), looker.look_anew(*kind, id).await)),
-        _ => None,
-    });
-    let seen: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
-    let now = Instant::now();
-    let gone = seen
-        .iter()
-        .filter_map(|(id, _)| Some((id.clone(), cx.memory.gone_for(id, now)?)));
-    facts.gone_for.extend(gone);
-    for (id, seen) in &seen {
-        // It may have been seen otherwise before.
-        facts.proven.remove(id);
-        facts.surely_gone.remove(id);
-        match seen {
-            Seen::Found(body) if cx.memory.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
-            Seen::Absent if cx.memory.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
-            _ => {}
-        }
-    }
-    facts.looks.extend(seen);
+    read_single(cx, pass, facts, &needs).await;
     for need in needs {
         match need {
             Need::Look(..) => {}
@@ -96,6 +69,38 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
             }
         }
     }
+}
+
+/// Reads the single resources among the needs, all at once.
+async fn read_single(cx: &Context, pass: Pass, facts: &mut Facts, needs: &[Need]) {
+    let looker = Looker {
+        client: &cx.arm,
+        memory: &cx.memory,
+        inventory: &cx.inventory,
+        pass,
+    };
+    let looks = needs.iter().map(async |need| match need {
+        Need::Look(kind, id) => Some((id.clone(), looker.look(*kind, id).await)),
+        Need::NewLook(kind, id) => Some((id.clone(), looker.look_anew(*kind, id).await)),
+        _ => None,
+    });
+    let seen: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
+    let now = Instant::now();
+    let gone = seen
+        .iter()
+        .filter_map(|(id, _)| Some((id.clone(), cx.memory.gone_for(id, now)?)));
+    facts.gone_for.extend(gone);
+    for (id, seen) in &seen {
+        // It may have been seen otherwise before.
+        facts.proven.remove(id);
+        facts.surely_gone.remove(id);
+        match seen {
+            Seen::Found(body) if cx.memory.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
+            Seen::Absent if cx.memory.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
+            _ => {}
+        }
+    }
+    facts.looks.extend(seen);
 }
 
 async fn frontends(
