@@ -209,6 +209,6 @@ async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found()
         let found = sim
             .inventory
             .frontends(&sim.client, Pass::begin(), &subscription, within, Duration::ZERO);
-        assert_eq!(found.await.unwrap().len(), count, "{within:?}");
+        assert_eq!(found.await.1.unwrap().len(), count, "{within:?}");
     }
 }

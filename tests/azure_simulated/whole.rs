@@ -11,6 +11,7 @@ use hyperlink::azure::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::inventory::Inventory;
 use hyperlink::azure::memory::Memory;
 use hyperlink::azure::scope::Scope;
+use hyperlink::controllers::awaiting::Awaiting;
 use hyperlink::controllers::context::{Context, Stated};
 use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::endpoint::EndpointController;
@@ -86,6 +87,7 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         excluded: ExcludedNamespaces::default(),
         stated: Stated::default(),
         polls: Polls::default(),
+        awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(role)),
         failures: Failures::default(),
     }
