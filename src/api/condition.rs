@@ -162,6 +162,8 @@ reasons! {
     AmbiguousLoadBalancer,
     /// Replacing the Private Link Service would cut the cluster off.
     ReplacementBlocked,
+    /// HyperShift's guest side keeps an endpoint that leads to a Private Link Service that is gone.
+    EndpointNotConnected,
     /// The process is configured for another place than where the resource was created.
     ConfigurationChanged,
     /// Another zone of that name is linked to the guest's VNet.

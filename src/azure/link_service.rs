@@ -48,11 +48,19 @@ pub fn alias(body: &Value) -> Option<&str> {
 
 /// The connections of private endpoints that the service has now.
 pub fn connections(body: &Value) -> Vec<ResourceId> {
-    let list = body
-        .pointer("/properties/privateEndpointConnections")
-        .and_then(Value::as_array);
-    let ids = list.into_iter().flatten().filter_map(|item| id_at(item, "/id"));
+    let ids = ids_of_connections(body, "/id");
     ids.filter(|id| id.is(Kind::Connection)).collect()
+}
+
+/// The endpoints that are connected to the service, or ask to be.
+pub fn connected_endpoints(body: &Value) -> Vec<ResourceId> {
+    ids_of_connections(body, "/properties/privateEndpoint/id").collect()
+}
+
+fn ids_of_connections<'a>(body: &'a Value, pointer: &'a str) -> impl Iterator<Item = ResourceId> + 'a {
+    let list = body.pointer("/properties/privateEndpointConnections");
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(move |item| id_at(item, pointer))
 }
 
 /// The frontends that the service forwards to.

@@ -2,8 +2,9 @@
 //!
 //! Who writes a list of conditions that was read before we spoke *puts back* what stood then, and means nothing by it: that is
 //! answered soon. Who says another status *contradicts*: that is answered once at once, then after a minute at least, doubled
-//! each time, so that two writers do not wake each other for ever: four times in ten minutes. Same status in other words is left alone, unless ours
-//! names another controller.
+//! each time, so that two writers do not wake each other for ever: four times in ten minutes. Meanwhile what is written besides
+//! carries the condition as they say it, whatever is news about it. Same status in other words is left alone, unless ours names
+//! another controller.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -130,17 +131,40 @@ impl Statements {
             let stands = old.is_some_and(|old| statement(old) == statement(new));
             // What has become of the object is news, whoever wrote last.
             let news = said.is_none_or(|said| said.statement != statement(new));
-            !stands && (news || self.wait(&new.type_, stored, now) == Some(Duration::ZERO))
+            let due = news || self.wait(&new.type_, old, now) == Some(Duration::ZERO);
+            !stands && due && self.left(stored, new, now).is_none()
         })
     }
 
-    /// `own` has been written over `stored`.
+    /// What a write of `own` over `stored` carries: it has all conditions in it, also those that are left as they are.
+    pub fn to_write(&self, stored: &[Condition], own: &[Condition], now: Instant) -> Vec<Condition> {
+        let carried = own.iter().map(|new| self.left(stored, new, now).unwrap_or(new));
+        carried.cloned().collect()
+    }
+
+    /// The condition as others say it, if their status contradicts ours and may not be answered yet.
+    fn left<'a>(&self, stored: &'a [Condition], new: &Condition, now: Instant) -> Option<&'a Condition> {
+        let old = get(stored, &new.type_).filter(|old| old.status != new.status)?;
+        let said = self.said.get(&new.type_)?;
+        let contradicts = self.dispute(&new.type_, Some(old)) == Some(Dispute::Contradiction);
+        let waits = !self.rest(&new.type_, Dispute::Contradiction, now).is_zero();
+        (said.status == new.status && contradicts && waits).then_some(old)
+    }
+
+    /// `own` has been written over `stored`, as far as [`Self::to_write`] has it.
     pub fn written(&mut self, stored: &[Condition], own: &[Condition], now: Instant) {
         for new in own {
+            if self.left(stored, new, now).is_some() {
+                continue;
+            }
             let old = get(stored, &new.type_);
             let before = self.said.get(&new.type_);
-            let again = before.is_some_and(|said| said.statement == statement(new));
-            let answered = self.dispute(&new.type_, old).filter(|_| again);
+            let answered = self.dispute(&new.type_, old).filter(|dispute| {
+                before.is_some_and(|said| match dispute {
+                    Dispute::PutBack => said.statement == statement(new),
+                    Dispute::Contradiction => said.status == new.status,
+                })
+            });
             if let Some(old) = old.filter(|_| before.is_none() || answered == Some(Dispute::PutBack)) {
                 self.remember(old);
             }
@@ -168,7 +192,8 @@ impl Statements {
 
     /// What of the stored conditions of `role` is worth a pass: what goes against ours, once it may be answered.
     pub fn heeded(&self, stored: &[Condition], role: Role, now: Instant) -> Vec<(&'static str, u64)> {
-        let worth = |kind: &str| !self.said.contains_key(kind) || self.wait(kind, stored, now) == Some(Duration::ZERO);
+        let may_be_answered = |kind: &str| self.wait(kind, get(stored, kind), now) == Some(Duration::ZERO);
+        let worth = |kind: &str| !self.said.contains_key(kind) || may_be_answered(kind);
         let of_role = ConditionType::owned_by(role).map(ConditionType::as_str);
         let heeded = of_role.filter(|kind| worth(kind));
         heeded
@@ -178,7 +203,8 @@ impl Statements {
 
     /// When a dispute that stands may be answered.
     pub fn next_answer(&self, stored: &[Condition], now: Instant) -> Option<Duration> {
-        let waits = self.said.keys().filter_map(|kind| self.wait(kind, stored, now));
+        let kinds = self.said.keys();
+        let waits = kinds.filter_map(|kind| self.wait(kind, get(stored, kind), now));
         waits.filter(|wait| !wait.is_zero()).min()
     }
 
@@ -219,18 +245,9 @@ impl Statements {
     }
 
     /// How long the answer about a condition has to wait; none if there is nothing to answer.
-    fn wait(&self, kind: &str, stored: &[Condition], now: Instant) -> Option<Duration> {
-        match self.dispute(kind, get(stored, kind))? {
-            Dispute::Contradiction => Some(self.rest(kind, Dispute::Contradiction, now)),
-            // An answer carries all conditions, so it would answer those that are contradicted too.
-            Dispute::PutBack => {
-                let all = self.said.keys().map(String::as_str);
-                let contradicted =
-                    all.filter(|kind| self.dispute(kind, get(stored, kind)) == Some(Dispute::Contradiction));
-                let held = contradicted.map(|kind| self.rest(kind, Dispute::Contradiction, now));
-                held.chain([self.rest(kind, Dispute::PutBack, now)]).max()
-            }
-        }
+    fn wait(&self, kind: &str, stored: Option<&Condition>, now: Instant) -> Option<Duration> {
+        let dispute = self.dispute(kind, stored)?;
+        Some(self.rest(kind, dispute, now))
     }
 
     fn rest(&self, kind: &str, dispute: Dispute, now: Instant) -> Duration {

@@ -249,6 +249,7 @@ fn trouble(condition: &NewCondition) -> Option<What> {
             | Reason::ScopeNotAllowed
             | Reason::AmbiguousLoadBalancer
             | Reason::ReplacementBlocked
+            | Reason::EndpointNotConnected
             | Reason::ConfigurationChanged
             | Reason::VNetLinkedToOtherZone,
             None,

@@ -195,7 +195,7 @@ impl Preview {
         let report = foreseen.report.as_ref().filter(|_| !decision.paused && !releases);
         let finalizers: Vec<_> = foreseen.holds.iter().cloned().chain(own).collect();
         let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
-        let conditions_change = report.is_some_and(|report| conditions_patch(cr, report, now).is_some());
+        let conditions_change = report.is_some_and(|report| conditions_patch(cr, &report.dated(cr, now)).is_some());
         let active = decision.problem.is_some() || decision.steps.iter().any(|step| !at_rest(step));
         let writes_kube = intent.is_some() || !finalizers.is_empty() || !fields.is_empty() || conditions_change;
         Self {

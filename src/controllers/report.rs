@@ -25,6 +25,12 @@ pub struct Report {
 }
 
 impl Report {
+    /// The conditions as they are to be stored on the object.
+    pub fn dated(&self, cr: &AzurePrivateLinkService, now: Timestamp) -> Vec<Condition> {
+        let current = cr.status.as_ref().map(|status| status.conditions.as_slice());
+        conditions::merge(current.unwrap_or_default(), self.conditions.clone(), now)
+    }
+
     /// The same without these fields, which the API server does not take: their conditions say so.
     pub fn without(mut self, refused: &[&str], cr: &AzurePrivateLinkService) -> Self {
         const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
@@ -108,15 +114,14 @@ pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Val
         .then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
 }
 
-/// The server-side apply of the role's conditions, if more than time differs.
-pub fn conditions_patch(cr: &AzurePrivateLinkService, report: &Report, now: Timestamp) -> Option<Value> {
+/// The server-side apply of all conditions of the role, if more than time differs.
+pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Option<Value> {
     let current: &[Condition] = cr
         .status
         .as_ref()
         .map(|status| status.conditions.as_slice())
         .unwrap_or_default();
-    let own = conditions::merge(current, report.conditions.clone(), now);
-    if own.is_empty() || conditions::stands(current, &own) {
+    if own.is_empty() || conditions::stands(current, own) {
         return None;
     }
     Some(json!({
@@ -200,19 +205,16 @@ mod tests {
 
     #[test]
     fn nothing_is_written_when_only_time_differs() {
-        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let [now, later] = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"].map(|time| time.parse().unwrap());
         let first = cr(json!({"dnsZoneName": "a.b"}));
         assert_eq!(
             fields_patch(&first, &report()).unwrap()["status"],
             json!({"privateLinkServiceID": "id"})
         );
-        let applied = conditions_patch(&first, &report(), now).unwrap();
+        let applied = conditions_patch(&first, &report().dated(&first, now)).unwrap();
         let second = cr(json!({"privateLinkServiceID": "id", "conditions": applied["status"]["conditions"]}));
         assert_eq!(fields_patch(&second, &report()), None);
-        assert_eq!(
-            conditions_patch(&second, &report(), "2027-01-01T00:00:00Z".parse().unwrap()),
-            None
-        );
+        assert_eq!(conditions_patch(&second, &report().dated(&second, later)), None);
     }
 
     #[test]
@@ -290,7 +292,7 @@ mod tests {
             "7"
         );
         assert_eq!(
-            conditions_patch(&cr, &report(), now).unwrap()["metadata"]["resourceVersion"],
+            conditions_patch(&cr, &report().dated(&cr, now)).unwrap()["metadata"]["resourceVersion"],
             "7"
         );
     }
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn conditions_of_the_management_side_wake_the_guests_side() {
         let before = cr(json!({"dnsZoneName": "a.b"}));
-        let patch = conditions_patch(&before, &report(), Timestamp::UNIX_EPOCH).unwrap();
+        let patch = conditions_patch(&before, &report().dated(&before, Timestamp::UNIX_EPOCH)).unwrap();
         let after = cr(json!({"dnsZoneName": "a.b", "conditions": patch["status"]["conditions"]}));
         assert_ne!(seen(&before, Role::Cpo), seen(&after, Role::Cpo));
     }

@@ -52,7 +52,7 @@ async fn write_once(
     let now = Instant::now().into_std();
     let own = conditions::merge(&before, report.conditions.clone(), stamp);
     let due = statements.to_be_written(&before, &own, now);
-    if due && let Some(patch) = conditions_patch(cr, &report, stamp) {
+    if due && let Some(patch) = conditions_patch(cr, &statements.to_write(&before, &own, now)) {
         let params = cx.patch_params().force();
         *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);

@@ -8,31 +8,61 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::ground::{Azure, Credential};
+use crate::wait::patient;
 
 /// The versions that HyperShift's SDK packages speak.
 const NETWORK: &str = "2023-11-01";
 const PRIVATE_DNS: &str = "2024-06-01";
 
-const POLL: Duration = Duration::from_millis(250);
+/// How often the SDK polls where Azure does not say.
+const POLL: Duration = Duration::from_secs(30);
 /// `PollTimeout` of the reference.
 const POLL_TIMEOUT: Duration = Duration::from_mins(5);
+/// `azureAPITimeout` of the guest's side, for one call with its retries.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The SDK tries again so often, what is busy or out of order.
+const RETRIES: u32 = 3;
+const RETRIED: [u16; 6] = [408, 429, 500, 502, 503, 504];
+/// What it waits then where Azure does not say, doubled each time.
+const RETRY: Duration = Duration::from_millis(800);
+/// Between the parts of a refusal's text.
+const SEPARATOR: &str = "--------------------------------------------------------------------------------";
 
 /// ARM's refusal.
 #[derive(Debug)]
 pub struct Refused {
+    /// Method and URL, without the query.
+    pub request: String,
     /// HTTP status.
     pub status: u16,
     /// ARM's code.
     pub code: String,
-    /// The whole answer.
-    pub text: String,
+    /// What was answered.
+    pub body: Value,
     /// What Azure asks to wait.
     pub retry_after: Option<Duration>,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "RESPONSE {}: {}\n{}", self.status, self.code, self.text)
+        let Self {
+            request,
+            status,
+            code,
+            body,
+            ..
+        } = self;
+        let reason = http::StatusCode::from_u16(*status).ok();
+        let reason = reason.and_then(|status| status.canonical_reason()).unwrap_or_default();
+        writeln!(
+            formatter,
+            "{request}\n{SEPARATOR}\nRESPONSE {status}: {status} {reason}"
+        )?;
+        match code.as_str() {
+            "" => writeln!(formatter, "ERROR CODE UNAVAILABLE")?,
+            code => writeln!(formatter, "ERROR CODE: {code}")?,
+        }
+        write!(formatter, "{SEPARATOR}\n{body:#}\n{SEPARATOR}")
     }
 }
 
@@ -44,6 +74,8 @@ pub struct Arm {
     http: reqwest::Client,
     base: String,
     token: String,
+    /// Divides the SDK's and the reference's own times; Azure's are kept.
+    speed: u32,
 }
 
 impl Arm {
@@ -52,7 +84,7 @@ impl Arm {
     /// # Errors
     ///
     /// The authority refuses.
-    pub async fn connect(azure: &Azure, credential: &Credential) -> Result<Self> {
+    pub async fn connect(azure: &Azure, credential: &Credential, speed: u32) -> Result<Self> {
         let ca_file = azure.ca_file.as_ref().context("a simulator with its CA")?;
         let ca = reqwest::Certificate::from_pem(&std::fs::read(ca_file)?)?;
         let http = reqwest::Client::builder()
@@ -87,7 +119,12 @@ impl Arm {
         let token = answer["access_token"].as_str();
         let token = token.with_context(|| format!("no token: {answer}"))?.to_owned();
         let base = azure.arm.clone();
-        Ok(Self { http, base, token })
+        Ok(Self {
+            http,
+            base,
+            token,
+            speed,
+        })
     }
 
     /// Reads a resource; none if there is none.
@@ -130,17 +167,29 @@ impl Arm {
         Ok(all)
     }
 
-    /// Writes a resource, waits for the end, and gives what ARM then holds.
+    /// Writes a resource, and waits for the end where there is an operation. Gives what ARM then holds, never expanded.
     ///
     /// # Errors
     ///
     /// ARM refuses, or the operation fails or does not end.
     pub async fn put(&self, id: &str, body: &Value) -> Result<Value> {
         let answer = self.send(Method::PUT, &self.url(id, ""), Some(body)).await?;
+        if answer.poll.is_none() {
+            return Ok(answer.body);
+        }
         self.done(answer).await?;
         self.get(id)
             .await?
             .with_context(|| format!("{id} is not there after its PUT"))
+    }
+
+    /// Writes a resource by one request, whatever becomes of it.
+    ///
+    /// # Errors
+    ///
+    /// ARM refuses.
+    pub async fn put_once(&self, id: &str, body: &Value) -> Result<()> {
+        self.send(Method::PUT, &self.url(id, ""), Some(body)).await.map(drop)
     }
 
     /// Removes a resource and waits for the end; one that is gone already is gone.
@@ -167,22 +216,45 @@ impl Arm {
             return Ok(());
         };
         let ends = async {
+            let mut wait = answer.retry_after;
             loop {
+                tokio::time::sleep(wait.unwrap_or(POLL / self.speed)).await;
                 let seen = self.send(Method::GET, &url, None).await?;
                 match seen.body["status"].as_str() {
                     Some("Succeeded") => return Ok(()),
                     Some("Failed" | "Canceled") => bail!("operation {url}: {}", seen.body),
                     _ if !has_status && seen.status != 202 => return Ok(()),
-                    _ => tokio::time::sleep(POLL).await,
+                    _ => wait = seen.retry_after,
                 }
             }
         };
-        tokio::time::timeout(POLL_TIMEOUT, ends)
+        tokio::time::timeout(patient(POLL_TIMEOUT / self.speed), ends)
             .await
             .context("context deadline exceeded")?
     }
 
+    /// One call with the SDK's retries.
     async fn send(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Answer> {
+        let answered = async {
+            let mut tries = 0;
+            loop {
+                let answer = self.send_once(&method, url, body).await;
+                let Some(refused) = answer.as_ref().err().and_then(anyhow::Error::downcast_ref::<Refused>) else {
+                    return answer;
+                };
+                if tries == RETRIES || !RETRIED.contains(&refused.status) {
+                    return answer;
+                }
+                tokio::time::sleep(refused.retry_after.unwrap_or(RETRY * (1 << tries) / self.speed)).await;
+                tries += 1;
+            }
+        };
+        tokio::time::timeout(CALL_TIMEOUT, answered)
+            .await
+            .context("context deadline exceeded")?
+    }
+
+    async fn send_once(&self, method: &Method, url: &str, body: Option<&Value>) -> Result<Answer> {
         ensure!(url.starts_with(&self.base), "{url} is elsewhere");
         let mut request = self.http.request(method.clone(), url).bearer_auth(&self.token);
         if let Some(body) = body {
@@ -192,20 +264,28 @@ impl Arm {
         let status = answer.status().as_u16();
         let header = |name: &str| answer.headers().get(name)?.to_str().ok().map(str::to_owned);
         let retry_after = header("retry-after").and_then(|text| text.parse().ok());
+        let retry_after = retry_after.map(Duration::from_secs);
         let operation = header("azure-asyncoperation").map(|url| (url, true));
         let location = || header("location").map(|url| (url, false)).filter(|_| status == 202);
-        let poll = operation.or_else(location).filter(|_| method != Method::GET);
+        let poll = operation.or_else(location).filter(|_| *method != Method::GET);
         let text = answer.text().await?;
         let body: Value = serde_json::from_str(&text).unwrap_or_else(|_| json!({}));
         if status < 400 {
-            return Ok(Answer { status, body, poll });
+            return Ok(Answer {
+                status,
+                body,
+                poll,
+                retry_after,
+            });
         }
         let code = body["error"]["code"].as_str().or(body["code"].as_str());
+        let path = url.split('?').next().unwrap_or_default();
         Err(Refused {
+            request: format!("{method} {path}"),
             status,
             code: code.unwrap_or_default().to_owned(),
-            text: format!("{method} {url}\n{text}"),
-            retry_after: retry_after.map(Duration::from_secs),
+            body,
+            retry_after,
         }
         .into())
     }
@@ -216,6 +296,7 @@ struct Answer {
     body: Value,
     /// Where to ask for the end, and whether the answer there has a status of its own.
     poll: Option<(String, bool)>,
+    retry_after: Option<Duration>,
 }
 
 /// `IsAzureNotFoundError`.

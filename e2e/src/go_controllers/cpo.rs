@@ -154,14 +154,15 @@ impl Operator {
         let arm = &self.world.arm;
         let (cr, id) = (&pass.cr, Self::endpoint_id(&pass.cr));
         let expand = "&$expand=networkInterfaces";
-        match arm.get_expanded(&id, expand).await {
+        let found = match arm.get_expanded(&id, expand).await {
             Err(error) => {
                 return pass
                     .failed(ENDPOINT, "PrivateEndpointGetFailed", &error)
                     .await
                     .map(Some);
             }
-            Ok(Some(_)) => {}
+            Ok(Some(found)) => found,
+            // Its last GET is not expanded: the address comes with the next reconcile.
             Ok(None) => {
                 let connection = json!({"name": format!("{}-pe", cr.name_any()), "properties": {
                     "privateLinkServiceId": text(cr, "/status/privateLinkServiceAlias"),
@@ -172,18 +173,17 @@ impl Operator {
                     "properties": {
                         "subnet": {"id": text(cr, "/spec/guestSubnetID")},
                         "manualPrivateLinkServiceConnections": [connection]}});
-                if let Err(error) = arm.put(&id, &body).await {
-                    return pass
-                        .failed(ENDPOINT, "PrivateEndpointCreationFailed", &error)
-                        .await
-                        .map(Some);
+                match arm.put(&id, &body).await {
+                    Ok(made) => made,
+                    Err(error) => {
+                        return pass
+                            .failed(ENDPOINT, "PrivateEndpointCreationFailed", &error)
+                            .await
+                            .map(Some);
+                    }
                 }
             }
-        }
-        let found = arm
-            .get_expanded(&id, expand)
-            .await?
-            .context("no endpoint after its PUT")?;
+        };
         self.publish(pass, &found).await
     }
 
@@ -249,7 +249,8 @@ impl Operator {
         self.world.arm.delete(&Self::endpoint_id(cr)).await
     }
 
-    /// `reconcileHCPDeletion`: all custom resources first, then their finalizers, then the control plane's.
+    /// `reconcileHCPDeletion`: all custom resources first, then the zone of their base domain, which each of two has left to
+    /// the other, then their finalizers, then the control plane's.
     async fn control_plane_goes(&self, control_plane: &DynamicObject) -> Result<Next> {
         if !holds(control_plane, CONTROL_PLANE_FINALIZER) {
             return Ok(Next::Event);
@@ -261,6 +262,11 @@ impl Operator {
             if let Err(error) = self.delete(cr).await {
                 failures.push(format!("{error:#}"));
             }
+        }
+        if let Some(cr) = all.iter().find(|cr| !text(cr, "/spec/baseDomain").is_empty())
+            && let Err(error) = self.world.arm.delete(&Self::base_domain_zone(cr)).await
+        {
+            failures.push(format!("{error:#}"));
         }
         if !failures.is_empty() {
             bail!(failures.join("; "));
@@ -285,14 +291,25 @@ async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Re
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    if services.get_opt(name).await?.is_none() {
-        services
-            .create(&Default::default(), &serde_json::from_value(body)?)
-            .await?;
-    } else {
-        services.patch(name, &params, &Patch::Merge(body)).await?;
+    match services.get_opt(name).await? {
+        None => {
+            let service = serde_json::from_value(body)?;
+            services.create(&Default::default(), &service).await.map(drop)?;
+        }
+        Some(found) if has(&serde_json::to_value(&found)?, &body) => {}
+        Some(_) => drop(services.patch(name, &params, &Patch::Merge(body)).await?),
     }
     Ok(())
+}
+
+/// Whether everything in `part` is in `whole`; what a typed object leaves out is no part.
+fn has(whole: &Value, part: &Value) -> bool {
+    match part {
+        Value::Object(fields) => fields
+            .iter()
+            .all(|(name, value)| matches!(name.as_str(), "apiVersion" | "kind") || has(&whole[name], value)),
+        _ => whole == part,
+    }
 }
 
 /// The name of the HostedControlPlane that owns an object.

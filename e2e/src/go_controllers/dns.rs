@@ -35,7 +35,7 @@ impl Zone {
             (false, _) => vec![format!("oauth-{cluster}")],
         };
         (!domain.is_empty()).then(|| Self {
-            id: format!("{}/privateDnsZones/{domain}", Operator::group(cr)),
+            id: Operator::base_domain_zone(cr),
             link: format!("{}-basedomain-vnet-link", cr.name_any()),
             records,
         })
@@ -51,6 +51,10 @@ impl Zone {
 }
 
 impl Operator {
+    pub(super) fn base_domain_zone(cr: &DynamicObject) -> String {
+        format!("{}/privateDnsZones/{}", Self::group(cr), text(cr, "/spec/baseDomain"))
+    }
+
     /// Both zones; what follows if one of them fails.
     pub(super) async fn zones(&self, pass: &mut Pass) -> Result<Option<Next>> {
         let domain = format!("{}.hypershift.local", pass.cluster);

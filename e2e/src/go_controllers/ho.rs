@@ -245,8 +245,7 @@ impl Operator {
         if arm.get(&id).await?.is_some() {
             return Ok(id);
         }
-        let network = arm.get(vnet).await?.context("no VNet")?;
-        let subnets = network["properties"]["subnets"].as_array().cloned().unwrap_or_default();
+        let subnets = arm.list(&format!("{vnet}/subnets")).await?;
         let taken = |prefix: &str| {
             subnets
                 .iter()
@@ -285,9 +284,9 @@ impl Operator {
                     json!({"status": "Rejected", "description": "Rejected during Private Link Service deletion"});
                 let body = json!({"name": name, "properties": {"privateLinkServiceConnectionState": state}});
                 let connection = format!("{id}/privateEndpointConnections/{name}");
-                match arm.put(&connection, &body).await {
+                match arm.put_once(&connection, &body).await {
                     Err(error) if not_found(&error) => {}
-                    outcome => drop(outcome?),
+                    outcome => outcome?,
                 }
                 rejected = true;
             }

@@ -2,7 +2,7 @@
 //! the same form and order. They know nothing of Hyperlink, and Hyperlink's rules are not theirs.
 //!
 //! What is left out are their ways to fail that no neighbour can see. Every interval of theirs is divided by one number, so
-//! that minutes pass in seconds.
+//! that minutes pass in seconds; what Azure asks them to wait is kept, so that one reconcile takes as many polls as theirs.
 
 pub mod arm;
 mod cpo;
@@ -106,7 +106,7 @@ impl World {
     ) -> Result<Self> {
         Ok(Self {
             kube: ground.client()?,
-            arm: Arm::connect(ground.azure(), credential).await?,
+            arm: Arm::connect(ground.azure(), credential, speed).await?,
             cluster: cluster.clone(),
             speed,
         })

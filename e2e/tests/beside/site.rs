@@ -275,6 +275,18 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
+    /// How often a condition was turned to this status by another one.
+    pub(crate) fn turns(&self, kind: &str, status: &str) -> usize {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_kind: Vec<_> = said
+            .iter()
+            .filter(|one| one.kind == kind)
+            .map(|one| &one.status)
+            .collect();
+        let turns = of_kind.windows(2).filter(|two| two[0] != two[1] && two[1] == status);
+        turns.count()
+    }
+
     /// Whether a condition was ever like this.
     pub(crate) fn ever(&self, kind: &str, like: impl Fn(&Condition) -> bool) -> bool {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);

@@ -145,16 +145,26 @@ fn what_stood_before_a_new_process_spoke_is_known_when_it_is_put_back() {
 }
 
 #[test]
-fn put_back_beside_a_contradiction_waits_for_the_answer_to_that() {
+fn answer_to_what_is_put_back_leaves_what_is_contradicted() {
     let part = |message: &str| Condition {
         type_: "AzurePrivateEndpointAvailable".to_owned(),
         ..bad(message)
     };
+    let (now, own) = (Instant::now(), [part("now"), bad("ours")]);
+    let theirs = [at(-100, &part("earlier")), good("theirs")];
     let mut statements = Statements::default();
-    statements.written(&[], &[at(-100, &part("earlier"))], Instant::now());
-    let theirs = |second| vec![at(-100, &part("earlier")), at(second, &good("theirs"))];
-    let writes = for_ten_minutes(&mut statements, &[part("now"), bad("ours")], theirs);
-    assert_eq!(writes, [0, 1, 61, 181, 421]);
+    statements.written(&[], &[at(-100, &part("earlier"))], now);
+    assert_eq!(statements.to_write(&theirs, &own, now), own, "what we say first");
+    statements.written(&[], &own, now);
+    assert_eq!(statements.to_write(&theirs, &own, now), own, "the first answer");
+    statements.written(&theirs, &own, now);
+    assert!(
+        statements.to_be_written(&theirs, &own, now),
+        "the endpoint was put back"
+    );
+    assert_eq!(statements.to_write(&theirs, &own, now), [part("now"), good("theirs")]);
+    statements.written(&theirs, &own, now);
+    assert_eq!(statements.to_write(&theirs, &own, now + FIRST), own);
 }
 
 #[test]
@@ -191,26 +201,41 @@ fn turn_of_our_own_is_defended_at_once_again() {
 
 #[test]
 fn intervals_do_not_grow_beyond_ten_minutes() {
-    let (began, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
+    let (mut now, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
     let mut statements = Statements::default();
-    statements.written(&[], &own, began);
-    for answer in 0..20 {
-        statements.written(&there, &own, began);
-        let rest = statements.next_answer(&there, began).unwrap_or_default();
-        assert!(rest <= MOST, "after {answer} answers {rest:?}");
-    }
-    assert_eq!(statements.next_answer(&there, began), Some(MOST));
+    statements.written(&[], &own, now);
+    let rests: Vec<_> = (0..20)
+        .map(|_| {
+            statements.written(&there, &own, now);
+            let rest = statements.next_answer(&there, now).unwrap_or_default();
+            now += rest;
+            rest
+        })
+        .collect();
+    assert!(rests.is_sorted(), "{rests:?}");
+    assert_eq!(rests.last(), Some(&MOST));
 }
 
 #[test]
-fn news_of_ours_is_written_though_a_contradiction_is_open() {
+fn news_of_a_contradicted_status_waits_for_the_answer() {
     let (now, there) = (Instant::now(), [good("theirs")]);
     let mut statements = Statements::default();
-    statements.written(&[], &[bad("a")], now);
-    statements.written(&there, &[bad("a")], now);
-    statements.written(&there, &[bad("a")], now);
-    assert!(!statements.to_be_written(&there, &[bad("a")], now));
-    assert!(statements.to_be_written(&there, &[bad("b")], now));
+    for stored in [&[][..], &there] {
+        statements.written(stored, &[bad("a")], now);
+    }
+    let news = [bad("b")];
+    assert!(!statements.to_be_written(&there, &news, now));
+    assert!(statements.to_be_written(&there, &news, now + FIRST));
+    statements.written(&there, &news, now + FIRST);
+    assert_eq!(
+        statements.next_answer(&there, now + FIRST),
+        Some(2 * FIRST),
+        "it was an answer"
+    );
+    assert!(
+        statements.to_be_written(&there, &[good("b")], now),
+        "of the other status there is no dispute"
+    );
 }
 
 #[rstest]

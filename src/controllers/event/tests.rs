@@ -89,6 +89,7 @@ fn what_only_a_person_mends_is_refused(
         Reason::ScopeNotAllowed,
         Reason::AmbiguousLoadBalancer,
         Reason::ReplacementBlocked,
+        Reason::EndpointNotConnected,
         Reason::ConfigurationChanged,
         Reason::VNetLinkedToOtherZone
     )]

@@ -92,7 +92,8 @@ async fn pass(
     let mut statements = cx.stated.of(&uid);
     if aggregate::to_be_written(&shown, &wanted, &statements, now) {
         let params = cx.patch_params();
-        let patch = Patch::Merge(aggregate::patch(&hosted, &wanted));
+        let carried = statements.to_write(&shown, &wanted, now);
+        let patch = Patch::Merge(aggregate::patch(&hosted, &carried));
         changing(api.patch_status(&cluster.name, &params, &patch)).await?;
         cx.metrics
             .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);

@@ -14,6 +14,7 @@ mod samples;
 pub mod status;
 mod subnet;
 pub mod teardown;
+mod their_endpoint;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +84,7 @@ impl LinkServiceController {
             cr,
         } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
-        slow_down(cx, &uid, &mut decision, &found);
+        slow_down(cx, &uid, &mut decision);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
             wait = Duration::ZERO;
@@ -193,10 +194,14 @@ impl LinkServiceController {
     }
 }
 
-/// A frontend that is not there is asked for ever less often.
-fn slow_down(cx: &Context, uid: &str, decision: &mut Decision, found: &plan::Found) {
-    let missing = [Reason::WaitingForLoadBalancer, Reason::AmbiguousLoadBalancer];
-    let problem = found.as_ref().err();
+/// What only others can bring about is asked for ever less often.
+fn slow_down(cx: &Context, uid: &str, decision: &mut Decision) {
+    let missing = [
+        Reason::WaitingForLoadBalancer,
+        Reason::AmbiguousLoadBalancer,
+        Reason::EndpointNotConnected,
+    ];
+    let problem = decision.problem.as_ref();
     let problem = problem.filter(|problem| missing.contains(&problem.reason));
     match problem.and_then(|problem| problem.again) {
         Some(first) => decision.again = Some(cx.polls.wait(uid, first, Instant::now())),
@@ -326,8 +331,8 @@ mod tests {
         let cx = sample::context(kube::Client::new(nobody, "default"));
         let again = |reason| {
             let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
-            let mut decision = Decision::stuck(problem.clone());
-            slow_down(&cx, "u", &mut decision, &Err(problem));
+            let mut decision = Decision::stuck(problem);
+            slow_down(&cx, "u", &mut decision);
             decision.again.unwrap()
         };
         let mut waits = Vec::new();

@@ -9,6 +9,7 @@ use super::nat_prefix::{NatSubnetRules, Refused};
 use super::ownership;
 use super::revocation;
 use super::subnet::{self, Chosen};
+use super::their_endpoint;
 use crate::api::markers::{ALLOW_REPLACE, CPO_INTENT, HO_INTENT};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
@@ -235,6 +236,12 @@ fn with_frontend(
     if ready {
         want.owned = ownership::prove(want.owned, cr, around, facts, settings)?;
         bring_link_service(cr, &want, facts, &mut decision, &mut recorded)?;
+        if decision
+            .step(Kind::LinkService)
+            .is_some_and(|step| step.settled().is_some())
+        {
+            decision.problem = their_endpoint::not_connected(cr, &want.owned.id, facts)?;
+        }
     } else {
         decision
             .steps

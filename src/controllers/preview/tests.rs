@@ -34,7 +34,7 @@ fn good() -> Report {
 /// The object as it stands once `good` is written.
 fn settled(annotations: Value) -> AzurePrivateLinkService {
     let first = cr(json!({"privateLinkServiceAlias": ALIAS}), annotations.clone());
-    let written = conditions_patch(&first, &good(), NOW).unwrap();
+    let written = conditions_patch(&first, &good().dated(&first, NOW)).unwrap();
     let conditions = &written["status"]["conditions"];
     cr(
         json!({"privateEndpointIP": "10.0.0.5", "conditions": conditions}),

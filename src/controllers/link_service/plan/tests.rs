@@ -8,7 +8,7 @@ use super::*;
 use crate::azure::error::{ArmError, Class};
 use crate::azure::id::lower;
 use crate::controllers::link_service::samples::{alone, settings};
-use crate::controllers::samples::{MANAGEMENT, cr, decided, id, identity, management};
+use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, management};
 
 mod limits;
 mod recorded;
@@ -129,6 +129,35 @@ fn what_is_as_wanted_is_kept() {
         "{:?}",
         decision.steps
     );
+}
+
+#[rstest]
+#[case::theirs_is_connected(json!({}), "private-router-pe", None)]
+#[case::theirs_leads_elsewhere(json!({}), "another-pe", Some(Reason::EndpointNotConnected))]
+#[case::ours_will_see_to_it(json!({CPO_INTENT: "{}"}), "another-pe", None)]
+fn endpoint_that_hypershift_keeps_is_missed(
+    #[case] annotations: Value,
+    #[case] connected: &str,
+    #[case] problem: Option<Reason>,
+) {
+    let (at, mut service) = service();
+    let endpoint = |name: &str| guest(&format!("privateEndpoints/{name}"));
+    service["properties"]["privateEndpointConnections"] =
+        json!([{"properties": {"privateEndpoint": {"id": endpoint(connected).to_uppercase()}}}]);
+    let named = cr(
+        json!({"privateEndpointID": endpoint("private-router-pe")}),
+        annotations.clone(),
+    );
+    let world = [subnet(), (at, service)];
+    let (decision, _) = run(&named, &around(), &world);
+    assert_eq!(decision.problem.map(|p| p.reason), problem);
+    assert!(
+        decision.steps.iter().all(|step| step.verb == Verb::Keep),
+        "{:?}",
+        decision.steps
+    );
+    let (decision, _) = run(&cr(Value::Null, annotations), &around(), &world);
+    assert_eq!(decision.problem, None, "no endpoint is known");
 }
 
 #[rstest]
