@@ -9,6 +9,7 @@ pub mod config;
 pub mod controllers;
 pub mod http;
 mod json_depth;
+mod json_times;
 pub mod leader;
 pub mod metrics;
 pub mod names;

@@ -23,6 +23,15 @@ pub fn control_plane_namespace(cluster: &ClusterRef) -> String {
     format!("{}-{}", cluster.namespace, cluster.name.replace('.', "-"))
 }
 
+/// Whether an object of Kubernetes can have this name, so that it may stand in the path of a request.
+pub fn is_object_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    let ends = [name.chars().next(), name.chars().last()];
+    name.len() <= 253
+        && name.chars().all(allowed)
+        && ends.iter().all(|end| end.is_some_and(|c| c.is_ascii_alphanumeric()))
+}
+
 /// The name of the Private Link Service of a custom resource.
 pub fn link_service(cr: &str, cluster_id: &str) -> String {
     if cr == PRIVATE_ROUTER {
@@ -161,6 +170,28 @@ mod tests {
         }
         assert!(!fits_namespace("", "clusters-"));
         assert_eq!(cluster_of_internal_zone(&internal_zone("a.b")), Some("a.b"));
+    }
+
+    #[test]
+    fn name_that_leads_elsewhere_in_a_path_is_no_name() {
+        assert!(["a", "a.b-c", "0"].into_iter().all(is_object_name));
+        let long = "a".repeat(254);
+        for name in [
+            "",
+            ".",
+            "..",
+            "a b",
+            "a/b",
+            "../a",
+            "a?watch=true",
+            "A",
+            "ä",
+            "a.",
+            "-a",
+            &long,
+        ] {
+            assert!(!is_object_name(name), "{name}");
+        }
     }
 
     #[test]

@@ -36,15 +36,16 @@ impl Identity {
 /// The management side hears of HostedClusters, but not of HostedControlPlanes.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// The HostedClusters that may be the one of a custom resource in `namespace`, the likeliest first: the one that its annotation
-/// names, if that has its control plane here, and those that have, so that an annotation cannot hide them.
+/// The HostedClusters that may be the one of a custom resource in `namespace`: those that have their control plane here, the
+/// first of them first, so that no annotation chooses among them; then the one that it names, if that has it here too.
 pub fn candidates(annotation: Option<&str>, namespace: &str, all: &Claims) -> Vec<ClusterRef> {
     let named = cluster_ref(annotation).ok();
     let named = named.filter(|cluster| names::control_plane_namespace(cluster) == namespace);
     let claim = Claim::Namespace(namespace.to_owned());
-    let derives = all.holders(&claim).map(|holder| holder.object.clone());
-    let derives = derives.filter(|cluster| Some(cluster) != named.as_ref());
-    named.iter().cloned().chain(derives).collect()
+    let mut derive: Vec<ClusterRef> = all.holders(&claim).map(|holder| holder.object.clone()).collect();
+    let unheard_of = named.filter(|cluster| !derive.contains(cluster));
+    derive.extend(unheard_of);
+    derive
 }
 
 /// The HostedCluster that the annotations name.
@@ -116,6 +117,12 @@ pub fn vouched(
     let cluster = cluster_ref(annotation)?;
     let named = hosted.filter(|hosted| Holder::of(*hosted).object == cluster);
     let namespace = cr.namespace().unwrap_or_default();
+    let derives = Claim::Namespace(namespace.clone());
+    let came_later = all.holders(&derives).any(|holder| holder.object == cluster);
+    if hosted.is_some() && named.is_none() && came_later {
+        let text = "an older HostedCluster has its control plane in this namespace";
+        return Err(Problem::new(Reason::DuplicateIdentity, text).again(LOOK_AGAIN));
+    }
     let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
     let contested = named
         .zip(control_plane)

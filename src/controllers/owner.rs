@@ -8,17 +8,16 @@ use super::identity;
 use super::neighbours::Neighbours;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
+use crate::names;
 
 /// The owner, if it is still the one that the owner reference means.
 pub async fn control_plane(
     cx: &Context,
     cr: &AzurePrivateLinkService,
 ) -> Result<Option<HostedControlPlane>, PassError> {
-    let Some(owner) = cr
-        .owner_references()
-        .iter()
-        .find(|owner| owner.kind == "HostedControlPlane")
-    else {
+    let owners = cr.owner_references().iter();
+    let mut owners = owners.filter(|owner| owner.kind == "HostedControlPlane" && names::is_object_name(&owner.name));
+    let Some(owner) = owners.next() else {
         return Ok(None);
     };
     let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default());
@@ -27,7 +26,8 @@ pub async fn control_plane(
         .filter(|found| found.metadata.uid.as_ref() == Some(&owner.uid)))
 }
 
-/// The HostedCluster that the custom resource names, if its control plane is in this namespace; else the one whose is.
+/// The HostedCluster whose control plane is in the custom resource's namespace: the first of several. One that only the
+/// annotation names may not have been heard of yet.
 pub async fn hosted_cluster(
     cx: &Context,
     cr: &AzurePrivateLinkService,
@@ -43,4 +43,32 @@ pub async fn hosted_cluster(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use tower::BoxError;
+
+    use super::*;
+    use crate::controllers::context::sample;
+    use crate::controllers::samples;
+
+    #[tokio::test]
+    async fn owner_that_no_object_can_be_is_none() {
+        let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let heard = std::sync::Arc::clone(&asked);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            heard.lock().unwrap().push(request.uri().to_string());
+            async { Ok::<_, BoxError>(Response::builder().status(404).body(Body::from(b"{}".to_vec()))?) }
+        });
+        let cx = sample::context(kube::Client::new(server, "default"));
+        let mut cr = samples::cr(json!({}), json!({}));
+        let owner = |name: &str| json!({"apiVersion": "v1", "kind": "HostedControlPlane", "name": name, "uid": "x"});
+        cr.metadata.owner_references = serde_json::from_value(json!([owner("a b"), owner("..?watch=true")])).unwrap();
+        assert!(control_plane(&cx, &cr).await.unwrap().is_none());
+        assert_eq!(*asked.lock().unwrap(), [""; 0]);
+    }
 }

@@ -1,4 +1,4 @@
-//! A Kubernetes client whose writes ask the gate, and that reads no deeper than it can.
+//! A Kubernetes client whose writes ask the gate, and that reads whatever a tenant has written.
 //!
 //! It asks as late as this process can: after the client's own queue, right before the request is handed to the connection. It does not
 //! retry by itself, because a repeated request would not be asked about again.
@@ -15,7 +15,7 @@ use tower::util::MapResponseLayer;
 use tower::{BoxError, Service};
 
 use crate::azure::ports::Gate;
-use crate::json_depth;
+use crate::{json_depth, json_times};
 
 /// A write was not sent, because this process does not lead (any more). Found as the source of [`kube::Error::Service`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ pub struct GateShut;
 pub fn gated_client(mut config: kube::Config, gate: Arc<dyn Gate>) -> kube::Result<Client> {
     config.default_retry = false;
     let asks = tower::layer::layer_fn(move |inner| Gated::new(inner, Arc::clone(&gate)));
-    let reads = MapResponseLayer::new(json_depth::cut);
+    let reads = MapResponseLayer::new(|response| json_times::readable(json_depth::cut(response)));
     Ok(ClientBuilder::try_from(config)?
         .with_layer(&reads)
         .with_layer(&asks)

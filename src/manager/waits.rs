@@ -54,6 +54,7 @@ pub(super) async fn wait_for_crd(
                 crd.waiting("azureprivatelinkservices.hypershift.openshift.io is not installed");
             }
             Ok(Err(kube::Error::Api(status))) => server.waiting(&format!("refused: {}", status.reason)),
+            Ok(Err(kube::Error::SerdeError(_))) => server.waiting("the answer cannot be read"),
             Ok(Err(_)) | Err(_) => server.waiting("no answer"),
         }
         tokio::time::sleep(RETRY).await;

@@ -15,4 +15,5 @@ mod settings;
 mod shared_zone;
 mod steps;
 mod unreachable;
+mod unreadable_time;
 mod wire;

@@ -30,6 +30,7 @@ use self::nat_prefix::Refused;
 use self::refusals::Refusals;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::client::Pass;
+use crate::azure::id::ResourceId;
 use crate::azure::memory::LONGEST_POLL;
 use crate::azure::plan::{Done, Step, Verb, Why};
 use crate::azure::resource::{Kind, Seen};
@@ -49,6 +50,8 @@ pub struct LinkServiceController {
     neighbours: Arc<Neighbours>,
     /// Prefixes that Azure refused, by the UID of the custom resource.
     refused: Mutex<HashMap<String, Refusals>>,
+    /// NAT subnets that services proven ours were seen to use, by the UID of the custom resource.
+    shown_subnets: Mutex<HashMap<String, ResourceId>>,
 }
 
 impl LinkServiceController {
@@ -58,6 +61,7 @@ impl LinkServiceController {
             settings,
             neighbours,
             refused: Mutex::default(),
+            shown_subnets: Mutex::default(),
         }
     }
 
@@ -84,6 +88,7 @@ impl LinkServiceController {
             cr,
         } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
+        self.note_subnet(&uid, &decision);
         slow_down(cx, &uid, &mut decision);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
@@ -122,6 +127,7 @@ impl LinkServiceController {
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
+        self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         let certain = frame::surely_gone(cx, &decision, Instant::now());
@@ -181,6 +187,17 @@ impl LinkServiceController {
             cx.memory.doubt(&step.id, now);
         }
         another
+    }
+
+    /// What the cluster's service uses now; once the service is gone nothing in Azure tells whose the subnet was.
+    fn note_subnet(&self, uid: &str, decision: &Decision) {
+        if let Some(shown) = decision.step(Kind::LinkService).and_then(teardown::shown_subnet) {
+            self.all_shown_subnets().insert(uid.to_owned(), shown);
+        }
+    }
+
+    fn all_shown_subnets(&self) -> MutexGuard<'_, HashMap<String, ResourceId>> {
+        self.shown_subnets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn refused(&self, uid: &str) -> Vec<Refused> {
@@ -260,8 +277,10 @@ impl Reconciler for LinkServiceController {
     type Around = plan::Surroundings;
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Self::Around, String), PassError> {
-        let around = observe::surroundings(cx, cr, &self.neighbours, self.settings.cloud).await?;
+        let mut around = observe::surroundings(cx, cr, &self.neighbours, self.settings.cloud).await?;
         let fingerprint = observe::fingerprint(&around);
+        let uid = cr.uid().unwrap_or_default();
+        around.shown_subnet = self.all_shown_subnets().get(&uid).cloned();
         Ok((around, fingerprint))
     }
 
@@ -281,6 +300,7 @@ impl Reconciler for LinkServiceController {
 
     fn forget(&self, uid: &str) {
         self.all_refused().remove(uid);
+        self.all_shown_subnets().remove(uid);
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) async fn surroundings(
         sibling_stays: siblings.iter().any(|other| stays(other, cr)),
         sibling_goes: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(|other| made_subnet(other)),
+        shown_subnet: None,
         given_subnets: given_subnets(&leaving, control_plane, neighbours),
         subnets_of_older,
         leaving,

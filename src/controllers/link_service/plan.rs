@@ -100,6 +100,8 @@ pub struct Surroundings {
     pub sibling_made_subnet: bool,
     /// Whose resources it leaves behind, if it goes.
     pub leaving: Leaving,
+    /// The NAT subnet that this process has seen a service proven ours to use.
+    pub shown_subnet: Option<ResourceId>,
     /// The NAT subnets of the cluster's name that somebody gives, in lower case.
     pub given_subnets: Vec<String>,
     /// Those of them that an older HostedCluster gives, which has them for itself.

@@ -1,12 +1,19 @@
 //! Whom the HostedCluster no longer lets connect: a service that stands lets in nobody whom its owner has revoked, whatever
 //! else is to be done for the custom resource, or cannot be done. Pure.
 
+use std::collections::HashSet;
+
+use kube::ResourceExt;
+
 use super::ownership;
 use super::plan::{Settings, Surroundings, recorded_elsewhere};
 use crate::api::AzurePrivateLinkService;
+use crate::api::markers::SERVICES;
+use crate::azure::id::ResourceId;
 use crate::azure::link_service::access::Narrowed;
 use crate::azure::plan::{Step, Why, toward};
 use crate::azure::resource::{Kind, Owned, Seen};
+use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs};
 use crate::names;
@@ -52,6 +59,32 @@ fn is_stuck(decision: &Decision) -> bool {
     decision.problem.is_some() || subnet.is_some_and(subnet_is)
 }
 
+/// Where the service may stand: here, or in another group that this process manages, whatever is recorded: whoever is to be
+/// kept from connecting may have taken that off. No other custom resource than HyperShift's two has a service.
+fn places(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> Vec<ResourceId> {
+    let of = cr.name_any();
+    if !SERVICES.contains(&of.as_str()) {
+        return Vec::new();
+    }
+    let name = names::link_service(&of, cluster_id);
+    let here = (&settings.subscription, settings.resource_group.as_str());
+    let also = settings.also_manage.iter().filter_map(|scope| match scope {
+        Scope::Group(subscription, group) => Some((subscription, group.as_str())),
+        _ => None,
+    });
+    let ids = std::iter::once(here).chain(also);
+    let ids =
+        ids.filter_map(|(subscription, group)| names::in_group(Kind::LinkService, subscription, group, &name).ok());
+    let mut places: Vec<ResourceId> = ids.collect();
+    let recorded = places
+        .first()
+        .and_then(|here| recorded_elsewhere(cr, here, settings).ok()?);
+    places.extend(recorded);
+    let mut known = HashSet::new();
+    places.retain(|id| known.insert(id.clone()));
+    places
+}
+
 /// One step for each place in which the service may stand and lets in too many, or cannot be read.
 fn steps(
     cr: &AzurePrivateLinkService,
@@ -62,13 +95,7 @@ fn steps(
     let (Some(own), Some(allowed)) = (&around.own, around.connecting.allowed()) else {
         return Ok(Vec::new());
     };
-    let name = names::link_service(&cr.metadata.name.clone().unwrap_or_default(), &own.cluster_id);
-    let (subscription, group) = (&settings.subscription, &settings.resource_group);
-    let Ok(here) = names::in_group(Kind::LinkService, subscription, group, &name) else {
-        return Ok(Vec::new());
-    };
-    let elsewhere = recorded_elsewhere(cr, &here, settings).ok().flatten();
-    let places: Vec<_> = std::iter::once(here).chain(elsewhere).collect();
+    let places = places(cr, &own.cluster_id, settings);
     let looks: Vec<_> = places.iter().map(|id| (Kind::LinkService, id)).collect();
     facts.looks(&looks)?;
     let mut steps = Vec::new();

@@ -39,6 +39,7 @@ pub(super) fn alone() -> Surroundings {
         sibling_goes: false,
         sibling_made_subnet: false,
         leaving: Leaving::Unknown,
+        shown_subnet: None,
         given_subnets: Vec::new(),
         subnets_of_older: Vec::new(),
     }

@@ -124,7 +124,7 @@ pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Probl
     })
 }
 
-/// What a custom resource that goes leaves of its NAT subnet.
+/// What a custom resource that goes leaves of its NAT subnet. Anybody in its namespace may have recorded another one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover<'a> {
     /// The cluster.
@@ -133,6 +133,10 @@ pub(super) struct Leftover<'a> {
     pub(super) services: &'a [ResourceId],
     /// Whether this role recorded that it made it.
     pub(super) made: bool,
+    /// Whether the HostedCluster has the name, so that no record has to be believed.
+    pub(super) vouched: bool,
+    /// The one that a service proven ours uses, or was seen to use.
+    pub(super) shown: Option<&'a ResourceId>,
     /// The NAT subnets that somebody gives, in lower case.
     pub(super) given: &'a [String],
     /// How long the custom resource has been going.
@@ -190,6 +194,7 @@ impl Leftover<'_> {
     pub(super) fn remove(&self, id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
         let seen = facts.look(Kind::Subnet, &id)?;
         let given = self.given.contains(&lower(&id.to_string()));
+        let proven = self.vouched || self.shown == Some(&id);
         let step = away(&NatSubnet { id, prefix: None }, seen);
         let body = match seen {
             Seen::Found(body) if step.verb == Verb::Delete => body,
@@ -208,6 +213,12 @@ impl Leftover<'_> {
             }
         } else if let Some(used) = used_by_others(body) {
             step.leave(used)
+        } else if !proven {
+            Step {
+                verb: Verb::Refuse,
+                why: Why::NotOurs,
+                ..step
+            }
         } else if self.made || has_reference_shape(body) {
             step
         } else {

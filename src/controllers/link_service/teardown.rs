@@ -14,7 +14,7 @@ use super::revocation;
 use super::subnet::Leftover;
 use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
 use crate::api::{AzurePrivateLinkService, Reason, held_by};
-use crate::azure::id::ResourceId;
+use crate::azure::id::{ResourceId, same};
 use crate::azure::link_service::{OwnedLinkService, nat_subnet};
 use crate::azure::plan::{Step, Verb, Why, away};
 use crate::azure::resource::{Kind, Seen};
@@ -24,8 +24,8 @@ use crate::controllers::identity::{Identity, Leaving};
 use crate::controllers::intent::{self, HoIntent};
 use crate::names;
 
-/// Steps away. When nothing of ours is left the custom resource may go. What stays for the time being lets in nobody who is
-/// revoked.
+/// Steps away. When nothing of ours is left the custom resource may go. What stays for the time being, however long it takes
+/// to go, lets in nobody who is revoked.
 pub fn teardown(
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
@@ -34,9 +34,6 @@ pub fn teardown(
     now: Timestamp,
 ) -> Result<Decision, Needs> {
     let decision = take_away(cr, around, facts, settings, now)?;
-    if decision.problem.is_none() {
-        return Ok(decision);
-    }
     revocation::revoke(decision, cr, around, facts, settings)
 }
 
@@ -75,12 +72,15 @@ fn take_away(
     let mut own_services = services(&id, identity);
     // The addresses of one that stays never go.
     own_services.retain(|service| !step.left() || *service != id);
-    let shown = (seen.found().filter(|_| !step.left())).and_then(nat_subnet);
+    let shown = shown_subnet(&step).or_else(|| around.shown_subnet.clone());
     decision.steps.push(step);
+    let vouches = |own: &Identity| same(&own.infra_id, &identity.infra_id);
     let leftover = Leftover {
         identity,
         services: &own_services,
         made: recorded.nat_subnet_made,
+        vouched: around.identity.is_ok() || around.own.as_ref().is_some_and(vouches),
+        shown: shown.as_ref(),
         given: &around.given_subnets,
         waited,
     };
@@ -89,7 +89,7 @@ fn take_away(
         return Ok(decision);
     }
     let balancer = balancer(cr).filter(|_| service_gone);
-    let Some(subnet) = subnet_of(&recorded, shown, balancer, leftover, facts, settings)? else {
+    let Some(subnet) = subnet_of(&recorded, shown.clone(), balancer, leftover, facts, settings)? else {
         decision.not_found = leftover.name().filter(|_| cr.spec.nat_subnet_id.is_none());
         return Ok(decision);
     };
@@ -108,6 +108,12 @@ fn take_away(
             .push(Step::needs(Kind::Subnet, subnet, "the Private Link Service to go"));
     }
     Ok(decision)
+}
+
+/// The NAT subnet of a service that is found and is ours, as the step for it tells.
+pub(super) fn shown_subnet(service: &Step) -> Option<ResourceId> {
+    let found = service.found.as_ref().filter(|_| !service.left());
+    found.and_then(nat_subnet)
 }
 
 /// The cluster whose things go; none if nothing is known to be its own.

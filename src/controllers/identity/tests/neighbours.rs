@@ -286,11 +286,11 @@ fn what_was_recorded_counts_beside_a_cluster_that_was_made_anew() {
 }
 
 #[rstest]
-#[case::it_names_one_of_them(Some("b-c/d"), &["b-c/d", "b/c-d"])]
+#[case::it_names_one_of_them(Some("b-c/d"), &["b/c-d", "b-c/d"])]
 #[case::of_another_namespace(Some("x/y"), &["b/c-d", "b-c/d"])]
 #[case::damaged(Some("x"), &["b/c-d", "b-c/d"])]
 #[case::missing(None, &["b/c-d", "b-c/d"])]
-fn annotation_hides_no_cluster_that_has_its_control_plane_here(
+fn annotation_chooses_no_cluster_of_those_with_one_namespace(
     #[case] annotation: Option<&str>,
     #[case] expected: &[&str],
 ) {
@@ -300,11 +300,32 @@ fn annotation_hides_no_cluster_that_has_its_control_plane_here(
         cluster.metadata.namespace = Some(namespace.to_owned());
         all.set(Holder::of(&cluster), Claim::of_cluster(&cluster));
     }
-    let found: Vec<String> = candidates(annotation, "b-c-d", &all)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(found, expected);
+    let found = |annotation, all: &Claims| -> Vec<String> {
+        let found = candidates(annotation, "b-c-d", all);
+        found.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(found(annotation, &all), expected);
+    assert_eq!(found(Some("b-c/d"), &Claims::default()), ["b-c/d"], "not heard of yet");
+}
+
+#[rstest]
+#[case::it_came_second(true, Reason::DuplicateIdentity)]
+#[case::it_does_not_exist(false, Reason::HostedClusterNotFound)]
+fn cluster_whose_namespace_an_older_one_has_is_refused(#[case] exists: bool, #[case] reason: Reason) {
+    let placed = |namespace: &str, name: &str, day| {
+        let mut cluster = cluster(name, day, "i", "i", "h");
+        cluster.metadata.namespace = Some(namespace.to_owned());
+        cluster
+    };
+    let (older, newer) = (placed("b", "c-d", 1), placed("b-c", "d", 2));
+    let mut all = Claims::default();
+    for cluster in [&older, &newer].into_iter().take(1 + usize::from(exists)) {
+        all.set(Holder::of(cluster), Claim::of_cluster(cluster));
+    }
+    let mut cr = crate::controllers::samples::cr(Value::Null, json!({CLUSTER_ANNOTATION: "b-c/d"}));
+    cr.metadata.namespace = Some("b-c-d".to_owned());
+    let refused = vouched(&cr, Some(&older), None, &all, PUBLIC_CLOUD).unwrap_err();
+    assert_eq!(refused.reason, reason);
 }
 
 #[test]

@@ -348,3 +348,21 @@ fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut
     let Verb::Put(put) = &step.verb else { panic!("{step:?}") };
     assert_eq!(put["properties"]["visibility"]["subscriptions"], json!([GUEST]));
 }
+
+#[test]
+fn revoked_subscription_is_taken_off_before_the_deletion_goes_on() {
+    let (around, service) = open_to_one_revoked();
+    let decision = run(&going(json!({})), &around, &[service], &settings());
+    let writes: Vec<_> = decision.steps.iter().filter(|step| step.writes()).collect();
+    assert!(
+        matches!(
+            &writes[..],
+            [Step {
+                verb: Verb::Put(_),
+                kind: Kind::LinkService,
+                ..
+            }]
+        ),
+        "{writes:?}"
+    );
+}

@@ -112,6 +112,34 @@ fn revoked_subscription_is_taken_off_while_the_nat_subnet_cannot_be_made() {
     assert!(matches!(step.verb, Verb::Put(_)), "{step:?}");
 }
 
+/// Whoever is to be kept from connecting may have taken the record of the place off.
+#[test]
+fn revoked_subscription_is_taken_off_where_nothing_records_the_place() {
+    let mut scene = Scene::new();
+    scene.custom.spec.load_balancer_ip = None;
+    let old = scene.at.replace("/mgmt/", "/old/");
+    let group = Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
+    let also = Settings {
+        also_manage: vec![group],
+        ..settings()
+    };
+    let world = [subnet(), (old.clone(), scene.body.clone())];
+    let decide = |facts: &Facts| build(&scene.custom, &scene.around, facts, &also, &[]);
+    let ((decision, _), _) = decided(facts(), &world, decide);
+    let [step] = &decision.steps[..] else {
+        panic!("{:?}", decision.steps)
+    };
+    assert!(matches!(step.verb, Verb::Put(_)) && step.id == id(&old), "{step:?}");
+}
+
+#[test]
+fn name_that_no_service_has_is_not_looked_at() {
+    let mut scene = Scene::new();
+    scene.custom.spec.load_balancer_ip = None;
+    scene.custom.metadata.name = Some("junk-1".to_owned());
+    assert_eq!(scene.run().1, Vec::<String>::new());
+}
+
 #[rstest]
 #[case::paused(|scene: &mut Scene| scene.around.paused = Some(Problem::new(Reason::Provisioning, "x")), false)]
 #[case::paused_and_objects_disagree(|scene: &mut Scene| {

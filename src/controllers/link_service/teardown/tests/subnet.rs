@@ -61,6 +61,23 @@ fn forged_subnet_is_never_touched(#[case] subnet: String) {
     assert_eq!(decision.step(Kind::Subnet).map(|step| step.id.name()), None);
 }
 
+/// Without the HostedCluster nobody but a service proven ours tells of the subnet.
+#[rstest]
+#[case::the_hosted_cluster_vouches(Some(cluster()), None, Verb::Delete)]
+#[case::it_has_another_infra_id(Some(Identity { infra_id: "other".into(), ..cluster() }), None, Verb::Refuse)]
+#[case::nobody_does(None, None, Verb::Refuse)]
+#[case::our_service_was_seen_in_it(None, Some(SUBNET), Verb::Delete)]
+#[case::our_service_was_seen_in_another(None, Some("virtualNetworks/w/subnets/infra-pls-nat"), Verb::Refuse)]
+fn subnet_that_is_only_recorded_stays(#[case] own: Option<Identity>, #[case] shown: Option<&str>, #[case] verb: Verb) {
+    let around = Surroundings {
+        own,
+        shown_subnet: shown.map(|path| crate::controllers::samples::id(&management(path))),
+        ..around()
+    };
+    let step = step(&around, intent_with(&management(SUBNET)), reference_shape()).unwrap();
+    assert_eq!(step.verb, verb);
+}
+
 #[test]
 fn sibling_keeps_the_subnet() {
     let sibling = Surroundings {

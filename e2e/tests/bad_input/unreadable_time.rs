@@ -1,0 +1,47 @@
+//! A time that the API server takes and that this program's library cannot read, where any writer may put one.
+
+use anyhow::Result;
+use e2e::hosted_cluster::ROUTER;
+use e2e::hyperlink::{Hyperlink, Role};
+use e2e::site::{Site, alone, patch};
+use e2e::tenant::Tenant;
+use serde_json::{Value, json};
+
+/// As who wrote a field of an object.
+fn written_at_the_end_of_time(version: &str) -> Value {
+    let entry = json!({"manager": "x", "operation": "Update", "time": "9999-12-31T12:00:00Z", "apiVersion": version,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:location": {}}}});
+    json!({"metadata": {"managedFields": [entry]}})
+}
+
+/// Who watches already does not notice; who comes next has to list.
+#[test]
+fn object_of_a_tenant_that_cannot_be_read_stops_no_new_leader() {
+    alone(async |ground| {
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        let mut site = Site { ground, ho, cpo };
+        let cluster = site.lives("tenant").await?;
+        let tenant = Tenant::of(&site.ground, &cluster).await?;
+        let hypershift = written_at_the_end_of_time("hypershift.openshift.io/v1beta1");
+        patch(
+            &tenant.hypershift("AzurePrivateLinkService"),
+            ROUTER,
+            hypershift.clone(),
+        )
+        .await?;
+        patch(&tenant.hypershift("HostedControlPlane"), cluster.name(), hypershift).await?;
+        let services = tenant.api("", "v1", "Service");
+        patch(&services, ROUTER, written_at_the_end_of_time("v1")).await?;
+        restart(&mut site).await?;
+        site.lives("newcomer").await?;
+        site.heals(&cluster).await
+    });
+}
+
+async fn restart(site: &mut Site) -> Result<()> {
+    let ho = Hyperlink::start(&site.ground, Role::Ho, "ho-again", &[]).await?;
+    std::mem::replace(&mut site.ho, ho).stop().await?;
+    let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-again", &[]).await?;
+    std::mem::replace(&mut site.cpo, cpo).stop().await
+}

@@ -1,0 +1,124 @@
+//! Replaces times that nobody here can read, in JSON as it arrives. The API server stores years up to the last day of 9999 and
+//! beyond, also where a tenant may write them, as in `managedFields`; one of them would hide all other objects of its list.
+
+use bytes::Bytes;
+use http::Response;
+use http_body::Body;
+use http_body_util::BodyExt;
+use jiff::Timestamp;
+
+/// What stands for a time that cannot be read: it is as far off.
+const FAR: &[u8] = b"9999-12-30T00:00:00Z";
+/// No time is longer.
+const LONGEST: usize = 40;
+
+/// The same answer, with times that can be read.
+pub(crate) fn readable<B: Body<Data = Bytes>>(
+    response: Response<B>,
+) -> Response<impl Body<Data = Bytes, Error = B::Error>> {
+    let mut texts = Texts::default();
+    response.map(|body| body.map_frame(move |frame| frame.map_data(|data| texts.feed(&data))))
+}
+
+/// Where a stream of JSON documents stands.
+#[derive(Debug, Default)]
+enum Texts {
+    /// Outside of any text.
+    #[default]
+    Outside,
+    /// In a text that may be a time; nothing of it has been passed on.
+    Held(Vec<u8>),
+    /// In another one.
+    Inside { escaped: bool },
+}
+
+impl Texts {
+    /// The next bytes. What may become a time waits for its end.
+    fn feed(&mut self, data: &[u8]) -> Bytes {
+        let mut out = Vec::with_capacity(data.len() + LONGEST);
+        for byte in data {
+            self.step(*byte, &mut out);
+        }
+        out.into()
+    }
+
+    fn step(&mut self, byte: u8, out: &mut Vec<u8>) {
+        if let Self::Held(text) = self {
+            if byte != b'"' && text.len() < LONGEST && may_be_in_a_time(byte) {
+                text.push(byte);
+                return;
+            }
+            let whole = byte == b'"';
+            out.extend_from_slice(if whole && is_unreadable(text) { FAR } else { text });
+            *self = Self::Inside { escaped: false };
+        }
+        out.push(byte);
+        match (&mut *self, byte) {
+            (Self::Outside, b'"') => *self = Self::Held(Vec::new()),
+            (Self::Inside { escaped: false }, b'"') => *self = Self::Outside,
+            (Self::Inside { escaped }, byte) => *escaped = !*escaped && byte == b'\\',
+            _ => {}
+        }
+    }
+}
+
+fn may_be_in_a_time(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'+' | b'T' | b'Z')
+}
+
+/// Whether it has the form of a time, and is none that can be read.
+fn is_unreadable(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
+        return false;
+    };
+    let timed = text
+        .split_once('T')
+        .is_some_and(|(day, time)| day.ends_with(|last: char| last.is_ascii_digit()) && time.matches(':').count() >= 2);
+    timed && text.parse::<Timestamp>().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn fed(text: &str, chunk: usize) -> String {
+        let mut texts = Texts::default();
+        let fed: Vec<u8> = text
+            .as_bytes()
+            .chunks(chunk)
+            .flat_map(|part| texts.feed(part))
+            .collect();
+        String::from_utf8(fed).unwrap()
+    }
+
+    #[rstest]
+    #[case::last_day("9999-12-31T12:00:00Z")]
+    #[case::five_digits("10000-01-01T22:59:59Z")]
+    #[case::before_the_year_0("-001-12-31T23:59:59Z")]
+    #[case::no_such_day("2026-02-30T00:00:00Z")]
+    fn time_that_nobody_can_read_is_replaced(#[case] time: &str) {
+        assert!(time.parse::<Timestamp>().is_err());
+        let entry = |time: &str| format!(r#"{{"time":"{time}","manager":"x"}}"#);
+        for chunk in [1, 7, usize::MAX] {
+            assert_eq!(fed(&entry(time), chunk), entry("9999-12-30T00:00:00Z"));
+        }
+        assert!("9999-12-30T00:00:00Z".parse::<Timestamp>().is_ok());
+    }
+
+    #[rstest]
+    #[case::nothing("")]
+    #[case::times(r#"{"a":"2026-01-01T00:00:00Z","b":"2026-01-01T00:00:00.000001Z","c":"0001-01-01T00:00:00+00:00"}"#)]
+    #[case::beginnings_of_times(
+        r#"{"2026-":"T","a":"","b":"10.0.0.1","c":"2026-01-01T00:00:00Z \" 9999-12-31T12:00:00Z"}"#
+    )]
+    #[case::escapes(r#"{"a":"\\","b":"\"9999-12-31T12:00:00Z","c":"1\u0041"}"#)]
+    #[case::long_numbers(r#"["11111111111111111111111111111111111111111111111111111111111"]"#)]
+    #[case::several_documents("{\"type\":\"ADDED\"}\n{\"type\":\"DELETED\"}\n")]
+    fn all_else_stays_to_the_byte(#[case] text: &str) {
+        for chunk in [1, 3, usize::MAX] {
+            assert_eq!(fed(text, chunk), text);
+        }
+    }
+}
