@@ -18,6 +18,13 @@ const RESOURCE_TYPE_TAG: &str = "hypershift.openshift.io_resource-type";
 /// What the owner of the Private Link Service reads with a connection request.
 pub const REQUEST_MESSAGE: &str = "HyperShift CPO auto-connect";
 
+/// Whether a namespace can have this name, a DNS label.
+pub fn is_namespace(text: &str) -> bool {
+    let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let length = (1..=63).contains(&text.len());
+    length && text.chars().all(label) && !text.starts_with('-') && !text.ends_with('-')
+}
+
 /// The namespace in which HyperShift runs the control plane of a HostedCluster.
 pub fn control_plane_namespace(cluster: &ClusterRef) -> String {
     format!("{}-{}", cluster.namespace, cluster.name.replace('.', "-"))

@@ -185,6 +185,13 @@ fn settle<'a>(
     let namespace = reader.one(&NAMESPACE, parse::namespace);
     let exclude_namespaces = BTreeSet::from_iter(reader.list(&EXCLUDE_NAMESPACE, parse::namespace));
     let allow_scopes = reader.one(&ALLOW_SCOPES, parse::scopes_file);
+    let excluded = |name: &String| {
+        let in_file = |file: &ScopesFile| file.allowed().borrow().excludes(name);
+        exclude_namespaces.contains(name) || allow_scopes.as_ref().is_some_and(in_file)
+    };
+    if namespace.as_ref().is_some_and(excluded) {
+        reader.problem("the only --namespace is excluded, by --exclude-namespace or the file of --allow-scopes");
+    }
     let concurrency = reader.one(&CONCURRENCY, parse::concurrency);
     let resync = reader.one(&RESYNC, parse::duration);
     let record_resync = reader.one(&RECORD_RESYNC, parse::duration);

@@ -13,6 +13,7 @@ use jiff::SignedDuration;
 use super::FrontendMatch;
 use crate::azure::id::{self, SubscriptionId};
 use crate::azure::scope::Scope;
+use crate::names;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
@@ -42,11 +43,8 @@ pub(super) fn whole_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A DNS label, as Kubernetes wants for a namespace.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
-    let label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let right = text.len() <= 63 && text.chars().all(label) && !text.starts_with('-') && !text.ends_with('-');
-    if right {
+    if names::is_namespace(text) {
         Ok(text.to_owned())
     } else {
         Err(format!("{text:?} is not the name of a namespace"))

@@ -24,6 +24,9 @@ pub enum AllowedScopesError {
     // The parser quotes the file as it is; `/readyz` has one line for it all.
     #[error("{}", .0.to_string().replace(char::is_control, " "))]
     Form(#[from] serde_saphyr::Error),
+    /// A file that was cut off, more likely than one that allows nothing.
+    #[error("it has neither hostedClusters nor excludeNamespaces")]
+    Empty,
     /// A scope that does not parse.
     #[error(
         "{0:?} is not a scope: write /subscriptions/ID, /subscriptions/ID/resourceGroups/NAME or the id of a virtual network"
@@ -42,17 +45,16 @@ pub enum AllowedScopesError {
     #[error("two entries for the HostedClusters {0:?}")]
     Twice(String),
     /// A name that no namespace has.
-    #[error("excludeNamespaces has an empty name")]
-    Unnamed,
+    #[error("excludeNamespaces: {0:?} is not the name of a namespace")]
+    NoNamespace(String),
 }
 
 /// The file, as written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct File {
-    hosted_clusters: Vec<Written>,
-    #[serde(default)]
-    exclude_namespaces: BTreeSet<String>,
+    hosted_clusters: Option<Vec<Written>>,
+    exclude_namespaces: Option<BTreeSet<String>>,
 }
 
 /// One entry of the file.
@@ -107,8 +109,12 @@ impl AllowedScopes {
         // The error is one line of a log and of `/readyz`; a name is a text, as for Kubernetes.
         let options = serde_saphyr::options! { with_snippet: false, no_schema: true, strict_booleans: true };
         let file: File = serde_saphyr::from_str_with_options(text, options)?;
+        if file.hosted_clusters.is_none() && file.exclude_namespaces.is_none() {
+            return Err(AllowedScopesError::Empty);
+        }
+        let excluded = file.exclude_namespaces.unwrap_or_default();
         let mut entries = Vec::new();
-        for (number, written) in file.hosted_clusters.into_iter().enumerate() {
+        for (number, written) in file.hosted_clusters.unwrap_or_default().into_iter().enumerate() {
             entries.extend(entries_of(number, written)?);
         }
         let mut seen = HashSet::new();
@@ -117,13 +123,10 @@ impl AllowedScopes {
                 return Err(AllowedScopesError::Twice(entry.whom()));
             }
         }
-        if file.exclude_namespaces.contains("") {
-            return Err(AllowedScopesError::Unnamed);
+        if let Some(wrong) = excluded.iter().find(|name| !names::is_namespace(name)) {
+            return Err(AllowedScopesError::NoNamespace(wrong.clone()));
         }
-        Ok(Self {
-            entries,
-            excluded: file.exclude_namespaces,
-        })
+        Ok(Self { entries, excluded })
     }
 
     /// How many entries there are, a named HostedCluster counting by itself.

@@ -179,6 +179,7 @@ fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselv
 
 #[rstest]
 #[case::nothing("")]
+#[case::neither_of_both("{}")]
 #[case::list("[]")]
 #[case::unknown_key("hostedClusters: []\nallow: all")]
 #[case::unknown_key_of_an_entry("hostedClusters: [{namespace: a, scopes: [], scope: x}]")]
@@ -193,7 +194,10 @@ fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselv
 #[case::no_domain("hostedClusters: [{namespace: a, scopes: [], baseDomains: ['']}]")]
 #[case::wildcard_for_a_domain("hostedClusters: [{namespace: a, scopes: [], baseDomains: ['*.example.com']}]")]
 #[case::twice("hostedClusters: [{namespace: a, scopes: []}, {namespace: a, scopes: []}]")]
-#[case::excluded_without_a_name("{hostedClusters: [], excludeNamespaces: ['']}")]
+#[case::excluded_without_a_name("excludeNamespaces: ['']")]
+#[case::hosted_cluster_is_excluded("excludeNamespaces: [clusters/red]")]
+#[case::excluded_in_upper_case("excludeNamespaces: [Clusters-Red]")]
+#[case::excluded_with_a_blank("excludeNamespaces: ['clusters-red ']")]
 #[case::name_twice("hostedClusters: [{namespace: a, names: [b, b], scopes: []}]")]
 fn damaged_file_allows_nothing_because_it_is_not_taken(#[case] text: &str) {
     assert!(AllowedScopes::parse(text).is_err());
@@ -234,8 +238,8 @@ fn yaml_and_json_say_the_same() {
 
 #[test]
 fn namespaces_are_excluded_by_their_whole_names() {
-    let file = AllowedScopes::parse("{hostedClusters: [], excludeNamespaces: [clusters-a, clusters-a]}").unwrap();
-    assert_eq!(file.excluded(), 1);
+    let file = AllowedScopes::parse("excludeNamespaces: [clusters-a, clusters-a]").unwrap();
+    assert_eq!((file.entries(), file.excluded()), (0, 1));
     assert!(file.excludes("clusters-a") && !file.excludes("clusters") && !file.excludes("clusters-ab"));
 }
 
