@@ -148,6 +148,9 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
 /// The code of the error for a call that was not sent because its resource has no call budget left.
 pub const CALL_BUDGET_EXHAUSTED: &str = "CallBudgetExhausted";
 
+/// The codes of what is longer, in rows, bytes or time, than is read.
+const OWN_BOUNDS: [&str; 3] = ["ListTooLong", "ListTooSlow", "AnswerTooLarge"];
+
 /// The code where no token can be had with the credential.
 const TOKEN_REFUSED: &str = "TokenRefused";
 /// Nothing was sent and nothing wakes anybody when a token file comes or a secret is renewed, so it is soon tried again.
@@ -282,6 +285,9 @@ impl ArmError {
             Class::Denied if self.code == TOKEN_REFUSED => "the identity gets no token; /readyz says why",
             Class::Denied if self.status == 401 => "Azure does not accept the token of the identity",
             Class::Denied => "check the role assignments of the identity",
+            Class::Invalid | Class::Down if self.status == 0 && OWN_BOUNDS.contains(&self.code.as_str()) => {
+                "it is longer than Hyperlink reads"
+            }
             Class::Invalid => "Azure does not accept the request",
             Class::Down => "Azure gives no usable answer",
         }

@@ -91,6 +91,14 @@ fn token_that_azure_refuses_is_not_a_missing_role() {
     assert_eq!(error.to_string(), said);
 }
 
+#[rstest]
+#[case::of_rows(ArmError::own(Class::Invalid, "ListTooLong"))]
+#[case::of_time(ArmError::own(Class::Down, "ListTooSlow"))]
+#[case::of_bytes(ArmError::unanswered(NoAnswer::TooLarge, ""))]
+fn bound_of_our_own_is_no_refusal_of_azures(#[case] error: ArmError) {
+    assert_eq!(error.advice(), "it is longer than Hyperlink reads");
+}
+
 #[test]
 fn body_that_is_no_json_is_an_error_by_its_status() {
     assert_eq!(ArmError::from_answer(502, b"<html>", None).code, "Http502");
