@@ -58,6 +58,20 @@ fn wrong_settings_start_nothing() {
 }
 
 #[test]
+fn process_that_finds_no_kubeconfig_ends_with_exit_code_1() {
+    let settings = ["--role", "cpo", "--namespace", "x", "--credential", "azure-cli"];
+    for line in [
+        &["run", "--lease-namespace", "x", "--metrics-bind", "127.0.0.1:0"][..],
+        &["plan", "x/y"],
+    ] {
+        let output = hyperlink(line).args(settings).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("no Kubernetes API server is configured"), "{told}");
+    }
+}
+
+#[test]
 fn an_unknown_flag_is_a_wrong_use() {
     let output = output(&["run", "--frobnicate"]);
     assert_eq!(output.status.code(), Some(2));
