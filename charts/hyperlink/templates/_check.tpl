@@ -3,6 +3,10 @@
 {{- include "hyperlink.checkTimes" .Values.settings -}}
 {{- include "hyperlink.checkPool" .Values.settings -}}
 {{- include "hyperlink.checkArguments" . -}}
+{{- $excluded := concat .Values.allowScopes.excludeNamespaces .Values.settings.excludeNamespace -}}
+{{- if has .Values.namespace $excluded -}}
+{{- fail (printf "at '/namespace': %s is excluded, and the release is for it alone" .Values.namespace) -}}
+{{- end -}}
 {{- if and .Values.metrics.enabled (eq (int .Values.metrics.port) 8081) -}}
 {{- fail "at '/metrics/port': 8081 is the port of the probes" -}}
 {{- end -}}

@@ -3,6 +3,7 @@
 mod admission;
 mod life;
 mod monitors;
+mod program;
 mod release;
 mod render;
 mod values;

@@ -1,13 +1,12 @@
-//! Which values the chart takes: the examples pass lint, wrong ones are refused with the path and the reason, each has its words in
-//! the README, and they are the settings of the program with its defaults.
+//! Which values the chart takes: the examples pass lint, wrong ones are refused with the path and the reason, and each has its words
+//! in the README.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
 use e2e::helm::{Helm, chart};
 use e2e::repository;
 use e2e::run_dir::RunDir;
-use hyperlink::config::{Fallback, SETTINGS};
 use rstest::rstest;
 use serde_json::Value;
 
@@ -148,6 +147,18 @@ fn examples_pass_lint() {
     r#"allowScopes.hostedClusters=[{"scopes":[]}]"#,
     "at '/allowScopes/hostedClusters/0': missing property 'namespace'"
 )]
+#[case::excluded_in_the_file_of_another_role(
+    r#"allowScopes.excludeNamespaces=["clusters-red"]"#,
+    "at '/allowScopes/excludeNamespaces': maxItems: got 1, want 0"
+)]
+#[case::excluded_beside_a_file_of_ones_own(
+    r#"role="cpo",allowScopes={"configMap":"scopes","excludeNamespaces":["clusters-red"]}"#,
+    "at '/allowScopes/excludeNamespaces': maxItems: got 1, want 0"
+)]
+#[case::only_namespace_is_excluded(
+    r#"namespace="clusters-red",settings.excludeNamespace=["clusters-red"]"#,
+    "at '/namespace': clusters-red is excluded, and the release is for it alone"
+)]
 #[case::namespace_in_upper_case("namespace=Clusters", "at '/namespace': 'Clusters' does not match pattern")]
 #[case::monitor_of_nothing(
     "metrics.serviceMonitor.enabled=true",
@@ -210,7 +221,7 @@ fn right_value_is_taken(#[case] right: &str) {
 }
 
 /// The leaves of the chart's values, by path.
-fn defaults() -> Result<Value> {
+pub(super) fn defaults() -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(
         chart().join("values.yaml"),
     )?)?)
@@ -327,73 +338,4 @@ fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<St
 
 fn is_strict(schema: &Value) -> bool {
     schema["additionalProperties"] == false
-}
-
-/// The flags that the chart sets by itself, or that make no sense in a pod.
-const OF_THE_CHART: [&str; 11] = [
-    "role",
-    "namespace",
-    "allow-scopes",
-    "credential",
-    "metrics-bind",
-    "metrics-secure",
-    "metrics-cert-file",
-    "metrics-key-file",
-    "probe-bind",
-    // The release's, which the pod knows.
-    "lease-namespace",
-    "kubeconfig",
-];
-
-#[test]
-fn settings_are_those_of_the_program_with_its_defaults() {
-    let run = || {
-        let defaults = defaults()?;
-        let mut settings: BTreeMap<String, String> = BTreeMap::new();
-        for (name, value) in defaults["settings"].as_object().context("no settings")? {
-            let text = match value {
-                Value::String(text) => text.clone(),
-                Value::Array(items) if items.is_empty() => String::new(),
-                other => other.to_string(),
-            };
-            settings.insert(kebab(name), text);
-        }
-        for setting in SETTINGS.iter().filter(|setting| !OF_THE_CHART.contains(&setting.flag)) {
-            let found = settings.remove(setting.flag);
-            let expected = match setting.default {
-                // Logs of pods are read by programs.
-                Fallback::Value(_) if setting.flag == "log-format" => "json",
-                Fallback::Value(value) => value,
-                Fallback::Words(_) => "",
-            };
-            let flag = setting.flag;
-            ensure!(
-                found.as_deref() == Some(expected),
-                "--{flag} is {found:?} in values.yaml; name it there and in the schema, or in OF_THE_CHART"
-            );
-        }
-        ensure!(settings.is_empty(), "no flags of the program: {settings:?}");
-        Ok(())
-    };
-    run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
-}
-
-fn kebab(name: &str) -> String {
-    let mut flag = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            flag.push('-');
-        }
-        flag.push(letter.to_ascii_lowercase());
-    }
-    flag
-}
-
-#[test]
-fn chart_has_the_version_of_the_program() {
-    let text = std::fs::read_to_string(chart().join("Chart.yaml")).unwrap();
-    let chart: Value = serde_saphyr::from_str(&text).unwrap();
-    for field in ["version", "appVersion"] {
-        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
-    }
 }

@@ -1,0 +1,79 @@
+//! The chart's values are the settings of the program with its defaults, and its version is the program's.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, ensure};
+use e2e::helm::chart;
+use hyperlink::config::{Fallback, SETTINGS};
+use serde_json::Value;
+
+use crate::values::defaults;
+
+/// The flags that the chart sets by itself, or that make no sense in a pod.
+const OF_THE_CHART: [&str; 11] = [
+    "role",
+    "namespace",
+    "allow-scopes",
+    "credential",
+    "metrics-bind",
+    "metrics-secure",
+    "metrics-cert-file",
+    "metrics-key-file",
+    "probe-bind",
+    // The release's, which the pod knows.
+    "lease-namespace",
+    "kubeconfig",
+];
+
+#[test]
+fn settings_are_those_of_the_program_with_its_defaults() {
+    let run = || {
+        let defaults = defaults()?;
+        let mut settings: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in defaults["settings"].as_object().context("no settings")? {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Array(items) if items.is_empty() => String::new(),
+                other => other.to_string(),
+            };
+            settings.insert(kebab(name), text);
+        }
+        for setting in SETTINGS.iter().filter(|setting| !OF_THE_CHART.contains(&setting.flag)) {
+            let found = settings.remove(setting.flag);
+            let expected = match setting.default {
+                // Logs of pods are read by programs.
+                Fallback::Value(_) if setting.flag == "log-format" => "json",
+                Fallback::Value(value) => value,
+                Fallback::Words(_) => "",
+            };
+            let flag = setting.flag;
+            ensure!(
+                found.as_deref() == Some(expected),
+                "--{flag} is {found:?} in values.yaml; name it there and in the schema, or in OF_THE_CHART"
+            );
+        }
+        ensure!(settings.is_empty(), "no flags of the program: {settings:?}");
+        Ok(())
+    };
+    run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
+}
+
+fn kebab(name: &str) -> String {
+    let mut flag = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            flag.push('-');
+        }
+        flag.push(letter.to_ascii_lowercase());
+    }
+    flag
+}
+
+#[test]
+fn chart_has_the_version_of_the_program() {
+    let text = std::fs::read_to_string(chart().join("Chart.yaml")).unwrap();
+    let chart: Value = serde_saphyr::from_str(&text).unwrap();
+    for field in ["version", "appVersion"] {
+        assert_eq!(chart[field], env!("CARGO_PKG_VERSION"), "{field}");
+    }
+}
