@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::CPO_CLIENT;
+use e2e::go_controllers::GoOperator;
 use e2e::ground::Credential;
-use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
+use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, alone};
+use e2e::site::{ALL, SOON, alone};
 use e2e::{Ground, eventually};
 use serde_json::json;
 
@@ -135,5 +136,64 @@ fn namespace_is_left_alone_while_the_operator_excludes_it() {
         exclude(&[])?;
         ensure!(repaired_by(&ground, &mine).await? == CPO_CLIENT);
         mine.becomes_reachable(&ground, SOON).await
+    });
+}
+
+/// Waits until all conditions of a cluster are True.
+async fn all_hold(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
+    let client = ground.client()?;
+    eventually("all conditions are True", SOON, async || {
+        let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
+        let all = conditions(&found);
+        let hold = all.iter().filter(|one| one.status == "True");
+        ensure!(hold.count() == ALL.len(), "{all:?}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
+    alone(async |ground| {
+        let (moved, theirs) = (
+            HostedCluster::new(&ground, "moved"),
+            HostedCluster::new(&ground, "not-yet"),
+        );
+        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &FLAGS).await?;
+        theirs.create(&ground).await?;
+        let go_cpo = GoOperator::cpo(&ground, &theirs, 50).await?;
+        all_hold(&ground, &theirs).await?;
+
+        let file = ground.dir().join("moved.json");
+        let entry = json!({"namespace": NAMESPACE, "names": ["moved"], "scopes": [moved.resource_group()],
+            "additionalAllowedSubscriptions": [e2e::hosted_cluster::ADDITIONAL_SUBSCRIPTION]});
+        let text = json!({"hostedClusters": [entry], "excludeNamespaces": [theirs.control_plane_namespace()]});
+        std::fs::write(&file, text.to_string())?;
+        let path = file.to_string_lossy();
+        let flags = [&FLAGS[..], &[("allow-scopes", &*path)]].concat();
+        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
+        // Until ours has brought a whole path about, the cluster of theirs has been looked at many times, if at all.
+        let served = async {
+            moved.create(&ground).await?;
+            moved.becomes_available(&ground, SOON).await
+        };
+        let client = ground.client()?;
+        let watched = async {
+            loop {
+                let found = theirs.get_link_service(&client).await?.context("no custom resource")?;
+                let refused: Vec<_> = conditions(&found)
+                    .into_iter()
+                    .filter(|one| one.reason == "ScopeNotAllowed")
+                    .collect();
+                ensure!(refused.is_empty(), "{refused:?}");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            told = watched => return told,
+            served = served => served?,
+        }
+        all_hold(&ground, &theirs).await?;
+        go_cpo.stop().await
     });
 }
