@@ -61,7 +61,7 @@ fn read(path: &Path) -> Result<Vec<Vec<String>>> {
 }
 
 /// The lines before the tests that are in the file itself.
-fn product(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn product(text: &str) -> impl Iterator<Item = &str> {
     let mut before = "";
     text.lines().take_while(move |line| {
         let tests = before == "#[cfg(test)]" && line.ends_with('{');

@@ -1,0 +1,107 @@
+//! Tables that list what is elsewhere: rights, codes, refusals, and what SECURITY.md says is defended.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+
+use crate::source::product;
+
+fn read(path: &str) -> Result<String> {
+    std::fs::read_to_string(e2e::repository().join(path)).with_context(|| path.to_owned())
+}
+
+/// The first group of each match.
+fn all(pattern: &str, text: &str) -> Result<BTreeSet<String>> {
+    let pattern = Regex::new(pattern)?;
+    Ok(pattern.captures_iter(text).map(|found| found[1].to_owned()).collect())
+}
+
+/// What stands between two texts, of which the second comes first after the first.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Result<&'a str> {
+    let (_, rest) = text.split_once(start).with_context(|| format!("no {start:?}"))?;
+    let (inside, _) = rest.split_once(end).with_context(|| format!("no {end:?}"))?;
+    Ok(inside)
+}
+
+#[test]
+fn every_file_of_rights_has_a_row_and_each_that_is_named_exists() -> Result<()> {
+    let mut files = BTreeSet::new();
+    for entry in std::fs::read_dir(e2e::repository().join("charts/hyperlink/files"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        files.extend(name.starts_with("role-").then_some(name));
+    }
+    let rows = all(
+        r"(?m)^\| `charts/hyperlink/files/(role-[a-z-]+\.yaml)`",
+        &read("docs/permissions.md")?,
+    )?;
+    assert_eq!(rows, files);
+    let changed = all(r"`(role-[a-z-]+\.yaml)`", &read("CHANGELOG.md")?)?;
+    ensure!(!changed.is_empty() && changed.is_subset(&files), "{changed:?}");
+    Ok(())
+}
+
+#[test]
+fn every_sentence_of_advice_has_a_row_and_no_other() -> Result<()> {
+    let source = read("src/azure/error.rs")?;
+    let advice = between(&source, "pub fn advice(", "\n    }\n")?;
+    let said = all(r#""([A-Za-z][^"\n]* [^"\n]*)""#, advice)?;
+    let runbook = read("RUNBOOK.md")?;
+    let table = between(&runbook, "| the message ends with |", "\n\n")?;
+    assert_eq!(all(r"(?m)^\| `([^`]+)`", table)?, said);
+    Ok(())
+}
+
+#[test]
+fn every_code_of_our_own_is_told_from_azures() -> Result<()> {
+    let mut own = BTreeSet::from([
+        hyperlink::azure::error::CALL_BUDGET_EXHAUSTED.to_owned(),
+        "TokenRefused".to_owned(),
+    ]);
+    for entry in std::fs::read_dir(e2e::repository().join("src/azure"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(path)?;
+            let lines: Vec<&str> = product(&text).collect();
+            own.extend(all(r#"Class::\w+, "([A-Z]\w+)"\)"#, &lines.join("\n"))?);
+        }
+    }
+    let runbook = read("RUNBOOK.md")?;
+    let told = between(&runbook, "own, where Azure said none:", "`Http`")?;
+    assert_eq!(all(r"`(\w+)`", told)?, own);
+    Ok(())
+}
+
+#[test]
+fn every_refusal_by_the_allowed_scopes_is_quoted() -> Result<()> {
+    let source = read("src/controllers/scopes.rs")?;
+    let checks = between(&source, "    fn check(", "\nfn entries_of(")?;
+    let said = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
+    ensure!(said.len() == 5, "{said:?}");
+    let runbook = read("RUNBOOK.md")?;
+    let entry = between(&runbook, "### ScopeNotAllowed", "\n### ")?;
+    for message in &said {
+        let message = message.replace("{field}", "baseDomain");
+        ensure!(
+            entry.contains(&format!("`{message}`")),
+            "RUNBOOK.md does not quote {message:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn every_defence_names_a_test_that_exists() -> Result<()> {
+    let security = read("SECURITY.md")?;
+    let rows = between(&security, "| whom it is against |", "\n\n")?;
+    for row in rows.lines().skip(2) {
+        let tests = all(r"`((?:src|tests|e2e)/[^`]+)`", row)?;
+        ensure!(!tests.is_empty(), "names no test: {row}");
+        for test in tests {
+            let (file, function) = test.split_once('#').unwrap_or((&test, ""));
+            let there = read(file)?.contains(&format!("fn {function}"));
+            ensure!(there, "no test {test}");
+        }
+    }
+    Ok(())
+}
