@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use hyperlink::azure::client::Pass;
+use hyperlink::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
+use hyperlink::azure::resource::Kind;
 use rstest::rstest;
 use serde_json::{Value, json};
 
 use crate::restarts::state;
 use crate::sim::Sim;
+use crate::wanted::{zone, zone_link};
 use crate::whole::Life;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -172,4 +176,41 @@ async fn delete_answered_404_is_not_believed(#[case] path: &str) {
     life.lives_for(120 * MINUTE).await;
     assert!(!life.stands() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
     is_calm(&life);
+}
+
+/// The errors of calls that are made a hundred times a second, for a minute.
+async fn in_a_loop(call: impl AsyncFn() -> Result<(), ArmError>) -> Vec<ArmError> {
+    let mut errors = Vec::new();
+    for _ in 0..6_000 {
+        errors.extend(call().await.err());
+        tokio::time::sleep(MINUTE / 6_000).await;
+    }
+    errors
+}
+
+/// As a defect above the client would: whoever asks, Azure hears of a minute of it what the budget has, 12 calls and 3 more.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn resource_called_in_a_loop_gets_its_call_budget_only(#[values("GET", "LIST", "DELETE")] verb: &str) {
+    let (sim, pass) = (Sim::new(), Pass::begin());
+    let (id, any) = (zone_link().id, hyperlink::azure::client::Condition::Any);
+    let (subscription, all) = (id.subscription(), format!("{}/virtualNetworkLinks", zone().id));
+    let errors = in_a_loop(async || match verb {
+        "GET" => sim.client.get(pass, Kind::ZoneLink, &id).await.map(drop),
+        "LIST" => sim
+            .client
+            .list(pass, Kind::ZoneLink, subscription, &all)
+            .await
+            .map(drop),
+        _ => sim.client.delete(pass, Kind::ZoneLink, &id, &any).await.map(drop),
+    });
+    let mut errors = errors.await;
+    errors.retain(|error| error.code == CALL_BUDGET_EXHAUSTED);
+    assert_eq!((sim.azure.sent().len(), errors.len()), (15, 6_000 - 15), "{verb}");
+    assert!(
+        errors
+            .iter()
+            .all(|error| error.class == Class::Throttled && error.retry_after.is_some())
+    );
+    assert_eq!(*sim.counted.exhausted.lock().unwrap(), vec![Kind::ZoneLink; 6_000 - 15]);
 }

@@ -29,6 +29,7 @@ mod restarts;
 mod side_by_side;
 mod sim;
 mod transport;
+mod waits;
 mod wanted;
 mod whole;
 mod worst;
