@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use e2e::hosted_cluster::HostedCluster;
+use e2e::runbook::{quotes_line, quotes_samples_of};
 use e2e::site::{Site, alone};
 use serde_json::{Value, json};
 
 use crate::life::{start_cpo, started, watched};
+use crate::processes::says;
+use crate::prometheus::Prometheus;
 use crate::rules::{all_rest, fire, shortened};
 
 /// What a minute of the rules is here.
@@ -69,6 +72,7 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         }
         all_rest(&prometheus).await?;
 
+        scopes_file_goes(&site, &prometheus).await?;
         site.cpo.stop().await?;
         fire(&prometheus, &["HyperlinkMetricsMissing"]).await?;
         site.cpo = start_cpo(&site.ground).await?;
@@ -76,6 +80,25 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         site.ho.stop().await?;
         site.cpo.stop().await
     });
+}
+
+/// The file of allowed scopes is not there for a while, and what was allowed stays so.
+async fn scopes_file_goes(site: &Site, prometheus: &Prometheus) -> Result<()> {
+    let alert = "HyperlinkAllowedScopesStale";
+    let file = site.ground.dir().join("allow-scopes.json");
+    let away = file.with_extension("away");
+    std::fs::rename(&file, &away)?;
+    fire(prometheus, &[alert]).await?;
+    let (_, readyz) = site.cpo.page("/readyz").await?;
+    let line = readyz.lines().find(|line| line.contains("allowed scopes"));
+    quotes_line(alert, line.context(readyz.clone())?)?;
+    quotes_samples_of(alert, &[site.cpo.page("/metrics").await?.1])?;
+    says(
+        &site.cpo,
+        &["the file of allowed scopes is no use, its last good version holds"],
+    )?;
+    std::fs::rename(&away, &file)?;
+    all_rest(prometheus).await
 }
 
 /// Says this of the connection of the cluster's endpoint, as the owner of the Private Link Service may.
