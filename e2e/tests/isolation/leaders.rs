@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::azure_sim::CPO_CLIENT;
+use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT};
 use e2e::go_controllers::GoOperator;
 use e2e::ground::Credential;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{ALL, SOON, alone};
-use e2e::{Ground, eventually};
+use e2e::site::{ALL, SOON, alone, calls_about};
+use e2e::{Ground, eventually, roles};
+use hyperlink::api::{self, ConditionType};
 use serde_json::json;
 
 const FLAGS: [(&str, &str); 5] = [
@@ -195,5 +196,66 @@ fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
         }
         all_hold(&ground, &theirs).await?;
         go_cpo.stop().await
+    });
+}
+
+/// How many conditions of the private path a HostedCluster has.
+async fn summed_up(ground: &Ground, cluster: &HostedCluster) -> Result<usize> {
+    let api = cluster.api(&ground.client()?, "HostedCluster", NAMESPACE);
+    let all = conditions(&api.get(cluster.name()).await?);
+    let of_the_path = |kind: &str| ConditionType::ALL.iter().any(|one| one.as_str() == kind);
+    Ok(all.iter().filter(|one| of_the_path(&one.kind)).count())
+}
+
+/// A new cluster that nobody excludes is served, and summed up: by then whoever would touch another one has.
+async fn another_is_served(ground: &Ground, name: &str) -> Result<()> {
+    let cluster = HostedCluster::new(ground, name);
+    cluster.create(ground).await?;
+    cluster.becomes_available(ground, SOON).await?;
+    eventually("it is summed up", SOON, || async {
+        let count = summed_up(ground, &cluster).await?;
+        ensure!(count == ConditionType::ALL.len(), "{count}");
+        Ok(())
+    })
+    .await
+}
+
+#[test]
+fn flag_excludes_a_namespace_from_all_controllers_of_both_roles() {
+    alone(async |ground| {
+        roles::install_aggregation(ground.control_plane()).await?;
+        let mine = HostedCluster::new(&ground, "mine");
+        let namespace = mine.control_plane_namespace();
+        let excluding = [&FLAGS[..], &[("exclude-namespace", namespace.as_str())]].concat();
+        let summing_up = [&excluding[..], &[("aggregate-conditions", "true")]].concat();
+        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &summing_up).await?;
+        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &excluding).await?;
+        let client = ground.client()?;
+        mine.create(&ground).await?;
+        another_is_served(&ground, "first").await?;
+        // Not by the observer.
+        ensure!(mine.get_link_service(&client).await?.is_none(), "it is made");
+
+        // A process of its own makes it, and has news of it for all.
+        let _scoped = scoped(&ground, &mine).await?;
+        eventually("it is made and reported", SOON, || async {
+            let made = mine.get_link_service(&client).await?.context("it is not made")?;
+            ensure!(!conditions(&made).is_empty(), "{made:?}");
+            Ok(())
+        })
+        .await?;
+        another_is_served(&ground, "second").await?;
+        let made = mine.get_link_service(&client).await?.context("it is gone")?;
+        let managers = made.metadata.managed_fields.iter().flatten();
+        let by_ho = managers.filter(|entry| entry.manager.as_deref() == Some(api::Role::Ho.field_manager()));
+        ensure!(by_ho.count() == 0, "the management side wrote it: {made:?}");
+        ensure!(summed_up(&ground, &mine).await? == 0, "the HostedCluster is written");
+        let calls = calls_about(&ground, &mine, 0).await?;
+        let shared = [HO_CLIENT, CPO_CLIENT];
+        let asked = calls
+            .iter()
+            .filter(|call| call.principal.as_deref().is_some_and(|by| shared.contains(&by)));
+        ensure!(asked.count() == 0, "{calls:?}");
+        Ok(())
     });
 }
