@@ -374,6 +374,7 @@ pub(crate) fn settings(config: &Config, management_cluster: String) -> anyhow::R
         resource_group: management.resource_group.clone(),
         also_manage: management.also_manage.clone(),
         nat: management.nat,
+        nat_subnet: management.nat_subnet.clone(),
         frontend_match: management.frontend_match,
     })
 }

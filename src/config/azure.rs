@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::reader::Reader;
 use super::setting::{
     AGGREGATE_CONDITIONS, ALSO_MANAGE, ARM_ENDPOINT, AUDIENCE, AUTHORITY, CA_FILE, CLOUD, CREDENTIAL, FRONTEND_MATCH,
-    NAT_ADDRESS_POOL, NAT_PREFIX_LENGTH, RESOURCE_GROUP, SUBSCRIPTION,
+    NAT_ADDRESS_POOL, NAT_PREFIX_LENGTH, NAT_SUBNET_ID, RESOURCE_GROUP, SUBSCRIPTION,
 };
 use super::{Azure, Management, parse};
 use crate::api::Role;
@@ -231,6 +231,12 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
             NAT_ADDRESS_POOL.flag, NAT_PREFIX_LENGTH.flag
         ));
     }
+    let nat_subnet = reader.one(&NAT_SUBNET_ID, parse::subnet);
+    if let (Some(subscription), Some(subnet)) = (&subscription, &nat_subnet)
+        && subnet.subscription() != subscription
+    {
+        reader.problem(format!("--{} is not in --{}", NAT_SUBNET_ID.flag, SUBSCRIPTION.flag));
+    }
     let aggregate_conditions = reader.one(&AGGREGATE_CONDITIONS, parse::boolean);
     let frontend_match = reader.one(&FRONTEND_MATCH, parse::frontend_match);
     Some(Management {
@@ -241,6 +247,7 @@ pub(super) fn management(reader: &mut Reader<'_>, credential: Option<&Credential
             prefix_length: nat_prefix_length?,
             pool: nat_address_pool,
         },
+        nat_subnet,
         frontend_match: frontend_match?,
         aggregate_conditions: aggregate_conditions?,
     })

@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::api::Role;
 use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
-use crate::azure::id::SubscriptionId;
+use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::scope::Scope;
 use crate::controllers::link_service::nat_prefix::NatSubnetRules;
 use crate::http::Serving;
@@ -112,6 +112,9 @@ pub struct Management {
     /// How NAT subnets are chosen.
     pub nat: NatSubnetRules,
     /// How a Service's frontend is recognised.
+    /// `--nat-subnet-id`
+    pub nat_subnet: Option<ResourceId>,
+    /// `--frontend-match`
     pub frontend_match: FrontendMatch,
     /// Whether conditions are summed up on the HostedCluster.
     pub aggregate_conditions: bool,

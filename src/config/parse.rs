@@ -11,7 +11,8 @@ use ipnet::Ipv4Net;
 use jiff::SignedDuration;
 
 use super::FrontendMatch;
-use crate::azure::id::{self, SubscriptionId};
+use crate::azure::id::{self, ResourceId, SubscriptionId};
+use crate::azure::resource::Kind;
 use crate::azure::scope::Scope;
 use crate::names;
 use crate::scopes_file::ScopesFile;
@@ -102,6 +103,10 @@ pub(super) fn scope(text: &str) -> Result<Scope, String> {
             "{text:?} is not a scope: write /subscriptions/ID or /subscriptions/ID/resourceGroups/NAME"
         )),
     }
+}
+
+pub(super) fn subnet(text: &str) -> Result<ResourceId, String> {
+    ResourceId::parse_as(Kind::Subnet, text).map_err(|_| format!("{text:?} is not the ARM id of a subnet"))
 }
 
 pub(super) fn nat_prefix_length(text: &str) -> Result<u8, String> {

@@ -101,6 +101,8 @@ settings! {
         "Size of the NAT subnets that role ho makes.";
     NAT_ADDRESS_POOL = "nat-address-pool", "HYPERLINK_NAT_ADDRESS_POOL", "CIDR" ["IPv4 network: 10.1.0.0/16"], Words("the top of the VNet's address space"), false,
         "Where role ho takes NAT subnets from.";
+    NAT_SUBNET_ID = "nat-subnet-id", "HYPERLINK_NAT_SUBNET_ID", "ID" ["ARM id of a subnet of --subscription"], Words("none; each cluster gets a NAT subnet"), false,
+        "One NAT subnet for all clusters whose load balancer is in its network and whose HostedCluster gives none. Role ho uses it and never writes it. A service that stands in another subnet stays there.";
     FRONTEND_MATCH = "frontend-match", "HYPERLINK_FRONTEND_MATCH", "RULE" ["name or address"], Value("name"), false,
         "How role ho recognises a Service's load balancer frontend: by the name that the cloud provider gives it, or by address alone for other providers. By address only where no tenant can choose a Service's address (spec.loadBalancerIP).";
     AGGREGATE_CONDITIONS = "aggregate-conditions", "HYPERLINK_AGGREGATE_CONDITIONS", "BOOLEAN" ["true or false"], Value("false"), false,

@@ -111,6 +111,7 @@ fn defaults_are_those_of_the_help() {
                 prefix_length: 28,
                 pool: None,
             },
+            nat_subnet: None,
             frontend_match: FrontendMatch::Name,
             aggregate_conditions: false,
         })

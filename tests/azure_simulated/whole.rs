@@ -113,6 +113,7 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> LinkSer
             prefix_length: 28,
             pool: None,
         },
+        nat_subnet: None,
         frontend_match: FrontendMatch::Name,
         also_manage: also.clone(),
     };

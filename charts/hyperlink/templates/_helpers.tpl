@@ -52,7 +52,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{/* The flags of `hyperlink run`, one to a line, as YAML strings. */}}
 {{- define "hyperlink.flags" -}}
 {{- $ho := has "ho" (splitList "," .Values.role) -}}
-{{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "frontendMatch" "aggregateConditions" -}}
+{{- $ofHo := list "subscription" "resourceGroup" "alsoManage" "natPrefixLength" "natAddressPool" "natSubnetId" "frontendMatch" "aggregateConditions" -}}
 {{ printf "--role=%s" .Values.role | quote }}
 {{- with .Values.namespace }}
 {{ printf "--namespace=%s" . | quote }}

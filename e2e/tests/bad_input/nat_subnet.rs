@@ -3,9 +3,10 @@
 use anyhow::ensure;
 use e2e::azure_sim::HO_CLIENT;
 use e2e::hosted_cluster::HostedCluster;
+use e2e::hyperlink::{Hyperlink, Role};
 use serde_json::json;
 
-use e2e::site::{SOON, situation};
+use e2e::site::{SOON, Site, alone, situation};
 
 #[test]
 fn given_subnet_with_network_policies() {
@@ -93,5 +94,35 @@ fn our_subnet_that_others_use_stays() {
             "the subnet is gone"
         );
         site.nothing_is_left_of(&cluster, &[&subnet]).await
+    });
+}
+
+/// All clusters of the network use it, and it is never written.
+#[test]
+fn one_subnet_for_all_clusters_of_a_network() {
+    alone(async |ground| {
+        let id = format!("{}/subnets/shared", ground.azure().management_vnet);
+        let flags = [("resync", "3s"), ("nat-subnet-id", id.as_str())];
+        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
+        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[("resync", "3s")]).await?;
+        let site = Site { ground, ho, cpo };
+        let first = HostedCluster::new(&site.ground, "first-of-two");
+        first.create(&site.ground).await?;
+        site.says(&first, "AzurePLSCreated", "NATSubnetCreationFailed").await?;
+        let subnet = json!({"properties": {
+            "addressPrefix": "10.228.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
+        site.ground.oracle().drift_put(&id, &subnet).await?;
+        site.heals(&first).await?;
+        let second = site.lives("second-of-two").await?;
+        for cluster in [&first, &second] {
+            cluster.delete(&site.ground, SOON).await?;
+            site.nothing_is_left_of(cluster, &[&id]).await?;
+        }
+        let calls = site.ground.oracle().journal(0).await?;
+        let written = calls
+            .iter()
+            .find(|call| call.is_write() && call.path.to_lowercase().contains("/subnets/"));
+        ensure!(written.is_none(), "a subnet was written: {written:?}");
+        Ok(())
     });
 }

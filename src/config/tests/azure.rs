@@ -62,11 +62,14 @@ fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
 #[test]
 fn everything_that_the_management_side_can_be_told() {
     let scope = format!("/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/old.group");
+    let network = "providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/hub/{network}/subnets/nat");
     let config = ho(&[
         ("also-manage", &scope),
         ("also-manage", &format!("/subscriptions/{SUBSCRIPTION}/")),
         ("nat-prefix-length", "24"),
         ("nat-address-pool", "10.1.0.0/16"),
+        ("nat-subnet-id", &subnet),
         ("frontend-match", "address"),
         ("log-format", "json"),
         ("log-level", "debug,kube_runtime=info"),
@@ -83,6 +86,7 @@ fn everything_that_the_management_side_can_be_told() {
     );
     assert_eq!(management.nat.prefix_length, 24);
     assert_eq!(management.nat.pool, Some("10.1.0.0/16".parse().unwrap()));
+    assert_eq!(management.nat_subnet.map(|id| id.to_string()), Some(subnet));
     assert_eq!(management.frontend_match, FrontendMatch::Address);
     assert_eq!(config.log.format, telemetry::Format::Json);
 }

@@ -38,6 +38,9 @@ use super::*;
 #[case(&[("nat-prefix-length", "29")], r#"--nat-prefix-length: "29" is not a prefix length from 24 to 28"#)]
 #[case(&[("nat-address-pool", "10.1.0.0")], r#"--nat-address-pool: "10.1.0.0" is not an IPv4 network, such as 10.1.0.0/16"#)]
 #[case(&[("nat-address-pool", "10.1.2.3/16")], "--nat-address-pool: 10.1.2.3/16 is an address in 10.1.0.0/16; write the network")]
+#[case(&[("nat-subnet-id", "nat")], r#"--nat-subnet-id: "nat" is not the ARM id of a subnet"#)]
+#[case(&[("nat-subnet-id", "/subscriptions/x/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/nat")],
+    "--nat-subnet-id is not in --subscription")]
 #[case(&[("nat-address-pool", "10.1.0.0/27"), ("nat-prefix-length", "26")], "--nat-address-pool 10.1.0.0/27 has no room for a NAT subnet of --nat-prefix-length 26")]
 #[case(&[("frontend-match", "port")], r#"--frontend-match: unknown rule "port": use name or address"#)]
 #[case(&[("log-format", "xml")], r#"--log-format: unknown format "xml": use text or json"#)]

@@ -37,6 +37,8 @@ pub struct Settings {
     pub resource_group: String,
     /// How NAT subnets are chosen.
     pub nat: NatSubnetRules,
+    /// The NAT subnet that clusters in its network share, where none is given.
+    pub nat_subnet: Option<ResourceId>,
     /// How frontends are recognised.
     pub frontend_match: FrontendMatch,
     /// Further scopes in which this process may go on with what was made there, and groups in which it looks for load balancers before
@@ -198,18 +200,14 @@ fn with_frontend(
     settings: &Settings,
     refused: &[Refused],
 ) -> Result<Decision, Needs> {
-    let chosen = match subnet::choose(cr, identity, frontend, &around.subnets_of_older) {
-        Ok(chosen) => chosen,
+    let (at, chosen) = match placed(cr, identity, frontend, around, facts, settings)? {
+        Ok(placed) => placed,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
-    let mut want = match wanted(cr, identity, frontend, chosen.id(), (around, settings)) {
+    let mut want = match wanted(cr, identity, frontend, (at, chosen.id()), (around, settings)) {
         Ok(want) => want,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
-    match standing(cr, &want.owned.id, facts, settings)? {
-        Ok(id) => want.owned.id = id,
-        Err(problem) => return Ok(Decision::stuck(problem)),
-    }
     let mut decision = Decision::default();
     let mut recorded = intent::read(cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
     let ready = match &chosen {
@@ -224,7 +222,7 @@ fn with_frontend(
             decision.steps.push(step);
             ready
         }
-        Chosen::Given(id) => match subnet::check_given(id, facts)? {
+        Chosen::Given(id, by) => match subnet::check_given(id, by, facts)? {
             None => true,
             Some(problem) => return Ok(Decision::stuck(problem)),
         },
@@ -251,6 +249,30 @@ fn with_frontend(
     }
     decision.intent = Some(intent::write(&recorded));
     Ok(decision)
+}
+
+/// The id that the service has or shall have, and its NAT subnet.
+fn placed(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    frontend: &Frontend,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Result<(ResourceId, Chosen), Problem>, Needs> {
+    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
+    let (subscription, group) = (&settings.subscription, &settings.resource_group);
+    let here = match names::in_group(Kind::LinkService, subscription, group, &name) {
+        Ok(here) => here,
+        Err(error) => return Ok(Err(Problem::new(Reason::InvalidSpec, error.to_string()))),
+    };
+    let at = match standing(cr, &here, facts, settings)? {
+        Ok(at) => at,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let shared = subnet::shared(cr, frontend, &at, facts, settings)?;
+    let chosen = subnet::choose(cr, identity, frontend, shared, &around.subnets_of_older);
+    Ok(chosen.map(|chosen| (at, chosen)))
 }
 
 /// The id that the service has or shall have. One that is gone from where it was recorded is made anew here.
@@ -315,16 +337,9 @@ fn wanted(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
-    subnet: &ResourceId,
+    (id, subnet): (ResourceId, &ResourceId),
     (around, settings): (&Surroundings, &Settings),
 ) -> Result<LinkService, IdError> {
-    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
-    let id = names::in_group(
-        Kind::LinkService,
-        &settings.subscription,
-        &settings.resource_group,
-        &name,
-    )?;
     Ok(LinkService {
         owned: OwnedLinkService {
             frontend: Some(frontend.id.clone()),

@@ -18,6 +18,7 @@ pub(super) fn settings() -> Settings {
             prefix_length: 28,
             pool: None,
         },
+        nat_subnet: None,
         frontend_match: FrontendMatch::Name,
         also_manage: Vec::new(),
     }

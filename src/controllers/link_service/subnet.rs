@@ -7,6 +7,7 @@ use super::nat_prefix::{self, Refused};
 use super::plan::Settings;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::id::{IdError, ResourceId, lower, same};
+use crate::azure::link_service::nat_subnet;
 use crate::azure::load_balancer::{Frontend, internal_frontends};
 use crate::azure::plan::{Step, Verb, Why, away, toward};
 use crate::azure::resource::{Kind, Seen};
@@ -24,16 +25,41 @@ const AGAIN: Duration = Duration::from_secs(300);
 pub(super) enum Chosen {
     /// The one of our name; this role makes and repairs it.
     Own(ResourceId),
-    /// One that the cluster's owner gives.
-    Given(ResourceId),
+    /// One that is given, and by what: it is never written.
+    Given(ResourceId, &'static str),
 }
+
+/// The field of the custom resource, which is the cluster owner's.
+const BY_OWNER: &str = "natSubnetID";
+/// The operator's setting.
+const BY_OPERATOR: &str = "--nat-subnet-id";
 
 impl Chosen {
     pub(super) fn id(&self) -> &ResourceId {
         match self {
-            Self::Own(id) | Self::Given(id) => id,
+            Self::Own(id) | Self::Given(id, _) => id,
         }
     }
+}
+
+/// The NAT subnet that clusters share, unless this one's owner gives another, its load balancer is in another network, or its
+/// service stands in another subnet, which can never be changed.
+pub(super) fn shared(
+    cr: &AzurePrivateLinkService,
+    frontend: &Frontend,
+    service: &ResourceId,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Option<ResourceId>, Needs> {
+    let network = frontend.subnet.parent();
+    let shared = settings.nat_subnet.as_ref().filter(|id| id.parent() == network);
+    let Some(shared) = shared.filter(|_| cr.spec.nat_subnet_id.is_none()) else {
+        return Ok(None);
+    };
+    let used = facts.look(Kind::LinkService, service)?.found().and_then(nat_subnet);
+    Ok(Some(shared)
+        .filter(|shared| used.is_none_or(|used| used == **shared))
+        .cloned())
 }
 
 /// Which NAT subnet it is. It lies in the network of the frontend. What is wrong with it does not concern the guest's side.
@@ -43,8 +69,12 @@ pub(super) fn choose(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
+    shared: Option<ResourceId>,
     of_older: &[String],
 ) -> Result<Chosen, Problem> {
+    if let Some(shared) = shared {
+        return Ok(Chosen::Given(shared, BY_OPERATOR));
+    }
     let invalid = |error: IdError| Problem::new(Reason::NATSubnetCreationFailed, format!("NAT subnet: {error}"));
     let network = frontend.subnet.parent().ok_or_else(|| invalid(IdError::Form))?;
     let Some(text) = &cr.spec.nat_subnet_id else {
@@ -59,7 +89,7 @@ pub(super) fn choose(
     };
     let given = ResourceId::parse_as(Kind::Subnet, text).map_err(invalid)?;
     if given.parent().as_ref() == Some(&network) {
-        Ok(Chosen::Given(given))
+        Ok(Chosen::Given(given, BY_OWNER))
     } else {
         let text = "natSubnetID is not in the load balancer's virtual network";
         Err(Problem::new(Reason::NATSubnetCreationFailed, text))
@@ -111,16 +141,16 @@ pub(super) fn bring(
 }
 
 /// What is wrong with a NAT subnet that was given. It is never written.
-pub(super) fn check_given(id: &ResourceId, facts: &Facts) -> Result<Option<Problem>, Needs> {
-    let failed = |text: &str| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
+pub(super) fn check_given(id: &ResourceId, by: &str, facts: &Facts) -> Result<Option<Problem>, Needs> {
+    let failed = |text: String| Some(Problem::new(Reason::NATSubnetCreationFailed, text).again(AGAIN));
     Ok(match facts.look(Kind::Subnet, id)? {
         Seen::Found(body) if takes_link_services(body) => None,
-        Seen::Found(_) => failed("natSubnetID: set its privateLinkServiceNetworkPolicies to Disabled"),
+        Seen::Found(_) => failed(format!("{by}: set its privateLinkServiceNetworkPolicies to Disabled")),
         Seen::ReadFailed(error) | Seen::WriteFailed(error) | Seen::DeleteFailed(error) => {
             let subject = format!("subnet {}", id.name());
             Some(Problem::unread(Reason::NATSubnetCreationFailed, &subject, error).again(error.delay(1)))
         }
-        Seen::Absent | Seen::Pending => failed("natSubnetID does not exist"),
+        Seen::Absent | Seen::Pending => failed(format!("{by} does not exist")),
     })
 }
 
@@ -153,7 +183,8 @@ impl Leftover<'_> {
     /// Whether a subnet can be the cluster's: its name is, and this process may touch it.
     pub(super) fn may_be(&self, id: &ResourceId, settings: &Settings) -> bool {
         let infra_id = &self.identity.infra_id;
-        !infra_id.is_empty() && same(id.name(), &names::nat_subnet(infra_id)) && settings.allows_subnet(id)
+        let named = !infra_id.is_empty() && same(id.name(), &names::nat_subnet(infra_id));
+        named && settings.allows_subnet(id) && settings.nat_subnet.as_ref() != Some(id)
     }
 
     /// The subnet of the cluster's name in the one network that a load balancer is in.

@@ -74,12 +74,11 @@ fn take_away(
     own_services.retain(|service| !step.left() || *service != id);
     let shown = shown_subnet(&step).or_else(|| around.shown_subnet.clone());
     decision.steps.push(step);
-    let vouches = |own: &Identity| same(&own.infra_id, &identity.infra_id);
     let leftover = Leftover {
         identity,
         services: &own_services,
         made: recorded.nat_subnet_made,
-        vouched: around.identity.is_ok() || around.own.as_ref().is_some_and(vouches),
+        vouched: is_vouched(identity, around),
         shown: shown.as_ref(),
         given: &around.given_subnets,
         waited,
@@ -108,6 +107,12 @@ fn take_away(
             .push(Step::needs(Kind::Subnet, subnet, "the Private Link Service to go"));
     }
     Ok(decision)
+}
+
+/// Whether the HostedCluster has the infra id, whatever was recorded.
+fn is_vouched(identity: &Identity, around: &Surroundings) -> bool {
+    let has_it = |own: &Identity| same(&own.infra_id, &identity.infra_id);
+    around.identity.is_ok() || around.own.as_ref().is_some_and(has_it)
 }
 
 /// The NAT subnet of a service that is found and is ours, as the step for it tells.

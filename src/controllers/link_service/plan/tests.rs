@@ -12,6 +12,7 @@ use crate::controllers::samples::{MANAGEMENT, cr, decided, guest, id, identity, 
 
 mod limits;
 mod recorded;
+mod shared_subnet;
 mod stuck;
 mod unlisted;
 

@@ -112,6 +112,17 @@ fn adopted_subnet_goes_only_in_the_exact_shape_of_the_reference() {
 }
 
 #[test]
+fn subnet_that_clusters_share_stays_whatever_its_name_is() {
+    let shared = Settings {
+        nat_subnet: Some(crate::controllers::samples::id(&management(SUBNET))),
+        ..settings()
+    };
+    let world = [subnet(reference_shape())];
+    let decision = run(&going(intent_with(&management(SUBNET))), &around(), &world, &shared);
+    assert!(decision.step(Kind::Subnet).is_none(), "{:?}", decision.steps);
+}
+
+#[test]
 fn subnet_that_somebody_gives_stays() {
     let given = Surroundings {
         given_subnets: vec![management(SUBNET).to_ascii_lowercase()],
