@@ -7,7 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::rate::Rate;
+use super::rate::{Limit, Rate, Rates};
+use crate::api::markers::SERVICES;
+
+/// First reconciles in one namespace: a custom resource that comes under a new UID has no pace yet, and whoever makes and deletes
+/// them without end makes as many as he likes. As many at once as a namespace has that are served.
+const NEWCOMERS: Limit = Limit {
+    burst: 8,
+    interval: Duration::from_secs(5),
+};
 
 /// What a reconcile goes by, as hashes of texts that are long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,17 +71,43 @@ struct Pace {
 }
 
 /// The pace of every object of one controller, by UID.
-#[derive(Debug, Default)]
-pub struct Pacer(Mutex<HashMap<String, Pace>>);
+#[derive(Debug)]
+pub struct Pacer {
+    paces: Mutex<HashMap<String, Pace>>,
+    newcomers: Rates,
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Self {
+            paces: Mutex::default(),
+            newcomers: Rates::within(NEWCOMERS),
+        }
+    }
+}
 
 impl Pacer {
     fn paces(&self) -> MutexGuard<'_, HashMap<String, Pace>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.paces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asked before anything is read; `Err` is how long to wait still. `cached` is the fingerprint of the object as watched.
-    pub fn begin(&self, uid: &str, cached: Fingerprint, now: Instant) -> Result<(), Duration> {
+    /// Asked before anything is read; `Err` is how long to wait still. `cached` is the fingerprint of the object as watched. One that
+    /// is new comes at the rate of its namespace; those that HyperShift makes wait for none of other names.
+    pub fn begin(
+        &self,
+        (namespace, name): (&str, &str),
+        uid: &str,
+        cached: Fingerprint,
+        now: Instant,
+    ) -> Result<(), Duration> {
         let mut paces = self.paces();
+        if !paces.contains_key(uid) {
+            let own = SERVICES
+                .into_iter()
+                .find(|service| *service == name)
+                .unwrap_or_default();
+            self.newcomers.take(&format!("{namespace}/{own}"), now)?;
+        }
         let pace = paces.entry(uid.to_owned()).or_default();
         let unchanged = pace.last.as_ref().filter(|last| last.fingerprint.own == cached.own);
         if let Some(rest) = unchanged.filter(|_| !pace.woken).and_then(|last| last.rest(now)) {
@@ -99,12 +133,18 @@ impl Pacer {
         (last.fingerprint == fingerprint).then(|| last.rest(now)).flatten()
     }
 
-    /// A reconcile has ended, well or not; the next is due after `wait`, or when the fingerprint changes.
-    pub fn ended(&self, uid: &str, fingerprint: Fingerprint, wait: Duration, now: Instant) {
-        self.paces().entry(uid.to_owned()).or_default().last = Some(Last {
+    /// A reconcile has ended, well or not; the next is due after `wait`, or when the fingerprint changes. Gives whether the object
+    /// was there till the end: nothing is kept of one that has gone meanwhile.
+    pub fn ended(&self, uid: &str, fingerprint: Fingerprint, wait: Duration, now: Instant) -> bool {
+        let mut paces = self.paces();
+        let Some(pace) = paces.get_mut(uid) else {
+            return false;
+        };
+        pace.last = Some(Last {
             fingerprint,
             not_before: now + wait,
         });
+        true
     }
 
     /// Something that is read for the object has changed.
@@ -137,6 +177,7 @@ mod tests {
     use super::*;
 
     const WAIT: Duration = Duration::from_secs(10);
+    const ROUTER: (&str, &str) = ("n", "private-router");
 
     fn seen(object: &str, inputs: &str) -> Fingerprint {
         Fingerprint::of(object).with(inputs)
@@ -145,7 +186,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reconcile_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        pacer.ended("u", seen("a", "x"), WAIT, now);
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert!(pacer.ended("u", seen("a", "x"), WAIT, now));
         assert_eq!(pacer.early("u", seen("a", "x"), now), Some(WAIT));
         assert_eq!(pacer.early("u", seen("b", "x"), now), None);
         assert_eq!(pacer.early("u", seen("a", "y"), now), None);
@@ -157,7 +199,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn change_that_nobody_reads_costs_no_read() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        let begin = |object: &str, now| pacer.begin("u", Fingerprint::of(object), now);
+        let begin = |object: &str, now| pacer.begin(ROUTER, "u", Fingerprint::of(object), now);
         assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
         pacer.ended("u", seen("a", "x"), WAIT, now);
         assert_eq!(begin("a", now), Err(WAIT));
@@ -173,9 +215,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_it_waited_for_makes_it_due() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        pacer.ended("u", seen("a", "x"), WAIT, now);
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        assert!(pacer.ended("u", seen("a", "x"), WAIT, now));
         pacer.due("u", now);
-        assert_eq!(pacer.begin("u", Fingerprint::of("a"), now), Ok(()));
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         assert_eq!(pacer.early("u", seen("a", "x"), now), None);
         pacer.due("v", now);
         assert!(!pacer.paces().contains_key("v"));
@@ -184,11 +227,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn object_that_changes_without_end_waits_for_its_turn() {
         let (pacer, now) = (Pacer::default(), Instant::now());
-        let begin = |n: u32| pacer.begin("u", Fingerprint::of(&n.to_string()), now);
+        let begin = |n: u32| pacer.begin(ROUTER, "u", Fingerprint::of(&n.to_string()), now);
         let waits = (0..100).filter_map(|n| begin(n).err()).count();
         assert_eq!(waits, 80);
         assert_eq!(
-            pacer.begin("v", Fingerprint::of("a"), now),
+            pacer.begin(ROUTER, "v", Fingerprint::of("a"), now),
             Ok(()),
             "others do not wait"
         );
@@ -197,5 +240,42 @@ mod tests {
             !pacer.paces().contains_key("w"),
             "nothing is kept of what has no reconcile"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn objects_made_without_end_begin_at_their_namespaces_rate() {
+        let (pacer, began) = (Pacer::default(), Instant::now());
+        let begin = |namespace: &str, name: &str, n: u32| {
+            let (uid, now) = (
+                format!("{namespace}-{name}-{n}"),
+                began + Duration::from_millis(100) * n,
+            );
+            let begun = pacer.begin((namespace, name), &uid, Fingerprint::of("a"), now);
+            if begun.is_ok() {
+                pacer.forget(&uid);
+            }
+            begun
+        };
+        let junk = (0..600).filter(|n| begin("n", &format!("junk-{n}"), *n).is_ok());
+        assert_eq!(junk.count(), 8 + 11, "in a minute");
+        assert!(pacer.paces().is_empty(), "what has not begun has no pace");
+        assert_eq!(
+            begin("n", "private-router", 600),
+            Ok(()),
+            "it waits for none of other names"
+        );
+        assert_eq!(begin("n", "oauth-openshift", 600), Ok(()));
+        assert_eq!(begin("other", "junk", 600), Ok(()), "a neighbour does not wait");
+        let anew = (600..1200).filter(|n| begin("n", "private-router", *n).is_ok());
+        assert_eq!(anew.count(), 7 + 11, "no name is free of it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn object_that_goes_during_its_reconcile_leaves_no_pace() {
+        let (pacer, now) = (Pacer::default(), Instant::now());
+        assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
+        pacer.forget("u");
+        assert!(!pacer.ended("u", seen("a", "x"), WAIT, now));
+        assert!(pacer.paces().is_empty());
     }
 }

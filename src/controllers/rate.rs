@@ -7,10 +7,23 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many at once.
-const BURST: u32 = 20;
-/// Then one per interval. Nothing that becomes ready in Azure takes less.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// How often something may be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// So many at once.
+    pub burst: u32,
+    /// Then one per interval.
+    pub interval: Duration,
+}
+
+/// Reconciles of one object. Nothing that becomes ready in Azure takes less than the interval.
+const OF_AN_OBJECT: Limit = Limit {
+    burst: 20,
+    interval: Duration::from_millis(500),
+};
+
+/// Those that have come to rest are dropped each time that there are twice as many as after the last time, and no fewer than these.
+const FEW: usize = 64;
 
 /// The rate of one object.
 #[derive(Debug, Default)]
@@ -20,34 +33,78 @@ pub struct Rate(
 );
 
 impl Rate {
-    /// Counts one more; `Err` is how long it has to wait.
+    /// Counts one more reconcile of an object; `Err` is how long it has to wait.
     pub fn take(&mut self, now: Instant) -> Result<(), Duration> {
-        let busy = self
-            .0
-            .map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        let most = INTERVAL * (BURST - 1);
+        self.take_within(OF_AN_OBJECT, now)
+    }
+
+    /// The same within another limit.
+    pub fn take_within(&mut self, limit: Limit, now: Instant) -> Result<(), Duration> {
+        let busy = self.busy(now);
+        let most = limit.interval * limit.burst.saturating_sub(1);
         if let Some(wait) = busy.checked_sub(most).filter(|wait| !wait.is_zero()) {
             return Err(wait);
         }
-        self.0 = Some(now + busy + INTERVAL);
+        self.0 = Some(now + busy + limit.interval);
         Ok(())
+    }
+
+    fn busy(&self, now: Instant) -> Duration {
+        self.0
+            .map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 }
 
-/// The rates of many objects, by UID.
-#[derive(Debug, Default)]
-pub struct Rates(Mutex<HashMap<String, Rate>>);
+/// The rates of many objects, by UID or by what else they share.
+#[derive(Debug)]
+pub struct Rates {
+    limit: Limit,
+    all: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    rates: HashMap<String, Rate>,
+    /// How many there may be until those at rest are dropped.
+    most: usize,
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self::within(OF_AN_OBJECT)
+    }
+}
 
 impl Rates {
-    /// Counts one more for the object with this UID; `Err` is how long it has to wait.
+    /// Each within this limit.
+    pub fn within(limit: Limit) -> Self {
+        let kept = Kept {
+            rates: HashMap::new(),
+            most: FEW,
+        };
+        Self {
+            limit,
+            all: Mutex::new(kept),
+        }
+    }
+
+    /// Counts one more for this object; `Err` is how long it has to wait.
     pub fn take(&self, uid: &str, now: Instant) -> Result<(), Duration> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.entry(uid.to_owned()).or_default().take(now)
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.rates.len() >= all.most {
+            all.rates.retain(|_, rate| !rate.busy(now).is_zero());
+            all.most = FEW.max(2 * all.rates.len());
+        }
+        all.rates
+            .entry(uid.to_owned())
+            .or_default()
+            .take_within(self.limit, now)
     }
 
     /// The object is gone.
     pub fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.rates.remove(uid);
     }
 }
 
@@ -62,7 +119,16 @@ mod tests {
         let done = changes.filter(|now| rate.take(*now).is_ok()).count();
         assert_eq!(done, 20 + 19);
         let later = began + Duration::from_secs(60);
-        assert!((0..BURST).all(|_| rate.take(later).is_ok()));
-        assert_eq!(rate.take(later), Err(INTERVAL));
+        assert!((0..20).all(|_| rate.take(later).is_ok()));
+        assert_eq!(rate.take(later), Err(OF_AN_OBJECT.interval));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_kept_of_objects_that_have_come_to_rest() {
+        let (rates, began) = (Rates::default(), Instant::now());
+        for n in 0..10_000_u32 {
+            assert_eq!(rates.take(&n.to_string(), began + OF_AN_OBJECT.interval * n), Ok(()));
+        }
+        assert!(rates.all.lock().unwrap().rates.len() <= 2 * FEW);
     }
 }

@@ -166,6 +166,13 @@ impl<R: Reconciler> Runner<R> {
         self.reconciler.forget(uid);
     }
 
+    /// A reconcile has ended. What it has kept of an object that has gone meanwhile goes too.
+    fn ended(&self, uid: &str, seen: Fingerprint, wait: Duration) {
+        if !self.pacer.ended(uid, seen, wait, Instant::now()) {
+            self.forget(uid);
+        }
+    }
+
     async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, PassError> {
         let pass = Pass::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
@@ -177,7 +184,7 @@ impl<R: Reconciler> Runner<R> {
             self.cx.metrics.panicked(self.label);
             let uid = cached.uid().unwrap_or_default();
             let wait = span.in_scope(|| self.cx.failures.panicked(&uid));
-            self.pacer.ended(&uid, self.fingerprint(&cached), wait, Instant::now());
+            self.ended(&uid, self.fingerprint(&cached), wait);
             Action::requeue(wait)
         });
         Ok(action)
@@ -190,7 +197,10 @@ impl<R: Reconciler> Runner<R> {
             seen: self.fingerprint(cached),
             counted: None,
         };
-        if let Err(wait) = self.pacer.begin(&begun.uid, begun.seen, Instant::now()) {
+        if let Err(wait) = self
+            .pacer
+            .begin((namespace, name), &begun.uid, begun.seen, Instant::now())
+        {
             return self.or_answer(cached, wait);
         }
         match self.paced(namespace, name, pass, &mut begun).await {
@@ -200,7 +210,7 @@ impl<R: Reconciler> Runner<R> {
                 let (result, wait) = self.cx.failures.failed(&uid, &error);
                 // One that could not even be begun has failed too.
                 counted.unwrap_or_else(|| self.cx.metrics.pass(self.label)).end(result);
-                self.pacer.ended(&uid, seen, wait, Instant::now());
+                self.ended(&uid, seen, wait);
                 Action::requeue(wait)
             }
         }
@@ -248,7 +258,11 @@ impl<R: Reconciler> Runner<R> {
             self.forget(&begun.uid);
             return Ok(Action::await_change());
         };
-        begun.uid = cr.uid().unwrap_or_default();
+        if cr.uid().unwrap_or_default() != begun.uid {
+            // It was made anew under its name: the watch tells of that one.
+            self.forget(&begun.uid);
+            return Ok(Action::await_change());
+        }
         let uid = &begun.uid;
         let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
         begun.seen = self.fingerprint(&cr).with(&surroundings);
@@ -269,7 +283,7 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::await_change());
         }
         let seen = self.fingerprint(&ended.cr).with(&surroundings);
-        self.pacer.ended(uid, seen, ended.wait, Instant::now());
+        self.ended(uid, seen, ended.wait);
         Ok(self.or_answer(&ended.cr, ended.wait))
     }
 }

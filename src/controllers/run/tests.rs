@@ -51,6 +51,7 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
     let now = Instant::now();
     let seen = Fingerprint::default();
+    assert_eq!(runner.pacer.begin(("n", "c"), "u", seen, now), Ok(()));
     runner.pacer.ended("u", seen, Duration::from_secs(300), now);
     assert!(runner.pacer.early("u", seen, now).is_some());
     let cached = Arc::new(samples::cr(json!({}), json!({})));

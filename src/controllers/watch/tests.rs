@@ -51,6 +51,7 @@ fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) 
         hears(&event);
     }
     for uid in all {
+        assert_eq!(runner.pacer.begin(("n", "c"), uid, Fingerprint::default(), now), Ok(()));
         runner
             .pacer
             .ended(uid, Fingerprint::default(), Duration::from_secs(300), now);
