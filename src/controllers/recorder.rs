@@ -13,8 +13,10 @@ use k8s_openapi::api::events::v1::Event as KubeEvent;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, ObjectMeta};
 use kube::Api;
 use kube::api::PostParams;
+use tokio::time::Instant;
 
 use super::event::{self, Event, Standing};
+use super::rate::{Limit, Rates};
 use crate::api::Role;
 use crate::conditions::NewCondition;
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
@@ -23,6 +25,12 @@ use crate::metrics::{KubeResource, KubeVerb, Metrics};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The API server takes notes of 1024 bytes.
 const MOST: usize = 1024;
+/// What troubles the custom resources of one namespace is told on their HostedCluster no more often: whoever makes them without end
+/// fills no other namespace. As often as client-go tells of one object.
+const ELSEWHERE: Limit = Limit {
+    burst: 25,
+    interval: Duration::from_secs(300),
+};
 
 /// Writes the Events of one role.
 pub struct Recorder {
@@ -32,6 +40,8 @@ pub struct Recorder {
     metrics: Arc<Metrics>,
     /// What has been told and still stands, by the UID of the object.
     standing: Mutex<HashMap<String, Standing>>,
+    /// What custom resources tell in other namespaces, by their own.
+    elsewhere: Rates,
 }
 
 impl Recorder {
@@ -43,6 +53,7 @@ impl Recorder {
             instance: instance.to_owned(),
             metrics,
             standing: Mutex::default(),
+            elsewhere: Rates::within(ELSEWHERE),
         }
     }
 
@@ -91,7 +102,14 @@ impl Recorder {
             }
             events
         };
-        self.say(about, &events).await;
+        let Some((own, others)) = about.split_first() else {
+            return;
+        };
+        let namespace = own.namespace.as_deref().unwrap_or_default();
+        let now = Instant::now();
+        let takes = |_: &&Event| others.is_empty() || self.elsewhere.take(namespace, now).is_ok();
+        let told: Vec<Event> = events.iter().filter(takes).cloned().collect();
+        tokio::join!(self.say(std::slice::from_ref(own), &events), self.say(others, &told));
     }
 
     /// The object is gone.
@@ -143,9 +161,9 @@ mod tests {
 
     use http::{Request, Response};
     use kube::client::Body;
-    use tokio::time::Instant;
 
     use super::*;
+    use crate::api::{ConditionType, Reason};
     use crate::controllers::event::What;
 
     fn object() -> ObjectReference {
@@ -208,6 +226,29 @@ mod tests {
             recorder.stands(&object(), "topic", note.map(event)).await;
             assert_eq!(calls.load(Ordering::SeqCst), said, "{note:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn troubles_without_end_fill_no_other_namespace() {
+        let (recorder, calls) = recorder(Some(201));
+        let hosted = ObjectReference {
+            namespace: Some("clusters".into()),
+            ..object()
+        };
+        let trouble = |n: usize| NewCondition {
+            class: None,
+            ..NewCondition::fails(ConditionType::AzurePLSCreated, Reason::NotOurs, format!("{n}"), None)
+        };
+        for n in 0..100 {
+            let mut own = object();
+            own.uid = Some(n.to_string());
+            recorder.troubles(&[own, hosted.clone()], &[], &[trouble(n)]).await;
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 100 + 25);
+        let mut neighbour = object();
+        neighbour.namespace = Some("neighbour".into());
+        recorder.troubles(&[neighbour, hosted], &[], &[trouble(0)]).await;
+        assert_eq!(calls.load(Ordering::SeqCst), 125 + 2, "a neighbour is told of");
     }
 
     #[test]
