@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Entry, Memory};
 use crate::azure::id::ResourceId;
-use crate::azure::resource::Kind;
+use crate::azure::resource::{Kind, Seen};
 
 /// What was to be looked at so long ago is looked after by no pass now: its object is gone, paused or led by others.
 const LEFT: Duration = Duration::from_secs(600);
@@ -75,7 +75,14 @@ impl Memory {
     }
 }
 
+/// What is not there and is looked at no more: nothing can be in it, and who comes to look reads it as ever. Its object went
+/// without it, as those that somebody makes and deletes without end.
+fn is_nothing(entry: &Entry) -> bool {
+    entry.seen == Some(Seen::Absent) && entry.operation.is_none() && !entry.went
+}
+
 fn forget(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
+    entries.retain(|_, entry| !is_nothing(entry) || entry.overdue(now) <= LEFT);
     if entries.extract_if(|_, entry| entry.overdue(now) > FORGOTTEN).count() > 0 {
         doubt_inside(entries);
     }

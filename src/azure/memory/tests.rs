@@ -7,6 +7,8 @@ use super::*;
 use crate::azure::error::Class;
 use crate::azure::turns::usual;
 
+mod abandoned;
+
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
 }
@@ -168,6 +170,7 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     memory.began(Kind::Subnet, &goes, operation, false);
     let wait = |second| {
         let now = now + Duration::from_secs(second);
+        memory.moving(Kind::Subnet, &goes, Seen::Pending, Duration::from_secs(2), now);
         memory.wait_for_turn(Kind::Subnet, &next, usual(true), now)
     };
     let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
