@@ -39,7 +39,8 @@ impl UnderWay {
 }
 
 impl Entry {
-    fn overdue(&self, now: Instant) -> Duration {
+    /// For how long somebody should have looked at it already.
+    pub(super) fn overdue(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.due)
     }
 }

@@ -14,6 +14,9 @@ use crate::azure::turns::usual;
 /// An operation that takes longer than this holds no other: Azure decides.
 const STUCK: Duration = Duration::from_secs(30);
 
+/// One that nobody has asked after for so long past its time holds no other either: its object is gone, or refused by now.
+const LEFT_ALONE: Duration = Duration::from_secs(5);
+
 /// What takes longer than usual is looked at again this soon.
 const OVERDUE: Duration = Duration::from_secs(2);
 
@@ -25,7 +28,11 @@ impl Memory {
         let entries = self.entries();
         let others = entries.iter().filter(|(other, entry)| {
             let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
-            *other != id && entry.operation.as_ref().is_some_and(young) && entry.kind == kind && other.is_in(&network)
+            *other != id
+                && entry.operation.as_ref().is_some_and(young)
+                && entry.overdue(now) <= LEFT_ALONE
+                && entry.kind == kind
+                && other.is_in(&network)
         });
         let left = |operation: &Operation| usual(operation.deletes).saturating_sub(now.duration_since(operation.began));
         let left = others.filter_map(|(_, entry)| entry.operation.as_ref().map(left)).max();

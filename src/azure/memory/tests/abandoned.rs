@@ -3,6 +3,32 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
+async fn write_that_nobody_asks_after_any_more_holds_nobody() {
+    let (memory, now) = (memory(), Instant::now());
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: false,
+    };
+    memory.began(Kind::Subnet, &subnet("left"), operation, false);
+    memory.moving(
+        Kind::Subnet,
+        &subnet("left"),
+        Seen::Pending,
+        Duration::from_secs(2),
+        now,
+    );
+    let wait = |second| {
+        let now = now + Duration::from_secs(second);
+        memory.wait_for_turn(Kind::Subnet, &subnet("next"), usual(false), now)
+    };
+    let waits = [wait(0), wait(3), wait(7), wait(8)].map(|wait| wait.map(|wait| wait.as_secs()));
+    assert_eq!(waits, [Some(3), Some(2), Some(2), None]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_absent_and_looked_at_no_more_is_soon_forgotten() {
     let (memory, now) = (memory(), Instant::now());
     let there =
