@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::future::try_join_all;
 use futures::{Stream, stream};
@@ -13,15 +14,19 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
 
 use super::claims::Holder;
 use super::context::Context;
 use super::frame::{PassError, within};
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
-use crate::api::{AzurePrivateLinkService, Prune, Role, held_by};
+use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
 
 /// So many custom resources of a namespace are served; HyperShift makes two.
 pub const MOST: usize = 8;
+
+/// For so long it is not told again that some of a namespace are not served: one too many may come and go without end.
+const TOLD_FOR: Duration = Duration::from_secs(600);
 
 /// What is read at once from a list of custom resources.
 const PAGE: u32 = 10;
@@ -37,8 +42,21 @@ struct Namespace {
     going: BTreeSet<Holder>,
     /// Those that are being deleted and that any role holds, the oldest first.
     deleting: BTreeSet<Holder>,
-    /// Whether an Event has told that some are not served.
-    told: bool,
+    /// When an Event has told that some are not served.
+    told: Option<Told>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    at: Instant,
+    /// Whether all have been served since.
+    over: bool,
+}
+
+impl Told {
+    fn is_recent(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) < TOLD_FOR
+    }
 }
 
 impl Namespace {
@@ -121,6 +139,11 @@ impl CustomResources {
         self.store.clone()
     }
 
+    /// One of them, as last told.
+    pub fn get(&self, object: &ClusterRef) -> Option<Arc<AzurePrivateLinkService>> {
+        self.store.get(&Reference::new(&object.name).within(&object.namespace))
+    }
+
     /// Each custom resource that has come, changed or gone, from now on.
     pub fn follow(&self) -> impl Stream<Item = Arc<AzurePrivateLinkService>> + Send + Unpin + use<> {
         let (sender, receiver) = unbounded_channel();
@@ -187,13 +210,17 @@ impl CustomResources {
         self.state().namespace_of(cr).is_none_or(among)
     }
 
-    /// How many of a namespace are not served, the first time that somebody asks while there are such.
+    /// How many of a namespace are not served, the first time that somebody asks while there are such, and not again soon.
     pub fn not_served(&self, namespace: &str) -> Option<usize> {
         let mut state = self.state();
         let namespace = state.namespaces.get_mut(namespace)?;
-        let rest = namespace.rest();
-        let told = std::mem::replace(&mut namespace.told, rest > 0);
-        (rest > 0 && !told).then_some(rest)
+        let (rest, now) = (namespace.rest(), Instant::now());
+        let stands = |told: Told| !told.over || told.is_recent(now);
+        if rest == 0 || namespace.told.is_some_and(stands) {
+            return None;
+        }
+        namespace.told = Some(Told { at: now, over: false });
+        Some(rest)
     }
 
     /// Those that metrics tell of: the oldest of each namespace, and of those there that are being deleted and that a role
@@ -216,8 +243,7 @@ impl CustomResources {
         let Some(all) = state.namespaces.get(namespace) else {
             return Vec::new();
         };
-        let get = |holder: &Holder| self.store.get(&Reference::new(&holder.object.name).within(namespace));
-        all.served().filter_map(get).collect()
+        all.served().filter_map(|holder| self.get(&holder.object)).collect()
     }
 
     /// Whether any custom resource of a namespace has this finalizer of a role's, served or not.
@@ -225,8 +251,7 @@ impl CustomResources {
         let state = self.state();
         let all = state.namespaces.get(namespace).into_iter();
         let holders = all.flat_map(|all| all.staying.iter().chain(&all.deleting));
-        let get = |holder: &Holder| self.store.get(&Reference::new(&holder.object.name).within(namespace));
-        let mut found = holders.filter_map(get);
+        let mut found = holders.filter_map(|holder| self.get(&holder.object));
         found.any(|cr| held_by(cr.as_ref(), finalizer))
     }
 }
@@ -241,7 +266,7 @@ impl State {
         let before = std::mem::take(&mut self.namespaces);
         for cr in all {
             let name = cr.namespace().unwrap_or_default();
-            let told = before.get(&name).is_some_and(|namespace| namespace.told);
+            let told = before.get(&name).and_then(|namespace| namespace.told);
             let namespace = self.namespaces.entry(name).or_default();
             namespace.told = told;
             namespace.insert(cr, self.role);
@@ -266,8 +291,12 @@ impl State {
             .filter(|holder| **holder != own && !served.contains(holder))
             .map(|holder| Reference::new(&holder.object.name).within(&name))
             .collect();
-        namespace.told &= namespace.rest() > 0;
-        if namespace.staying.is_empty() && namespace.deleting.is_empty() {
+        let served = namespace.rest() == 0;
+        if let Some(told) = &mut namespace.told {
+            told.over |= served;
+        }
+        let told = namespace.told.is_some_and(|told| told.is_recent(Instant::now()));
+        if namespace.staying.is_empty() && namespace.deleting.is_empty() && !told {
             self.namespaces.remove(&name);
         }
         for reference in promoted {

@@ -85,8 +85,8 @@ fn what_is_being_deleted_with_our_finalizer_is_served() {
     assert!(!all.any_held("clusters-example", CPO_FINALIZER));
 }
 
-#[test]
-fn one_event_tells_of_all_that_are_not_served() {
+#[tokio::test(start_paused = true)]
+async fn one_event_tells_of_all_that_are_not_served() {
     let all = crowd(8);
     let ask = || all.not_served("clusters-example");
     assert_eq!(ask(), None);
@@ -98,8 +98,31 @@ fn one_event_tells_of_all_that_are_not_served() {
     for cr in [made("c8", 8), made("c9", 9), made("d", 40)] {
         all.heard(&Event::Delete(cr));
     }
+    tokio::time::advance(TOLD_FOR).await;
     all.heard(&Event::Apply(made("d", 40)));
     assert_eq!(ask(), Some(1), "it begins anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_too_many_that_comes_and_goes_is_told_once() {
+    let all = crowd(8);
+    let mut told = 0;
+    for _ in 0..100 {
+        all.heard(&Event::Apply(made("d", 40)));
+        told += all.not_served("clusters-example").iter().count();
+        all.heard(&Event::Delete(made("d", 40)));
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    assert_eq!(told, 1);
+    for round in 0..3 {
+        for minute in 0..9 {
+            all.heard(&Event::Apply(made(&format!("c{minute}"), minute)));
+        }
+        assert_eq!(all.not_served("clusters-example"), None, "round {round}");
+        for minute in 0..9 {
+            all.heard(&Event::Delete(made(&format!("c{minute}"), minute)));
+        }
+    }
 }
 
 #[test]
