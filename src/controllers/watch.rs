@@ -210,10 +210,10 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
         let turns = runner.cx.memory.whose_turn();
         turns.filter_map(move |id| std::future::ready(in_turn(&runner, &id)))
     };
-    let controller = Controller::for_stream(resources.touched_objects(), known.clone())
+    let controller = Controller::for_stream(resources.touched_objects(), known)
         .watches_stream(changes(clusters), {
             let runner = Arc::clone(&runner);
-            move |cluster| woken(&runner, concerned(&known, &neighbours, &cluster))
+            move |cluster| woken(&runner, concerned(&runner.cx.resources, &neighbours, &cluster))
         })
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(turns)
@@ -251,10 +251,10 @@ pub async fn endpoints<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, host
         let changed = runner.cx.resources.follow();
         changed.flat_map(move |cr| stream::iter(woken(&runner, siblings(&known, &cr))))
     };
-    let controller = Controller::for_stream(resources.touched_objects(), known.clone())
+    let controller = Controller::for_stream(resources.touched_objects(), known)
         .watches_stream(changes(planes), {
-            let (runner, known) = (Arc::clone(&runner), known.clone());
-            move |control_plane| woken(&runner, in_its_namespace(&known, &control_plane))
+            let runner = Arc::clone(&runner);
+            move |control_plane| woken(&runner, in_its_namespace(&runner.cx.resources, &control_plane))
         })
         .reconcile_on(of_siblings)
         .reconcile_on(runner.cx.resources.promoted());
@@ -263,7 +263,7 @@ pub async fn endpoints<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, host
         Some(neighbours) => {
             let (clusters, runner) = (scope.hosted_clusters(client, &neighbours), Arc::clone(&runner));
             controller.watches_stream(changes(clusters), move |cluster| {
-                woken(&runner, concerned(&known, &neighbours, &cluster))
+                woken(&runner, concerned(&runner.cx.resources, &neighbours, &cluster))
             })
         }
     };

@@ -3,8 +3,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::*;
+use crate::api::Role;
 use crate::azure::client::Pass;
 use crate::controllers::context::sample;
+use crate::controllers::custom_resources::CustomResources;
 use crate::controllers::frame::PassError;
 use crate::controllers::pace::Fingerprint;
 use crate::controllers::run::Ended;
@@ -85,6 +87,33 @@ async fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
 fn control_plane(name: &str) -> HostedControlPlane {
     let metadata = json!({"name": name, "namespace": "n", "uid": name, "generation": 1});
     serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap()
+}
+
+#[test]
+fn change_around_many_that_are_not_served_wakes_those_that_are() {
+    let known = CustomResources::new(Role::Cpo);
+    known.heard(&Event::Init);
+    for number in 0..1_500 {
+        let mut cr = object(&number.to_string());
+        cr.metadata.name = Some(format!("c{number:04}"));
+        cr.metadata.namespace = Some("clusters-example".to_owned());
+        let annotation = [(CLUSTER_ANNOTATION.to_owned(), "clusters/example".to_owned())];
+        cr.metadata.annotations = Some(annotation.into());
+        known.heard(&Event::InitApply(cr));
+    }
+    known.heard(&Event::InitDone);
+    let names = |all: Vec<Arc<AzurePrivateLinkService>>| {
+        let mut names: Vec<String> = all.iter().map(|cr| cr.name_any()).collect();
+        names.sort();
+        names
+    };
+    let eight: Vec<String> = (0..8).map(|number| format!("c{number:04}")).collect();
+    let mut control_plane = control_plane("example");
+    control_plane.metadata.namespace = Some("clusters-example".to_owned());
+    assert_eq!(names(in_its_namespace(&known, &control_plane)), eight);
+    let metadata = json!({"name": "example", "namespace": "clusters"});
+    let cluster: HostedCluster = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
+    assert_eq!(names(concerned(&known, &Neighbours::default(), &cluster)), eight);
 }
 
 #[tokio::test(start_paused = true)]

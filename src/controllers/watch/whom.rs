@@ -9,13 +9,14 @@ use kube::{Resource, ResourceExt};
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::controllers::claims::{Claim, Holder};
+use crate::controllers::custom_resources::CustomResources;
 use crate::controllers::neighbours::Neighbours;
 use crate::names;
 
-/// The custom resources to which a HostedCluster matters: its own, those of clusters that name what it names, and those
+/// The custom resources that are served and to which a HostedCluster matters: its own, those of clusters that name what it names, and those
 /// that were refused for what another one had.
 pub(super) fn concerned(
-    known: &Store<AzurePrivateLinkService>,
+    known: &CustomResources,
     neighbours: &Neighbours,
     cluster: &HostedCluster,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
@@ -30,15 +31,16 @@ pub(super) fn concerned(
     }
     let names: BTreeSet<String> = named.iter().map(ToString::to_string).collect();
     let namespaces: BTreeSet<String> = named.iter().map(names::control_plane_namespace).collect();
-    known_as(known, move |cr| {
+    known_as(&known.store(), move |cr| {
         let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
-        annotation.is_some_and(|name| names.contains(name))
+        let concerned = annotation.is_some_and(|name| names.contains(name))
             || cr
                 .metadata
                 .namespace
                 .as_ref()
                 .is_some_and(|namespace| namespaces.contains(namespace))
-            || is_contested(cr)
+            || is_contested(cr);
+        concerned && known.serves(cr)
     })
 }
 
@@ -48,12 +50,13 @@ fn is_contested(cr: &AzurePrivateLinkService) -> bool {
     conditions.any(|condition| contested.contains(&condition.reason.as_str()))
 }
 
-/// The custom resources in the namespace of a control plane.
+/// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and whoever may
+/// write in the namespace changes its control plane as often as he likes.
 pub(super) fn in_its_namespace(
-    known: &Store<AzurePrivateLinkService>,
+    known: &CustomResources,
     control_plane: &HostedControlPlane,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
-    known_as(known, |cr| cr.metadata.namespace == control_plane.metadata.namespace)
+    known.of_namespace(&control_plane.namespace().unwrap_or_default())
 }
 
 /// The custom resources that share with this one what serves both.
