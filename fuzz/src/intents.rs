@@ -138,7 +138,7 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
         Need::Frontends(subscription, group) => {
             facts.frontends.insert((subscription, group), Ok(Vec::new()));
         }
-        Need::NewFrontends(subscription, group) => {
+        Need::NewFrontends(subscription, group, _) => {
             facts.new_frontends.insert((subscription.clone(), group.clone()));
             facts.frontends.insert((subscription, group), Ok(Vec::new()));
         }

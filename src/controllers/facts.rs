@@ -21,8 +21,8 @@ pub enum Need {
     NewLook(Kind, ResourceId),
     /// The internal frontends of a group's load balancers, or of the whole subscription's.
     Frontends(SubscriptionId, Option<String>),
-    /// The same, read just now: what is searched for may have appeared since the last list.
-    NewFrontends(SubscriptionId, Option<String>),
+    /// The same, read just now on behalf of a namespace: what is searched for may have appeared since the last list.
+    NewFrontends(SubscriptionId, Option<String>, String),
     /// All resources of a kind inside a zone. For records: of all types.
     Inside(Kind, ResourceId),
 }
@@ -49,6 +49,8 @@ pub struct Facts {
     pub new_frontends: HashSet<(SubscriptionId, Option<String>)>,
     /// Whether one of those was read a moment before this pass began, for another one.
     pub older_frontends: bool,
+    /// Whether one of those was not read, for the namespace has had its share of lists.
+    pub held_frontends: bool,
     /// Contents of zones.
     pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
 }
@@ -91,17 +93,18 @@ impl Facts {
             .ok_or_else(|| vec![Need::Frontends(key.0, key.1)])
     }
 
-    /// The internal frontends in a scope, read just now.
+    /// The internal frontends in a scope, read just now on behalf of a namespace.
     pub fn new_frontends(
         &self,
         subscription: &SubscriptionId,
         group: Option<&str>,
+        namespace: &str,
     ) -> Result<&Result<Vec<Frontend>, ArmError>, Needs> {
         let key = (subscription.clone(), group.map(str::to_owned));
         if self.new_frontends.contains(&key) {
             return self.frontends(subscription, group);
         }
-        Err(vec![Need::NewFrontends(key.0, key.1)])
+        Err(vec![Need::NewFrontends(key.0, key.1, namespace.to_owned())])
     }
 
     /// What is inside a zone.

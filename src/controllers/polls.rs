@@ -6,38 +6,78 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::rate::{Limit, Rates};
+
 /// The longest wait.
 const MOST: Duration = Duration::from_secs(300);
 
-#[derive(Debug, Clone, Copy)]
+/// A list that all clusters share is made anew on behalf of one namespace this often, after a few at once.
+pub const LIST_EACH: Duration = Duration::from_secs(5);
+
+/// Two custom resources that come together, each of which asks again once a list of just before does not do.
+const LISTS: Limit = Limit {
+    burst: 4,
+    interval: LIST_EACH,
+};
+
+#[derive(Debug)]
 struct Poll {
     since: Instant,
     /// Something that is watched has changed since the last time.
     changed: bool,
+    /// What it is asked for with, where only that counts.
+    with: Option<String>,
 }
 
 /// What is asked for on behalf of the objects of one role, by UID, and lists that cannot be read, by the id of what waits for
 /// them: one thing each.
-#[derive(Debug, Default)]
-pub struct Polls(Mutex<HashMap<String, Poll>>);
+#[derive(Debug)]
+pub struct Polls {
+    all: Mutex<HashMap<String, Poll>>,
+    lists: Rates,
+}
+
+impl Default for Polls {
+    fn default() -> Self {
+        Self {
+            all: Mutex::default(),
+            lists: Rates::within(LISTS),
+        }
+    }
+}
 
 impl Polls {
     fn all(&self) -> MutexGuard<'_, HashMap<String, Poll>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How long to wait before the next time: `first` to begin with, and again after a change.
     pub fn wait(&self, uid: &str, first: Duration, now: Instant) -> Duration {
-        let begins = Poll {
-            since: now,
-            changed: false,
-        };
+        self.next(uid, None, first, now)
+    }
+
+    /// The same where `with` has changed, and after no other change.
+    pub fn wait_with(&self, uid: &str, with: &str, first: Duration, now: Instant) -> Duration {
+        self.next(uid, Some(with), first, now)
+    }
+
+    fn next(&self, uid: &str, with: Option<&str>, first: Duration, now: Instant) -> Duration {
         let mut all = self.all();
-        let poll = all.entry(uid.to_owned()).or_insert(begins);
-        if poll.changed {
-            *poll = begins;
-        }
-        now.saturating_duration_since(poll.since).clamp(first, MOST.max(first))
+        let known = all.remove(uid);
+        let goes_on = |poll: &Poll| with.map_or(!poll.changed, |with| poll.with.as_deref() == Some(with));
+        let since = known.filter(goes_on).map_or(now, |poll| poll.since);
+        let poll = Poll {
+            since,
+            changed: false,
+            with: with.map(str::to_owned),
+        };
+        all.insert(uid.to_owned(), poll);
+        now.saturating_duration_since(since).clamp(first, MOST.max(first))
+    }
+
+    /// Whether a list may be made anew on behalf of a namespace.
+    pub fn may_list(&self, namespace: &str, list: &str, now: Instant) -> bool {
+        self.lists.take(&format!("{namespace}/{list}"), now).is_ok()
     }
 
     /// Something that is watched has changed: what is asked for may have come.
@@ -79,6 +119,27 @@ mod tests {
         assert!(!polls.has_changed("u"));
         polls.over("u");
         assert_eq!(waits(&polls), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn change_that_brings_nothing_makes_no_wait_shorter() {
+        let (polls, now) = (Polls::default(), Instant::now());
+        let at = |with: &str, s| {
+            polls.change("u");
+            let wait = polls.wait_with("u", with, Duration::from_secs(10), now + Duration::from_secs(s));
+            wait.as_secs()
+        };
+        assert_eq!([at("a", 0), at("a", 40), at("b", 50), at("b", 90)], [10, 40, 10, 40]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lists_on_behalf_of_one_namespace_are_few_and_others_do_not_wait() {
+        let (polls, began) = (Polls::default(), Instant::now());
+        let at = |namespace: &str, n: u32| polls.may_list(namespace, "s/g", began + Duration::from_millis(50) * n);
+        let times = (0..1200).filter(|n| at("n", *n)).count();
+        assert_eq!(times, 4 + 11, "in a minute");
+        assert!((0..20).all(|n| at(&format!("cluster-{n}"), 1200)));
+        assert!(polls.may_list("n", "s/another", began));
     }
 
     #[tokio::test(start_paused = true)]

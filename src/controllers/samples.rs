@@ -95,7 +95,7 @@ fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut 
             asked.push(format!("frontends {}", group.as_deref().unwrap_or("everywhere")));
             facts.frontends.insert((subscription, group), Ok(Vec::new()));
         }
-        Need::NewFrontends(subscription, group) => {
+        Need::NewFrontends(subscription, group, _) => {
             asked.push(format!("new frontends {}", group.as_deref().unwrap_or("everywhere")));
             facts.new_frontends.insert((subscription, group));
         }

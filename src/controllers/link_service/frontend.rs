@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use kube::ResourceExt;
+
 use super::plan::{Found, Settings, Surroundings};
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::error::ArmError;
@@ -120,11 +122,12 @@ pub(super) fn find(
         Ok(list) => choose(list, address, service, settings.frontend_match).cloned(),
         Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
+    let namespace = cr.namespace().unwrap_or_default();
     let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
     let within = |group: Option<&str>| -> Result<Found, Needs> {
         let chosen = pick(facts.frontends(&settings.subscription, group)?);
         if chosen.as_ref().is_err_and(waits) {
-            return Ok(pick(facts.new_frontends(&settings.subscription, group)?));
+            return Ok(pick(facts.new_frontends(&settings.subscription, group, &namespace)?));
         }
         Ok(chosen)
     };

@@ -16,7 +16,7 @@ mod subnet;
 pub mod teardown;
 mod their_endpoint;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ impl LinkServiceController {
         } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
         self.note_subnet(&uid, &decision);
-        slow_down(cx, &uid, &mut decision);
+        slow_down(cx, &uid, &awaited(&cr, around), &mut decision);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
             wait = Duration::ZERO;
@@ -211,8 +211,17 @@ impl LinkServiceController {
     }
 }
 
-/// What only others can bring about is asked for ever less often.
-fn slow_down(cx: &Context, uid: &str, decision: &mut Decision) {
+/// What the frontend is searched for with.
+fn awaited(cr: &AzurePrivateLinkService, around: &plan::Surroundings) -> String {
+    let service = around.service.as_ref();
+    let addresses = service.map(|service| service.addresses.iter().collect::<BTreeSet<_>>());
+    let uid = service.map(|service| &service.uid);
+    format!("{:?} {uid:?} {addresses:?}", cr.spec.load_balancer_ip)
+}
+
+/// What only others can bring about is asked for ever less often. A frontend comes for what it is searched for with: whatever else
+/// of the custom resource changes is no reason to ask again.
+fn slow_down(cx: &Context, uid: &str, awaited: &str, decision: &mut Decision) {
     let missing = [
         Reason::WaitingForLoadBalancer,
         Reason::AmbiguousLoadBalancer,
@@ -220,10 +229,14 @@ fn slow_down(cx: &Context, uid: &str, decision: &mut Decision) {
     ];
     let problem = decision.problem.as_ref();
     let problem = problem.filter(|problem| missing.contains(&problem.reason));
-    match problem.and_then(|problem| problem.again) {
-        Some(first) => decision.again = Some(cx.polls.wait(uid, first, Instant::now())),
-        None => cx.polls.over(uid),
-    }
+    let Some((problem, first)) = problem.and_then(|problem| Some((problem, problem.again?))) else {
+        return cx.polls.over(uid);
+    };
+    let now = Instant::now();
+    decision.again = Some(match problem.reason {
+        Reason::EndpointNotConnected => cx.polls.wait(uid, first, now),
+        _ => cx.polls.wait_with(uid, awaited, first, now),
+    });
 }
 
 /// Says on the HostedCluster that a lock keeps the guest's side from being deleted: the namespace takes no more Events.
@@ -352,7 +365,8 @@ mod tests {
         let again = |reason| {
             let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
             let mut decision = Decision::stuck(problem);
-            slow_down(&cx, "u", &mut decision);
+            cx.polls.change("u");
+            slow_down(&cx, "u", "10.0.0.4", &mut decision);
             decision.again.unwrap()
         };
         let mut waits = Vec::new();
