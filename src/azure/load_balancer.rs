@@ -1,10 +1,11 @@
 //! Load balancers, as far as they are read: their internal frontends.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::id::ResourceId;
+use super::id::{ResourceId, lower};
 use super::resource::{Kind, id_at};
 
 /// An internal frontend of a load balancer.
@@ -22,9 +23,13 @@ pub struct Frontend {
     pub subnet: ResourceId,
 }
 
-/// The internal frontends of a list of load balancers. Public ones, and those without an address yet, are left out.
+/// The internal frontends of a list of load balancers. Public ones, and those without an address yet, are left out, and what the
+/// list shows again: one that changes between two pages comes in both.
 pub fn internal_frontends(load_balancers: &[Value]) -> Vec<Frontend> {
-    load_balancers.iter().flat_map(frontends_of).collect()
+    let mut seen = HashSet::new();
+    let all = load_balancers.iter().flat_map(frontends_of);
+    all.filter(|frontend| seen.insert((lower(&frontend.id), frontend.address, frontend.subnet.clone())))
+        .collect()
 }
 
 fn frontends_of(load_balancer: &Value) -> Vec<Frontend> {
@@ -73,5 +78,33 @@ mod tests {
         ];
         let names: Vec<String> = internal_frontends(&list).into_iter().map(|f| f.name).collect();
         assert_eq!(names, ["good"]);
+    }
+
+    #[test]
+    fn load_balancer_that_the_list_shows_twice_is_one() {
+        let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+        let shown = |group: &str, address: &str| {
+            let id = format!("{}/loadBalancers/lb", base.replace("resourceGroups/g", group));
+            let properties =
+                json!({"subnet": {"id": format!("{base}/virtualNetworks/v/subnets/a")}, "privateIPAddress": address});
+            let frontend =
+                json!({"id": format!("{id}/frontendIPConfigurations/f"), "name": "f", "properties": properties});
+            json!({"id": id, "properties": {"frontendIPConfigurations": [frontend]}})
+        };
+        let list = [
+            shown("resourceGroups/g", "10.0.0.4"),
+            shown("resourceGroups/G", "10.0.0.4"),
+            shown("resourceGroups/g", "10.0.0.5"),
+            shown("resourceGroups/other", "10.0.0.4"),
+        ];
+        let addresses: Vec<String> = internal_frontends(&list)
+            .iter()
+            .map(|f| f.address.to_string())
+            .collect();
+        assert_eq!(
+            addresses,
+            ["10.0.0.4", "10.0.0.5", "10.0.0.4"],
+            "what it had before may be shown too"
+        );
     }
 }

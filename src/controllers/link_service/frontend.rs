@@ -153,22 +153,25 @@ pub(super) fn find(
     {
         problem.again = Some(AT_ONCE);
     }
-    if found.as_ref().is_err_and(unlisted)
-        && let Some(read) = read_alone(cr, address, service, facts, settings)?
+    // A list may lack one that is there. What the status tells anybody can write, so it is read no more often than a list.
+    let lacks = found.as_ref().is_err_and(waits) && !facts.held_frontends;
+    if (lacks || found.as_ref().is_err_and(unlisted))
+        && let Some(read) = read_alone(cr, address, service, facts, settings, lacks)?
     {
         return Ok(Ok(read));
     }
     Ok(found)
 }
 
-/// The frontend as the load balancer itself shows it, where no list can be had. The status only tells which one to read, so
-/// nothing but the name of the frontend proves it.
+/// The frontend as the load balancer itself shows it, where no list can be had, or `anew` where the list lacks it. The status only
+/// tells which one to read, so nothing but the name of the frontend proves it.
 fn read_alone(
     cr: &AzurePrivateLinkService,
     address: IpAddr,
     service: &ServiceFacts,
     facts: &Facts,
     settings: &Settings,
+    anew: bool,
 ) -> Result<Option<Frontend>, Needs> {
     let shown = cr
         .status
@@ -178,7 +181,11 @@ fn read_alone(
     let Some(id) = shown.filter(|id| *id.subscription() == settings.subscription) else {
         return Ok(None);
     };
-    let seen = facts.look(Kind::LoadBalancer, &id)?;
+    let seen = if anew {
+        facts.new_look(Kind::LoadBalancer, &id)?
+    } else {
+        facts.look(Kind::LoadBalancer, &id)?
+    };
     let frontends = internal_frontends(seen.found().map(std::slice::from_ref).unwrap_or_default());
     Ok(choose(&frontends, address, service, FrontendMatch::Name).ok().cloned())
 }

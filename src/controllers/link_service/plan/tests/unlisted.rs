@@ -57,6 +57,31 @@ fn forged_load_balancer_of_another_service_proves_nothing() {
 }
 
 #[test]
+fn list_that_lacks_a_load_balancer_that_is_there_is_no_outage() {
+    let run = |name: &str, held: bool| {
+        let cr = cr(
+            json!({"internalLoadBalancerID": management("loadBalancers/lb")}),
+            json!({}),
+        );
+        let facts = Facts {
+            held_frontends: held,
+            ..Facts::default()
+        };
+        let world = [balancer(name), subnet()];
+        let ((decision, _), asked) = decided(facts, &world, |facts| build(&cr, &around(), facts, &settings(), &[]));
+        (
+            decision.problem.map(|problem| problem.reason),
+            asked.contains(&"new lb".to_owned()),
+        )
+    };
+    let (own, others) = (FRONTEND.rsplit('/').next().unwrap(), "a6f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1");
+    let waits = Some(Reason::WaitingForLoadBalancer);
+    assert_eq!(run(own, false), (None, true));
+    assert_eq!(run(others, false), (waits, true), "the status is forged");
+    assert_eq!(run(own, true), (waits, false), "the namespace has had its share");
+}
+
+#[test]
 fn unreadable_load_balancers_are_no_absence() {
     let resource = cr(Value::Null, json!({}));
     let ((decision, _), _) = decided(unlisted(), &[], |facts| {
