@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use crate::api::hypershift::{ClusterSpec, PublishedService};
+use crate::api::markers::SERVICES;
 use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster};
 use crate::azure::id::lower;
 use crate::names;
@@ -83,10 +84,11 @@ impl Claim {
         Some(Self::Address(address.to_string()))
     }
 
-    /// What a custom resource claims.
+    /// What a custom resource claims: nothing under a name that no Service of HyperShift's has, for none vouches for that.
     pub fn of_resource(cr: &AzurePrivateLinkService) -> Vec<Self> {
-        let address = cr.spec.load_balancer_ip.as_deref().and_then(Self::address);
-        address.into_iter().collect()
+        let named = SERVICES.contains(&cr.name_any().as_str());
+        let address = cr.spec.load_balancer_ip.as_deref().filter(|_| named);
+        address.and_then(Self::address).into_iter().collect()
     }
 
     fn text(&self) -> &str {
@@ -300,9 +302,20 @@ impl Claims {
 
     /// Whether another object claims this, and did before `own` came to claim what it has `claimed`.
     pub fn older_than(&self, own: &Holder, claimed: &Claim, claim: &Claim) -> bool {
+        self.before(own, claimed, claim).next().is_some()
+    }
+
+    /// Who else claims this, and did before `own`.
+    pub fn olders(&self, own: &Holder, claim: &Claim) -> Vec<Holder> {
+        self.before(own, claim, claim).cloned().collect()
+    }
+
+    fn before<'a>(&'a self, own: &'a Holder, claimed: &Claim, claim: &Claim) -> impl Iterator<Item = &'a Holder> {
         let since = self.since(own, claimed);
-        let mut others = self.holders.get(claim).into_iter().flatten();
-        others.any(|(other, holder)| holder.object != own.object && (other, holder) < (&since, own))
+        let others = self.holders.get(claim).into_iter().flatten();
+        let older =
+            others.filter(move |(other, holder)| holder.object != own.object && (other, holder) < (&since, own));
+        older.map(|(_, holder)| holder)
     }
 
     /// Whether any other object than `own` claims this.

@@ -290,7 +290,7 @@ impl Reconciler for LinkServiceController {
     type Around = plan::Surroundings;
 
     async fn around(&self, cx: &Context, cr: &AzurePrivateLinkService) -> Result<(Self::Around, String), PassError> {
-        let mut around = observe::surroundings(cx, cr, &self.neighbours, self.settings.cloud).await?;
+        let mut around = observe::surroundings(cx, cr, &self.neighbours, &self.settings).await?;
         let fingerprint = observe::fingerprint(&around);
         let uid = cr.uid().unwrap_or_default();
         around.shown_subnet = self.all_shown_subnets().get(&uid).cloned();

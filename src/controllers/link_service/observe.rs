@@ -1,16 +1,17 @@
 //! Reads what Kubernetes knows around a custom resource on the management side.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Resource, ResourceExt};
 
 use super::connecting::Connecting;
-use super::frontend::ServiceFacts;
-use super::plan::Surroundings;
+use super::frontend::{FrontendMatch, ServiceFacts};
+use super::plan::{Settings, Surroundings};
 use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
-use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, held_by};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
 use crate::azure::id::{is_uuid, lower};
 use crate::controllers::claims::{self, Claim, Claims, Holder};
 use crate::controllers::context::Context;
@@ -28,14 +29,14 @@ pub(super) async fn surroundings(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     neighbours: &Neighbours,
-    cloud: &str,
+    settings: &Settings,
 ) -> Result<Surroundings, PassError> {
     neighbours.known().await?;
     let namespace = cr.namespace().unwrap_or_default();
     let control_plane = owner::control_plane(cx, cr).await?;
     let hosted = owner::hosted_cluster(cx, cr, neighbours).await?;
     let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
-    let identity = agreed(cr, hosted, control_plane, &neighbours.clusters(), cloud);
+    let identity = agreed(cr, hosted, control_plane, &neighbours.clusters(), settings.cloud);
     let service = service(cx, cr, &namespace, control_plane).await?;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let going = cr.metadata.deletion_timestamp.is_some();
@@ -54,7 +55,8 @@ pub(super) async fn surroundings(
         Ok(identity) => Leaving::Of(identity.clone()),
         Err(_) => identity::leaving(cr, traces, &neighbours.clusters()),
     };
-    let address_claimed = address_claimed(cr, &neighbours.resources());
+    let address_claimed =
+        settings.frontend_match == FrontendMatch::Address && address_claimed(cx, cr, neighbours).await?;
     let own = hosted.and_then(|hosted| own(hosted, &neighbours.clusters()));
     let subnets_of_older = subnets_of_older(identity.as_ref().ok(), hosted, &neighbours.clusters());
     Ok(Surroundings {
@@ -124,17 +126,18 @@ async fn service(
     };
     let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
     let owned = owner.is_some_and(|uid| service.owner_references().iter().any(|reference| &reference.uid == uid));
-    let ingress = service
-        .status
-        .and_then(|s| s.load_balancer)
-        .and_then(|b| b.ingress)
-        .unwrap_or_default();
-    let addresses = ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect();
     Ok(Some(ServiceFacts {
-        uid: service.metadata.uid.unwrap_or_default(),
+        uid: service.uid().unwrap_or_default(),
         owned,
-        addresses,
+        addresses: addresses(service),
     }))
+}
+
+/// The addresses that a Service reports.
+fn addresses(service: Service) -> Vec<IpAddr> {
+    let balancer = service.status.and_then(|status| status.load_balancer);
+    let ingress = balancer.and_then(|balancer| balancer.ingress).unwrap_or_default();
+    ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect()
 }
 
 fn goes(sibling: &AzurePrivateLinkService) -> bool {
@@ -157,9 +160,34 @@ fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
     recorded.is_some_and(|recorded| recorded.nat_subnet_made)
 }
 
-fn address_claimed(cr: &AzurePrivateLinkService, all: &Claims) -> bool {
+/// Whether one that came before has the address, as far as its own Service does not tell otherwise.
+async fn address_claimed(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    neighbours: &Neighbours,
+) -> Result<bool, PassError> {
     let claim = cr.spec.load_balancer_ip.as_deref().and_then(Claim::address);
-    claim.is_some_and(|claim| all.older(&Holder::of(cr), &claim))
+    let older = claim.map(|claim| neighbours.resources().olders(&Holder::of(cr), &claim));
+    for Holder { object, .. } in older.unwrap_or_default() {
+        let known = cx.resources.get(&object);
+        if known.is_none_or(|known| cx.resources.serves(&known)) && has_address(cx, &object, cr).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the Service of another custom resource has the address of this one, or is not to be read here.
+async fn has_address(cx: &Context, other: &ClusterRef, cr: &AzurePrivateLinkService) -> Result<bool, PassError> {
+    let api: Api<Service> = Api::namespaced(cx.kube.clone(), &other.namespace);
+    let address: Option<IpAddr> = cr.spec.load_balancer_ip.as_deref().and_then(|text| text.parse().ok());
+    match within(api.get_opt(&other.name)).await {
+        Ok(service) => Ok(service.is_some_and(|service| address.is_some_and(|own| addresses(service).contains(&own)))),
+        // Its owner can write what no parser takes: that vouches for nothing, and is no trouble of this one.
+        Err(PassError::Kube(kube::Error::SerdeError(_))) => Ok(false),
+        Err(PassError::Kube(kube::Error::Api(status))) if status.code == 403 => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// The NAT subnets of the cluster's name that this control plane gives, or a HostedCluster that may. What a custom resource gives

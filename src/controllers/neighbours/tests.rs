@@ -59,10 +59,12 @@ fn address_of_a_custom_resource_is_known_until_it_has_it_no_more() {
     let neighbours = Neighbours::default();
     let address = Claim::address("10.0.0.4").unwrap();
     let count = || neighbours.resources().holders(&address).count();
-    neighbours.resource(&Event::Apply(at("a", "10.0.0.4")));
+    neighbours.resource(&Event::Apply(at("private-router", "10.0.0.4")));
     assert_eq!(count(), 1);
-    neighbours.resource(&Event::Apply(at("b", "10.0.0.5")));
+    neighbours.resource(&Event::Apply(at("oauth-openshift", "10.0.0.5")));
     assert_eq!(count(), 1, "another one has another");
-    neighbours.resource(&Event::Delete(at("a", "10.0.0.4")));
+    neighbours.resource(&Event::Apply(at("junk", "10.0.0.4")));
+    assert_eq!(count(), 1, "there is no Service of its name");
+    neighbours.resource(&Event::Delete(at("private-router", "10.0.0.4")));
     assert_eq!(count(), 0);
 }

@@ -6,6 +6,7 @@ use super::*;
 use crate::api::hypershift::PUBLIC_CLOUD;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkServiceSpec, Reason};
+use crate::controllers::context::sample;
 use crate::controllers::link_service::samples::alone;
 use crate::controllers::samples::{cr, guest};
 
@@ -175,22 +176,72 @@ fn change_of_service_siblings_or_pause_is_worth_a_pass() {
     assert!(changed.iter().all(|around| fingerprint(around) != before));
 }
 
-#[test]
-fn newer_of_two_with_one_address_is_told_so_and_the_older_one_is_not() {
-    let on = |day: u8, namespace: &str, address: &str| {
-        let mut cr = cr(Value::Null, json!({}));
-        cr.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-0{day}T00:00:00Z"))).unwrap();
-        cr.metadata.namespace = Some(namespace.to_owned());
-        cr.spec.load_balancer_ip = Some(address.to_owned());
-        cr
-    };
-    let (older, newer) = (on(1, "a", "fd00::4"), on(2, "b", "fd00:0::4"));
-    let mut all = Claims::default();
-    for cr in [&older, &newer] {
-        all.set(Holder::of(cr), Claim::of_resource(cr));
+/// One of a day, with an address.
+fn on(day: u8, namespace: &str, name: &str, address: &str) -> AzurePrivateLinkService {
+    let mut cr = cr(Value::Null, json!({}));
+    cr.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-0{day}T00:00:00Z"))).unwrap();
+    cr.metadata.namespace = Some(namespace.to_owned());
+    cr.metadata.name = Some(name.to_owned());
+    cr.spec.load_balancer_ip = Some(address.to_owned());
+    cr
+}
+
+/// Whether an older one of the namespace `a` claims the address `fd00::4` before `newer`, if the API server answers a read of its
+/// Service so.
+async fn claimed_by(older: &AzurePrivateLinkService, crowd: usize, (status, service): (u16, &str)) -> [bool; 2] {
+    let newer = on(3, "b", "private-router", "fd00:0::4");
+    let service = service.to_owned();
+    let answers = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+        let body = service.clone().into_bytes();
+        async move {
+            Ok::<_, tower::BoxError>(
+                http::Response::builder()
+                    .status(status)
+                    .body(kube::client::Body::from(body))?,
+            )
+        }
+    });
+    let cx = sample::context(kube::Client::new(answers, "default"));
+    let neighbours = Neighbours::default();
+    let before = (0..crowd).map(|n| on(1, "a", &format!("c{n}"), "fd00::9"));
+    for cr in before.chain([older.clone(), newer.clone()]) {
+        neighbours.resource(&Event::Apply(cr.clone()));
+        cx.resources.heard(&Event::Apply(cr));
     }
-    assert!(address_claimed(&newer, &all) && !address_claimed(&older, &all));
-    assert!(!address_claimed(&on(3, "c", "fd00::5"), &all));
+    let newer = address_claimed(&cx, &newer, &neighbours).await.unwrap();
+    [newer, address_claimed(&cx, older, &neighbours).await.unwrap()]
+}
+
+const HAS_IT: (u16, &str) = (
+    200,
+    r#"{"metadata": {}, "status": {"loadBalancer": {"ingress": [{"ip": "fd00::4"}]}}}"#,
+);
+const FORBIDDEN: (u16, &str) = (
+    403,
+    r#"{"status": "Failure", "message": "m", "reason": "Forbidden", "code": 403}"#,
+);
+const NONE: (u16, &str) = (
+    404,
+    r#"{"status": "Failure", "message": "m", "reason": "NotFound", "code": 404}"#,
+);
+
+#[rstest]
+#[case::has_it("private-router", 7, HAS_IT, true)]
+#[case::is_not_to_be_read("oauth-openshift", 0, FORBIDDEN, true)]
+#[case::has_another("private-router", 0, (200, r#"{"metadata": {}, "status": {"loadBalancer": {"ingress": [{"ip": "fd00::5"}]}}}"#), false)]
+#[case::is_not_there("private-router", 0, NONE, false)]
+#[case::is_none_that_can_be("private-router", 0, (200, r#"{"metadata": 1}"#), false)]
+#[case::has_no_such_name("junk", 0, HAS_IT, false)]
+#[case::is_not_served("private-router", 8, HAS_IT, false)]
+#[tokio::test]
+async fn address_is_claimed_by_an_older_one_whose_service(
+    #[case] name: &str,
+    #[case] crowd: usize,
+    #[case] service: (u16, &str),
+    #[case] claimed: bool,
+) {
+    let older = on(2, "a", name, "fd00::4");
+    assert_eq!(claimed_by(&older, crowd, service).await, [claimed, false]);
 }
 
 #[test]
