@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyperlink::api::markers::SERVICES;
 use hyperlink::api::{AzurePrivateLinkService, ConditionType, Reason, Status};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::conditions;
@@ -40,16 +41,19 @@ pub(super) async fn follow_watches(mut health: Receiver<Health>, item: Readiness
 
 fn seen(cr: &AzurePrivateLinkService, now: Timestamp) -> ObjectSeen {
     let status = cr.status.as_ref();
+    // Whoever may write in a namespace says in a status what he likes, and makes as many custom resources; nothing is made for
+    // one of another name.
+    let named = status.filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     let id = |text: &Option<String>| text.as_deref().and_then(|text| ResourceId::parse(text).ok());
     ObjectSeen {
         namespace: cr.namespace().unwrap_or_default(),
         name: cr.name_any(),
         leaving: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
         conditions: ConditionType::ALL.map(|kind| condition(cr, kind, now)).into(),
-        load_balancer: status
+        load_balancer: named
             .filter(|status| status.private_link_service_id.is_some())
             .and_then(|status| id(&status.internal_load_balancer_id)),
-        zones: status
+        zones: named
             .into_iter()
             .flat_map(|status| [id(&status.private_dns_zone_id), id(&status.base_domain_dns_zone_id)])
             .flatten()
@@ -142,8 +146,14 @@ mod tests {
         assert_eq!((before.load_balancer, before.zones.len()), (None, 1));
         status["privateLinkServiceID"] = id("privateLinkServices").into();
         status["baseDomainDNSZoneID"] = "not an id".into();
-        let after = seen(&cr(json!({}), status), now);
+        let after = seen(&cr(json!({}), status.clone()), now);
         assert!(after.load_balancer.is_some());
         assert_eq!(after.zones.len(), 1);
+        let junk = seen(&cr(json!({"name": "junk"}), status), now);
+        assert_eq!(
+            (junk.load_balancer, junk.zones.len()),
+            (None, 0),
+            "its status is forged"
+        );
     }
 }
