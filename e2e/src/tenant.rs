@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -20,6 +20,8 @@ use crate::wait::eventually;
 const ACCOUNT: &str = "control-plane-operator";
 /// Writes at the same time.
 const AT_ONCE: usize = 8;
+/// A custom resource that comes and goes is seen, and gone before anything can be done for it.
+const ALIVE: Duration = Duration::from_millis(70);
 /// What the API server takes of annotations, less some room.
 pub const LARGEST_ANNOTATION: usize = 250 * 1024;
 
@@ -114,6 +116,26 @@ impl Tenant {
                 let _ = api.patch(&name, &PatchParams::default(), &patch).await;
             }
         }))
+    }
+
+    /// Makes and deletes custom resources without end, so many at a time, until the guard is dropped.
+    pub fn comes_and_goes(&self, place: &Place, at_once: usize) -> Vec<Changes> {
+        let lane = |lane: usize| {
+            let api = self.hypershift("AzurePrivateLinkService");
+            let object = self.custom_resource(place, "junk", 0);
+            Changes(tokio::spawn(async move {
+                for number in 0.. {
+                    let name = format!("junk-{lane}-{number}");
+                    let mut object = object.clone();
+                    object["metadata"]["name"] = name.as_str().into();
+                    if create(&api, object).await.is_ok() {
+                        tokio::time::sleep(ALIVE).await;
+                        let _ = api.delete(&name, &DeleteParams::default()).await;
+                    }
+                }
+            }))
+        };
+        (0..at_once).map(lane).collect()
     }
 }
 

@@ -224,9 +224,43 @@ fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
         tenant
             .create_all(tenant.hypershift("HostedControlPlane"), planes)
             .await?;
+        // What changes around all of them is heard of for those that are served.
+        let spec = |n: u64| json!({"spec": {"sshKey": {"name": n.to_string()}}});
+        let planes = tenant.hypershift("HostedControlPlane");
+        let _changes = tenant.changes(planes, crowded.cluster.name(), 40, spec);
         crowded.neighbour_notices_nothing().await?;
         crowded.one_event_tells_of_the_rest().await?;
         crowded.only_eight_are_served().await
+    });
+}
+
+#[test]
+fn custom_resources_that_come_and_go_harm_no_neighbour() {
+    alone(async |ground| {
+        let crowded = Crowded::start(ground).await?;
+        let waiting = async || {
+            let (_, metrics) = crowded.site.ho.page("/metrics").await?;
+            let series = "hyperlink_passes_total{controller=\"link_service\",result=\"waiting\"} ";
+            let value = metrics.lines().find_map(|line| line.strip_prefix(series));
+            Ok::<u64, anyhow::Error>(value.unwrap_or("0").parse()?)
+        };
+        let (before, began) = (waiting().await?, Instant::now());
+        let lanes = crowded.tenant.comes_and_goes(&crowded.site.ground, 9);
+        crowded.neighbour_notices_nothing().await?;
+        drop(lanes);
+        // Eight at once, then one in five seconds; and those of the neighbour's repairs.
+        let (passes, most) = (waiting().await? - before, 8 + began.elapsed().as_secs() / 5 + 30);
+        ensure!(passes <= most, "{passes} passes, of {most}");
+        crowded.one_event_tells_of_the_rest().await?;
+        let namespace = crowded.site.ground.hosted_clusters().to_owned();
+        let events: Api<Event> = Api::namespaced(crowded.site.ground.client()?, &namespace);
+        let events = events.list(&ListParams::default()).await?;
+        let told = events
+            .iter()
+            .filter(|event| event.reason.as_deref() == Some("Refused"))
+            .count();
+        ensure!(told <= 25, "{told} Events on the HostedCluster");
+        Ok(())
     });
 }
 
