@@ -161,6 +161,7 @@ fn surroundings(identity: &Identity) -> Surroundings {
         sibling_goes: false,
         sibling_made_subnet: false,
         leaving: Leaving::Unknown,
+        shown_subnet: None,
         given_subnets: Vec::new(),
         subnets_of_older: Vec::new(),
         adopt_from: None,
@@ -178,6 +179,7 @@ fn settings() -> Settings {
             prefix_length: 28,
             pool: None,
         },
+        nat_subnet: None,
         frontend_match: FrontendMatch::Name,
         also_manage: Vec::new(),
     }
