@@ -19,8 +19,8 @@ use super::frame::{PassError, within};
 use super::pace::{Fingerprint, Pacer};
 use super::places::Places;
 use super::preview::Foreseen;
-use super::report::fingerprint;
-use crate::api::AzurePrivateLinkService;
+use super::report::{Report, fingerprint};
+use crate::api::{AzurePrivateLinkService, Status};
 use crate::azure::client::Pass;
 use crate::azure::plan::Done;
 use crate::metrics::{Controller as Label, Pass as Counted, PassResult};
@@ -39,7 +39,7 @@ pub struct Ended {
 
 impl Ended {
     /// All is as wanted.
-    pub fn settled(cr: AzurePrivateLinkService, wait: Duration) -> Self {
+    fn settled(cr: AzurePrivateLinkService, wait: Duration) -> Self {
         Self {
             cr,
             wait,
@@ -55,6 +55,23 @@ impl Ended {
             wait,
             result: PassResult::Waiting,
             released: false,
+        }
+    }
+
+    /// As the report of a pass tells that brings about what is wanted. A condition that is True still while Azure fails to answer
+    /// does not make it a success.
+    pub fn reported(
+        cr: AzurePrivateLinkService,
+        wait: Duration,
+        report: &Report,
+        decision: &Decision,
+        done: &[Done],
+    ) -> Self {
+        let all_hold = report.conditions.iter().all(|one| one.status == Status::True);
+        if all_hold && !decision.fails() {
+            Self::settled(cr, wait)
+        } else {
+            Self::unsettled(cr, wait, decision, done)
         }
     }
 

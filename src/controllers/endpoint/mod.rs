@@ -23,7 +23,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 
 use crate::api::markers::CPO_INTENT;
-use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role, Status};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
 use crate::azure::client::Pass;
 use crate::azure::endpoint::{Approval, address, approval};
 use crate::azure::id::ResourceId;
@@ -105,13 +105,8 @@ impl EndpointController {
             &names,
             &frame::as_told(&cx.memory, &decision.steps, &done),
         );
-        let settled = report.conditions.iter().all(|c| c.status == Status::True);
         let cr = write_status(cx, cr, None, &report).await?;
-        Ok(if settled {
-            Ended::settled(cr, wait)
-        } else {
-            Ended::unsettled(cr, wait, &decision, &done)
-        })
+        Ok(Ended::reported(cr, wait, &report, &decision, &done))
     }
 
     async fn teardown(

@@ -103,13 +103,8 @@ impl LinkServiceController {
             &found,
             &frame::as_told(&cx.memory, &decision.steps, &done),
         );
-        let settled = report.conditions.iter().all(|c| c.status == crate::api::Status::True);
         let cr = write_status(cx, cr, also, &report).await?;
-        Ok(if settled {
-            run::Ended::settled(cr, wait)
-        } else {
-            run::Ended::unsettled(cr, wait, &decision, &done)
-        })
+        Ok(run::Ended::reported(cr, wait, &report, &decision, &done))
     }
 
     async fn teardown(

@@ -6,9 +6,15 @@ use kube::client::Body;
 use kube::runtime::Controller;
 use kube::runtime::reflector::store;
 use kube::runtime::watcher::Event;
+use rstest::rstest;
 use serde_json::json;
 
 use super::*;
+use crate::api::ConditionType;
+use crate::azure::error::{ArmError, Class};
+use crate::azure::plan::{Step, Verb, Why};
+use crate::azure::resource::Kind;
+use crate::conditions::NewCondition;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 
@@ -134,4 +140,28 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
     ] {
         assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
+}
+
+#[rstest]
+#[case::out_of_reach(Class::Down, PassResult::Failed)]
+#[case::no_time(Class::Throttled, PassResult::Settled)]
+fn pass_that_could_not_read_is_no_success_though_all_is_true_still(#[case] class: Class, #[case] expected: PassResult) {
+    let step = Step {
+        kind: Kind::LinkService,
+        id: samples::id(&samples::management("privateLinkServices/pls-id")),
+        verb: Verb::Wait,
+        why: Why::Unread(ArmError::own(class, "X")),
+        found: None,
+    };
+    let decision = Decision {
+        steps: vec![step],
+        ..Decision::default()
+    };
+    let report = Report {
+        conditions: vec![NewCondition::holds(ConditionType::AzurePLSCreated, "fine", None)],
+        ..Report::default()
+    };
+    let cr = samples::cr(json!({}), json!({}));
+    let ended = Ended::reported(cr, Duration::ZERO, &report, &decision, &[Done::Nothing]);
+    assert_eq!(ended.result, expected);
 }
