@@ -224,10 +224,6 @@ fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
         tenant
             .create_all(tenant.hypershift("HostedControlPlane"), planes)
             .await?;
-        // What changes around all of them is heard of for those that are served.
-        let spec = |n: u64| json!({"spec": {"sshKey": {"name": n.to_string()}}});
-        let planes = tenant.hypershift("HostedControlPlane");
-        let _changes = tenant.changes(planes, crowded.cluster.name(), 40, spec);
         crowded.neighbour_notices_nothing().await?;
         crowded.one_event_tells_of_the_rest().await?;
         crowded.only_eight_are_served().await
