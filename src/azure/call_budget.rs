@@ -10,14 +10,23 @@ use tokio::time::Instant;
 use super::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
 use super::resource::Kind;
 
-/// Calls that a resource may get at once.
+/// Calls that a resource may get at once: three reconciles, one after the other, of a read, a second read before a write, the
+/// write, and a read after it.
 pub const BURST: u32 = 12;
 
-/// Thereafter one call each so long; twice as long after each exhaustion.
+/// Thereafter one call each so long, as often as a service is polled while it changes; twice as long after each exhaustion.
 pub const INTERVAL: Duration = Duration::from_secs(4);
 
-/// The interval doubles no further than to this.
-pub const MOST: Duration = Duration::from_secs(300);
+/// The interval doubles no further than to this: what was called too often once must still be brought about, or taken away,
+/// while it is read every few minutes as well.
+pub const MOST: Duration = Duration::from_secs(60);
+
+/// Who is refused is told to wait for so many calls: a read, a second read before a write, and the write. With fewer a
+/// reconcile would read again and again and never write.
+const ENOUGH: f64 = 3.0;
+
+/// After so long without a refusal, longer than any wait for [`ENOUGH`], the interval is the first one again.
+const CALM: Duration = Duration::from_secs(300);
 
 /// What all clusters share in a network or a group is called this many times as often.
 const SHARED: u32 = 10;
@@ -33,6 +42,8 @@ struct Bucket {
     interval: Duration,
     /// Whether the last call was refused.
     refused: bool,
+    /// When a call was last refused.
+    refused_at: Option<Instant>,
 }
 
 impl Bucket {
@@ -40,7 +51,8 @@ impl Bucket {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() / self.interval.as_secs_f64();
         self.left = (self.left + gained).min(f64::from(BURST));
         self.at = now;
-        if self.full() {
+        let calm = |refused: Instant| now.saturating_duration_since(refused) >= CALM;
+        if self.full() || self.refused_at.is_some_and(calm) {
             self.interval = first;
         }
     }
@@ -82,7 +94,7 @@ impl CallBudgets {
     /// Takes one call from the budget of `address`.
     ///
     /// # Errors
-    /// None is left: [`CALL_BUDGET_EXHAUSTED`], with how long until there is one.
+    /// None is left: [`CALL_BUDGET_EXHAUSTED`], with how long until there are enough for a reconcile.
     pub fn take(&self, kind: Kind, address: &str, now: Instant) -> Result<(), ArmError> {
         let first = match kind {
             Kind::LoadBalancer | Kind::VirtualNetwork => self.interval / SHARED,
@@ -100,6 +112,7 @@ impl CallBudgets {
             at: now,
             interval: first,
             refused: false,
+            refused_at: None,
         });
         bucket.refill(first, now);
         if bucket.left >= 1.0 {
@@ -107,11 +120,12 @@ impl CallBudgets {
             bucket.refused = false;
             return Ok(());
         }
+        bucket.refused_at = Some(now);
         if !std::mem::replace(&mut bucket.refused, true) {
             bucket.interval = (bucket.interval * 2).min(MOST.max(first));
         }
         Err(ArmError {
-            retry_after: Some(bucket.interval.mul_f64(1.0 - bucket.left)),
+            retry_after: Some(bucket.interval.mul_f64(ENOUGH - bucket.left)),
             ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
         })
     }
@@ -133,8 +147,45 @@ mod tests {
         let (budgets, now) = (CallBudgets::default(), Instant::now());
         assert_eq!(calls(&budgets, Kind::Zone, now, 1), 12);
         assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(1), 60), 3);
-        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(61), 600), 3);
-        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(700), 3_600), 12);
+        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(61), 600), 10);
+        assert_eq!(calls(&budgets, Kind::Zone, now + Duration::from_secs(700), 3_600), 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_as_told_has_the_calls_of_a_reconcile() {
+        let (budgets, mut now) = (CallBudgets::default(), Instant::now());
+        let mut waits = Vec::new();
+        for _ in 0..7 {
+            let mut taken = 0;
+            let refused = loop {
+                match budgets.take(Kind::Zone, "/x", now) {
+                    Ok(()) => taken += 1,
+                    Err(refused) => break refused,
+                }
+            };
+            assert!(taken >= 3, "{taken}");
+            let wait = refused.retry_after.unwrap();
+            waits.push(wait.as_secs());
+            now += wait + Duration::from_millis(1);
+        }
+        assert_eq!(waits, [24, 47, 95, 179, 179, 179, 179]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn resource_that_is_called_rarely_again_has_its_first_interval() {
+        let (budgets, now) = (CallBudgets::default(), Instant::now());
+        calls(&budgets, Kind::Zone, now, 600);
+        // Read every few minutes meanwhile.
+        for minutes in [15, 20] {
+            assert!(
+                budgets
+                    .take(Kind::Zone, "/x", now + Duration::from_secs(60 * minutes))
+                    .is_ok()
+            );
+        }
+        let later = now + Duration::from_secs(25 * 60);
+        let taken = (0..12).filter(|_| budgets.take(Kind::Zone, "/x", later).is_ok());
+        assert_eq!(taken.count(), 12);
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,7 +218,7 @@ mod tests {
             (refused.class, refused.code.as_str()),
             (Class::Throttled, CALL_BUDGET_EXHAUSTED)
         );
-        assert!(refused.retry_after.is_some_and(|wait| wait <= 2 * INTERVAL));
+        assert!(refused.retry_after.is_some_and(|wait| wait <= 6 * INTERVAL));
     }
 
     #[tokio::test(start_paused = true)]
