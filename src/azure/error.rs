@@ -65,6 +65,9 @@ pub struct ArmError {
     pub exact: bool,
 }
 
+/// The longest wait for a request that was refused for other reasons than throttling, whatever Azure asks for: nobody counts then,
+/// and what was wrong is over as a rule long before.
+const LONGEST_ASKED: Duration = Duration::from_secs(600);
 /// The longest piece of Azure's text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 /// The longest code that is kept, in characters.
@@ -250,7 +253,8 @@ impl ArmError {
 
     /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
     ///
-    /// What Azure asks for is never undercut, and does not cancel the back-off.
+    /// What Azure asks for does not cancel the back-off, and is undercut only where it is no throttling and longer than
+    /// [`LONGEST_ASKED`].
     pub fn delay(&self, failures: u32) -> Duration {
         let (first, most) = match self.class {
             Class::Gone | Class::Busy => (3, 30),
@@ -267,7 +271,8 @@ impl ArmError {
         let own = Duration::from_secs(doubled);
         match self.retry_after {
             Some(exactly) if self.exact => exactly.max(Duration::from_secs(1)),
-            asked => own.max(asked.unwrap_or_default()),
+            asked if self.class == Class::Throttled => own.max(asked.unwrap_or_default()),
+            asked => own.max(asked.unwrap_or_default().min(LONGEST_ASKED)),
         }
     }
 

@@ -231,13 +231,13 @@ impl Memory {
         }
     }
 
-    /// The resource is changing; read it again after `wait`, and the later the longer it has been changing.
+    /// The resource is changing; read it again after `wait`, or [`LONGEST_POLL`], and the later the longer it has been changing.
     pub fn moving(&self, kind: Kind, id: &ResourceId, seen: Seen, wait: Duration, now: Instant) {
         self.update(kind, id, now, |entry| {
             let since = *entry.changing_since.get_or_insert(now);
             let patience = (now.saturating_duration_since(since) / 5).min(LONGEST_POLL);
             (entry.seen, entry.gone_since, entry.unread) = (Some(seen), None, None);
-            entry.due_at(now + wait.max(patience));
+            entry.due_at(now + wait.min(LONGEST_POLL).max(patience));
         });
     }
 

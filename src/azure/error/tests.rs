@@ -142,6 +142,17 @@ fn waits_grow_and_never_undercut_what_azure_asks() {
     };
     let waits = |class| [1, 2, 5].map(|n| hasty(class).delay(n).as_secs());
     assert_eq!((waits(Class::Busy), waits(Class::Throttled)), ([3, 6, 30], [1, 2, 16]));
+    let day = |class| ArmError {
+        exact: false,
+        retry_after: Some(Duration::from_secs(86_400)),
+        ..ArmError::own(class, "X")
+    };
+    let waits = [Class::Busy, Class::Down, Class::Denied, Class::Throttled].map(|class| day(class).delay(1).as_secs());
+    assert_eq!(
+        waits,
+        [600, 600, 600, 86_400],
+        "nobody counts but where it is throttling"
+    );
     let no_token = ArmError::unanswered(NoAnswer::TokenRefused, "x");
     assert_eq!((no_token.delay(1), no_token.delay(9)), (TOKEN_WAIT, TOKEN_WAIT));
 }
