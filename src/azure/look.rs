@@ -126,7 +126,9 @@ impl Looker<'_> {
 
     /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
     async fn not_found(&self, kind: Kind, id: &ResourceId) -> Seen {
-        let Some(operation) = self.memory.operation(id).filter(|operation| !operation.deletes) else {
+        let operation = self.memory.operation(id).filter(|operation| !operation.deletes);
+        let succeeded = self.memory.wait_to_be_shown(id, Instant::now()).is_some();
+        let Some(operation) = operation.filter(|_| !succeeded) else {
             return self.absent(kind, id);
         };
         match self.ask(kind, id, &operation).await {
@@ -140,6 +142,7 @@ impl Looker<'_> {
 
     /// The create has ended since the resource was looked for.
     async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Seen {
+        self.memory.put_succeeded(id, Instant::now());
         match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
             Err(error) if error.class == Class::Gone => self.absent(kind, id),
@@ -151,7 +154,8 @@ impl Looker<'_> {
     fn absent(&self, kind: Kind, id: &ResourceId) -> Seen {
         let now = Instant::now();
         if self.memory.shows_late(id, now) {
-            self.moving(kind, id, Seen::Pending, None)
+            let wait = self.memory.wait_to_be_shown(id, now);
+            self.moving(kind, id, Seen::Pending, wait)
         } else {
             self.resting(kind, id, Seen::Absent, now)
         }

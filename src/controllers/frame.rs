@@ -208,7 +208,8 @@ pub async fn go_on(_: AzurePrivateLinkService) -> Result<(), PassError> {
 fn outdated(cx: &Context, steps: &[Step], done: &[Done]) -> bool {
     let mut any = false;
     for (step, done) in steps.iter().zip(done) {
-        if matches!(done, Done::Failed(error) if error.status == 412) {
+        let refused = matches!(done, Done::Failed(error) if error.status == 412);
+        if refused && cx.memory.refused_once(&step.id) {
             cx.memory.doubt(&step.id, Instant::now());
             any = true;
         }
@@ -360,19 +361,19 @@ pub fn await_locks(cx: &Context, decision: &Decision, done: &[Done], now: Instan
     }
 }
 
-/// When a list that a step depends on, and that could not be read, may be asked for again: nothing else keeps that. A zone
-/// that is gone shows with its own next look.
+/// When a list that a step depends on, and that could not be read, may be asked for again: nothing else keeps that, and only a list
+/// that is read ends it. A zone that is gone shows with its own next look.
 fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
-    let error = match &step.why {
-        Why::Unread(error) if error.class != Class::Gone => Some(error),
-        _ => None,
-    };
-    let of_its_own = || matches!(cx.memory.recall(&step.id, now), Some(Seen::ReadFailed(_)));
     let key = step.id.to_string();
-    match error.filter(|_| !of_its_own()) {
-        Some(error) => Some(cx.polls.wait(&key, error.delay(1), now)),
-        None => {
-            cx.polls.over(&key);
+    match &step.why {
+        Why::Unread(error) if error.class != Class::Gone => {
+            let of_its_own = matches!(cx.memory.recall(&step.id, now), Some(Seen::ReadFailed(_)));
+            (!of_its_own).then(|| cx.polls.wait(&key, error.delay(1), now))
+        }
+        _ => {
+            if step.gone() || !cx.memory.list_is_unread(&step.id) {
+                cx.polls.over(&key);
+            }
             None
         }
     }

@@ -12,6 +12,9 @@ use crate::azure::resource::Kind;
 /// For so long a read may still show what was there before a write that ARM took. Gone or not is what a read shows after it.
 pub const SHOWS_LATE: Duration = Duration::from_secs(60);
 
+/// What a create that has succeeded made, and reads do not show, is read again after this long at first.
+const FIRST_SHOWN: Duration = Duration::from_secs(5);
+
 /// A PUT that did not help is repeated after this long at first, then after twice as long.
 const FIRST_REPEAT: Duration = Duration::from_secs(5);
 
@@ -25,6 +28,8 @@ pub(super) struct Puts {
     taken: Option<Instant>,
     /// Whether a read has shown the resource since.
     shown: bool,
+    /// When its operation was first seen to have succeeded.
+    succeeded: Option<Instant>,
     repeat_after: Duration,
 }
 
@@ -32,7 +37,7 @@ impl Puts {
     /// ARM took one.
     pub(super) fn took(&mut self, now: Instant) {
         self.repeat_after = (self.repeat_after * 2).clamp(FIRST_REPEAT, LAST_REPEAT);
-        (self.taken, self.shown) = (Some(now), false);
+        (self.taken, self.shown, self.succeeded) = (Some(now), false, None);
     }
 }
 
@@ -43,6 +48,25 @@ impl Memory {
         let puts = entries.get(id).map(|entry| &entry.puts);
         let unseen = puts.filter(|puts| !puts.shown).and_then(|puts| puts.taken);
         unseen.is_some_and(|taken| now.saturating_duration_since(taken) < SHOWS_LATE)
+    }
+
+    /// The operation of the PUT has succeeded.
+    pub fn put_succeeded(&self, id: &ResourceId, now: Instant) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.puts.succeeded.get_or_insert(now);
+        }
+    }
+
+    /// How long to wait for what was put to be shown, once its operation has succeeded: as long again as it has been waited for.
+    pub fn wait_to_be_shown(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
+        let entries = self.entries();
+        let since = entries.get(id)?.puts.succeeded?;
+        Some(now.saturating_duration_since(since).max(FIRST_SHOWN))
+    }
+
+    /// Whether no write of the resource was refused before the last one, since it was as wanted.
+    pub fn refused_once(&self, id: &ResourceId) -> bool {
+        self.entries().get(id).is_none_or(|entry| entry.write_failures <= 1)
     }
 
     /// A read has shown the resource.

@@ -115,6 +115,11 @@ impl Memory {
         unread.is_some_and(|unread| unread.lasts(now))
     }
 
+    /// Whether the last list of what is in the resource could not be read.
+    pub fn list_is_unread(&self, id: &ResourceId) -> bool {
+        self.entries().get(id).is_some_and(|entry| entry.lists_unread.is_some())
+    }
+
     /// What came of a list of what is in the resource; of a failure, whether it lasts.
     pub fn list_of<T>(&self, id: &ResourceId, list: Result<T, ArmError>, now: Instant) -> Result<T, ArmError> {
         let mut entries = self.entries();
