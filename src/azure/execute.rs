@@ -153,6 +153,7 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
             step.found.is_none(),
         );
         memory.resting(step.kind, &step.id, Seen::Found(answer.body), now);
+        memory.look_soon(&step.id, now);
         if step.kind == Kind::Endpoint {
             // The answer to a PUT does not show the address.
             memory.doubt(&step.id, now);

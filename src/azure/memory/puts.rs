@@ -64,6 +64,13 @@ impl Memory {
         Some(now.saturating_duration_since(since).max(FIRST_SHOWN))
     }
 
+    /// What was put at rest is looked at after `resync` first, however rarely its kind is: an answer does not make it so.
+    pub fn look_soon(&self, id: &ResourceId, now: Instant) {
+        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.due > now + self.resync) {
+            entry.due_at(now + self.resync);
+        }
+    }
+
     /// Whether no write of the resource was refused before the last one, since it was as wanted.
     pub fn refused_once(&self, id: &ResourceId) -> bool {
         self.entries().get(id).is_none_or(|entry| entry.write_failures <= 1)
