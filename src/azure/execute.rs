@@ -195,6 +195,9 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
     let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
     memory.began(step.kind, &step.id, operation, false);
     memory.moving(step.kind, &step.id, Seen::Pending, wait, now);
+    if answer.status != 204 {
+        memory.took_delete(&step.id, answer.operation.clone());
+    }
     if answer.status == 202 {
         return Done::Accepted;
     }

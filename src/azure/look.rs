@@ -14,7 +14,7 @@ use super::link_service;
 use super::memory::{Memory, Operation};
 use super::operation::OperationState;
 use super::resource::{Kind, Progress, Seen, progress};
-use super::zone_link;
+use super::{zone, zone_link};
 
 /// What a look needs.
 #[derive(Clone, Copy)]
@@ -47,24 +47,24 @@ impl Looker<'_> {
 
     /// What can be seen of a resource now, whatever is remembered of it.
     pub async fn look_anew(&self, kind: Kind, id: &ResourceId) -> Seen {
+        if let Some(seen) = self.memory.seen_instead(id, self.pass.began) {
+            return seen;
+        }
         self.memory.doubt(id, Instant::now());
         self.read(kind, id).await
     }
 
     async fn read(&self, kind: Kind, id: &ResourceId) -> Seen {
+        if kind == Kind::ZoneLink && self.is_out_of_its_zone(id).await {
+            return self.absent(kind, id, ArmError::own(Class::Gone, "NotInItsZone"));
+        }
         let listed = self.listed(kind, id).await;
         if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {
             return seen;
         }
-        let mut answer = self.client.get(self.pass, kind, id).await;
-        let gone = |error: &ArmError| error.class == Class::Gone;
-        if answer.as_ref().is_err_and(gone) && self.memory.was_there(id) {
-            // What would follow is a write over whatever is there.
-            answer = self.client.get(self.pass, kind, id).await;
-        }
-        let seen = match answer {
+        let seen = match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
-            Err(error) if error.class == Class::Gone => self.not_found(kind, id).await,
+            Err(error) if error.class == Class::Gone => self.not_found(kind, id, error).await,
             Err(error) => self.look_failed(kind, id, error),
         };
         if let Some(listed) = listed {
@@ -72,6 +72,23 @@ impl Looker<'_> {
         }
         self.memory.forget_left(Instant::now());
         seen
+    }
+
+    /// Whether a link that this process deletes is gone by what its zone shows, which is read next anyway.
+    async fn is_out_of_its_zone(&self, id: &ResourceId) -> bool {
+        let goes = |id: &ResourceId| self.memory.operation(id).is_some_and(|operation| operation.deletes);
+        let Some(zone) = id.parent().filter(|zone| goes(id) && !goes(zone)) else {
+            return false;
+        };
+        let Ok(answer) = self.client.get(self.pass, Kind::Zone, &zone).await else {
+            return false;
+        };
+        let out = zone::links(&answer.body) == Some(0);
+        self.found(Kind::Zone, &zone, answer.body).await;
+        if out {
+            self.memory.was_read_instead(&zone, Instant::now());
+        }
+        out
     }
 
     /// How a list shows a resource that was at rest.
@@ -125,18 +142,18 @@ impl Looker<'_> {
     }
 
     /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
-    async fn not_found(&self, kind: Kind, id: &ResourceId) -> Seen {
+    async fn not_found(&self, kind: Kind, id: &ResourceId, missing: ArmError) -> Seen {
         let operation = self.memory.operation(id).filter(|operation| !operation.deletes);
         let succeeded = self.memory.wait_to_be_shown(id, Instant::now()).is_some();
         let Some(operation) = operation.filter(|_| !succeeded) else {
-            return self.absent(kind, id);
+            return self.absent(kind, id, missing);
         };
         match self.ask(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.moving(kind, id, Seen::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
             Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
             Err(error) if error.class != Class::Gone => self.look_failed(kind, id, error),
-            Err(_) => self.absent(kind, id),
+            Err(_) => self.absent(kind, id, missing),
         }
     }
 
@@ -145,19 +162,35 @@ impl Looker<'_> {
         self.memory.put_succeeded(id, Instant::now());
         match self.client.get(self.pass, kind, id).await {
             Ok(answer) => self.found(kind, id, answer.body).await,
-            Err(error) if error.class == Class::Gone => self.absent(kind, id),
+            Err(error) if error.class == Class::Gone => self.absent(kind, id, error),
             Err(error) => self.look_failed(kind, id, error),
         }
     }
 
-    /// A read found nothing. Just after a PUT that was taken that proves nothing.
-    fn absent(&self, kind: Kind, id: &ResourceId) -> Seen {
+    /// A read found nothing. Just after a PUT that was taken that proves nothing. Of what was there it is a read that failed until a
+    /// second one finds nothing either: what would follow is a write over whatever is there.
+    fn absent(&self, kind: Kind, id: &ResourceId, missing: ArmError) -> Seen {
         let now = Instant::now();
         if self.memory.shows_late(id, now) {
             let wait = self.memory.wait_to_be_shown(id, now);
             self.moving(kind, id, Seen::Pending, wait)
+        } else if let Some(wait) = self.memory.missed(id, now) {
+            let retry_after = Some(wait);
+            self.look_failed(kind, id, ArmError { retry_after, ..missing })
         } else {
             self.resting(kind, id, Seen::Absent, now)
+        }
+    }
+
+    /// Asks how the DELETE of a resource that is not found any more has ended, unless it is gone for certain anyway.
+    pub async fn prove_gone(&self, kind: Kind, id: &ResourceId) {
+        let Some(url) = self.memory.delete_to_ask_about(id) else {
+            return;
+        };
+        match self.client.operation(self.pass, kind, id, &url).await {
+            Ok(OperationState::Succeeded) => self.memory.delete_ended(id, true),
+            Ok(OperationState::Failed(_)) => self.memory.delete_ended(id, false),
+            Ok(OperationState::Running(_)) | Err(_) => {}
         }
     }
 

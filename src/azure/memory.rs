@@ -53,8 +53,9 @@ struct Entry {
     made_here: bool,
     /// Which one was seen to be ours: of what is made anew under the name it differs.
     proven: Option<String>,
-    /// Whether it is not there since it was deleted here.
-    went: bool,
+    gone: Gone,
+    /// When it was last read in place of what is in it.
+    read_instead: Option<Instant>,
     puts: Puts,
     change: Option<Change>,
 }
@@ -135,14 +136,6 @@ impl Memory {
             .min()
     }
 
-    /// Whether the resource itself was last read before `since`.
-    pub fn only_remembered(&self, id: &ResourceId, since: Instant) -> bool {
-        let entries = self.entries();
-        entries
-            .get(id)
-            .is_some_and(|entry| entry.only_listed || entry.looked < since)
-    }
-
     /// How old a list may be to show that a resource at rest is still the same: none if the resource is not at rest.
     pub fn list_since(&self, id: &ResourceId, now: Instant) -> Option<Instant> {
         let entries = self.entries();
@@ -213,14 +206,14 @@ impl Memory {
             entry.made_here &= !absent;
             entry.proven = entry.proven.take().filter(|_| !absent);
             let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
-            entry.went = absent && (went || entry.went);
+            let missed = entry.gone.rests(absent);
             entry.absent_since = match &entry.seen {
                 _ if !absent || went => None,
                 Some(Seen::Found(_)) => None,
                 Some(Seen::Absent) => entry.absent_since,
                 _ => entry.absent_since.or(Some(now)),
             };
-            entry.gone_since = absent.then(|| entry.gone_since.unwrap_or(now));
+            entry.gone_since = absent.then(|| entry.gone_since.or(missed).unwrap_or(now));
             entry.listable = matches!(&seen, Seen::Found(body) if progress(body) == Progress::Settled);
             (entry.seen, entry.operation, entry.changing_since, entry.look_failures) = (Some(seen), None, None, 0);
             (entry.unread, entry.listed) = (None, None);
@@ -236,6 +229,7 @@ impl Memory {
         self.update(kind, id, now, |entry| {
             let since = *entry.changing_since.get_or_insert(now);
             let patience = (now.saturating_duration_since(since) / 5).min(LONGEST_POLL);
+            entry.gone.moves(&seen);
             (entry.seen, entry.gone_since, entry.unread) = (Some(seen), None, None);
             entry.due_at(now + wait.min(LONGEST_POLL).max(patience));
         });
@@ -248,7 +242,7 @@ impl Memory {
             entry.made_here |= made_here;
             if !operation.deletes {
                 entry.puts.took(operation.began);
-                entry.went = false;
+                entry.gone.delete_is_over();
             }
             entry.operation = Some(operation);
         });
@@ -302,6 +296,7 @@ impl Memory {
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
             (entry.seen, entry.operation, entry.puts) = (Some(seen), None, Puts::default());
+            entry.gone.delete_is_over();
             let same = entry.failing.take().filter(|(last, _)| last.code == error.code);
             entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
             entry.due_at(now + wait);
@@ -354,7 +349,8 @@ impl Memory {
             failing: None,
             made_here: false,
             proven: None,
-            went: false,
+            gone: Gone::default(),
+            read_instead: None,
             puts: Puts::default(),
             change: None,
         });
@@ -383,12 +379,15 @@ impl Memory {
     }
 }
 
+mod gone;
 mod left;
 mod operation;
 mod puts;
 mod since;
 mod turn;
 
+use gone::Gone;
+pub use gone::MISSED;
 pub use left::UnderWay;
 pub use operation::Operation;
 use puts::Puts;

@@ -98,7 +98,7 @@ impl Kind {
     }
 }
 
-/// What was not deleted here is gone for certain when reads have said so for this long.
+/// What this process has never seen is gone for certain when reads have said so for this long.
 pub const GONE_FOR: Duration = Duration::from_secs(30);
 
 /// What was seen of one resource.

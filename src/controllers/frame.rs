@@ -23,7 +23,7 @@ use crate::azure::error::Class;
 use crate::azure::execute;
 use crate::azure::memory::Memory;
 use crate::azure::plan::{Done, Step, Why};
-use crate::azure::resource::{GONE_FOR, Kind, Seen};
+use crate::azure::resource::{Kind, Seen};
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Every call but a watch ends after this long.
@@ -157,7 +157,8 @@ pub async fn carry_out<X, R: Future<Output = Result<(), PassError>>>(
     let since = (began, goes_since.and_then(|since| by_our_clock(since, began)));
     let (mut facts, mut rounds) = (Facts::default(), 0);
     loop {
-        let (decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
+        let (mut decision, extra) = decided(cx, pass, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
+        gone::hold_back(cx, &cr, &mut decision.steps, Instant::now());
         if let Some(intent) = decision
             .intent
             .as_deref()
@@ -342,15 +343,6 @@ pub fn next_look(cx: &Context, decision: &Decision, now: Instant) -> Duration {
         .unwrap_or(cx.resync)
 }
 
-/// Whether everything that is gone is so for certain; what is not is read again in time. Asked before a custom resource is let
-/// go: nobody would look for what is left then.
-pub fn surely_gone(cx: &Context, decision: &Decision, now: Instant) -> bool {
-    let gone = decision.steps.iter().filter(|step| step.gone()).map(Step::seen_at);
-    let open: Vec<_> = gone.filter(|id| !cx.memory.surely_gone(id)).collect();
-    open.iter().for_each(|id| cx.memory.hasten(id, GONE_FOR, now));
-    open.is_empty()
-}
-
 /// Has what a lock forbids tried once more when the lock has stood so long that it is left.
 pub fn await_locks(cx: &Context, decision: &Decision, done: &[Done], now: Instant) {
     for step in abandon::locked(decision, done) {
@@ -378,6 +370,10 @@ fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
         }
     }
 }
+
+mod gone;
+
+pub use gone::surely_gone;
 
 #[cfg(test)]
 mod tests;

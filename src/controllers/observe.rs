@@ -77,18 +77,30 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
     }
 }
 
-/// Reads the single resources among the needs, all at once.
-async fn read_single(cx: &Context, pass: Pass, facts: &mut Facts, needs: &[Need]) {
-    let looker = Looker {
+/// What looks need, in one pass.
+pub(super) fn looker(cx: &Context, pass: Pass) -> Looker<'_> {
+    Looker {
         client: &cx.arm,
         memory: &cx.memory,
         inventory: &cx.inventory,
         pass,
-    };
-    let looks = needs.iter().map(async |need| match need {
-        Need::Look(kind, id) => Some((id.clone(), looker.look(*kind, id).await)),
-        Need::NewLook(kind, id) => Some((id.clone(), looker.look_anew(*kind, id).await)),
-        _ => None,
+    }
+}
+
+/// Reads the single resources among the needs, all at once.
+async fn read_single(cx: &Context, pass: Pass, facts: &mut Facts, needs: &[Need]) {
+    let looker = looker(cx, pass);
+    let looks = needs.iter().map(async |need| {
+        let (kind, id, seen) = match need {
+            Need::Look(kind, id) => (*kind, id, looker.look(*kind, id).await),
+            Need::NewLook(kind, id) => (*kind, id, looker.look_anew(*kind, id).await),
+            _ => return None,
+        };
+        if kind == Kind::Endpoint && seen == Seen::Absent {
+            // Its names wait until that is certain.
+            looker.prove_gone(kind, id).await;
+        }
+        Some((id.clone(), seen))
     });
     let seen: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
     let now = Instant::now();

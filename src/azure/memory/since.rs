@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Memory;
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
-use crate::azure::resource::{GONE_FOR, Seen};
+use crate::azure::resource::Seen;
 
 /// So many failed reads in a row, over so long, and nothing is known of a resource any more.
 const LASTING: (u32, Duration) = (3, Duration::from_secs(120));
@@ -45,6 +45,29 @@ impl Unread {
 }
 
 impl Memory {
+    /// Whether the resource itself was last read before `since`.
+    pub fn only_remembered(&self, id: &ResourceId, since: Instant) -> bool {
+        let entries = self.entries();
+        entries
+            .get(id)
+            .is_some_and(|entry| entry.only_listed || entry.looked < since)
+    }
+
+    /// A zone was read in place of a link in it that goes.
+    pub fn was_read_instead(&self, id: &ResourceId, now: Instant) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.read_instead = Some(now);
+        }
+    }
+
+    /// What such a read after `since` showed, once: it shows the zone as it is without the link.
+    pub fn seen_instead(&self, id: &ResourceId, since: Instant) -> Option<Seen> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        entry.read_instead.take().filter(|read| *read >= since)?;
+        entry.seen.clone()
+    }
+
     /// The resource was seen to be ours like this. That holds as long as it stands, whatever it comes to look like.
     pub fn prove(&self, id: &ResourceId, body: &Value) {
         if let Some(entry) = self.entries().get_mut(id) {
@@ -57,29 +80,6 @@ impl Memory {
         let entries = self.entries();
         let proven = entries.get(id).and_then(|entry| entry.proven.as_deref());
         proven.is_some_and(|proven| proven == made_as(body))
-    }
-
-    /// Whether the resource is gone for certain: it went when it was deleted here, or reads have said so for a while. Azure may
-    /// say once of anything that it is not there.
-    pub fn surely_gone(&self, id: &ResourceId) -> bool {
-        let entries = self.entries();
-        let Some(entry) = entries.get(id) else {
-            // Nobody has read what cannot be there.
-            let parent = id.parent().and_then(|parent| entries.get(&parent));
-            return parent.is_some_and(|parent| parent.made_here);
-        };
-        let reads_for = |since| entry.looked.saturating_duration_since(since);
-        entry.went || entry.gone_since.is_some_and(|since| reads_for(since) >= GONE_FOR)
-    }
-
-    /// Whether the resource was there when it was last read, and nobody has begun to delete it here.
-    pub fn was_there(&self, id: &ResourceId) -> bool {
-        let entries = self.entries();
-        let entry = entries.get(id);
-        entry.is_some_and(|entry| {
-            let deletes = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
-            matches!(entry.seen, Some(Seen::Found(_))) && !deletes
-        })
     }
 
     /// For how long looks have shown nothing but that the resource is not there; none if it was seen to go, or never looked for.

@@ -123,7 +123,7 @@ impl EndpointController {
         let Outcome { decision, done, cr, .. } = outcome.await?;
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
-        let certain = frame::surely_gone(cx, &decision, Instant::now());
+        let certain = frame::surely_gone(cx, pass, &decision).await;
         if (decision.nothing_left() && certain) || abandoned.is_some() {
             let late = may_come_late(cx, &cr, &decision);
             if let Some(wait) = late.filter(|_| abandoned.is_none()) {

@@ -125,7 +125,7 @@ impl LinkServiceController {
         self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
-        let certain = frame::surely_gone(cx, &decision, Instant::now());
+        let certain = frame::surely_gone(cx, pass, &decision).await;
         if (decision.nothing_left() && certain) || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.memory.forget(&step.id));
             let said = match abandoned {
