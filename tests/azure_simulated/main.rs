@@ -18,6 +18,7 @@ mod creates;
 mod drift;
 mod failures;
 mod fleet;
+mod front_ends;
 mod gate;
 mod headers;
 mod hot_loops;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyperlink::azure::transport::{Transport, TransportError};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 #[path = "../../e2e/armsim/tests/spec_support/mod.rs"]
@@ -30,20 +30,28 @@ impl Sent {
 
     /// `GET`, `PUT`, `DELETE`; `POLL` for the state of an operation.
     pub(crate) fn verb(&self) -> &str {
-        let path = self.request.uri().path();
-        let polls = ["/operations/", "/operationResults/", "/privateDnsOperation"];
-        if polls.iter().any(|part| path.contains(part)) {
-            "POLL"
-        } else {
-            self.request.method().as_str()
-        }
+        verb(&self.request)
     }
 }
+
+fn verb(request: &Request<Bytes>) -> &str {
+    let path = request.uri().path();
+    let polls = ["/operations/", "/operationResults/", "/privateDnsOperation"];
+    if polls.iter().any(|part| path.contains(part)) {
+        "POLL"
+    } else {
+        request.method().as_str()
+    }
+}
+
+/// What a call, by its verb and its path in lower case, meets: the action of a fault rule.
+pub(crate) type Script = Box<dyn FnMut(&str, &str) -> Option<Value> + Send>;
 
 pub(crate) struct SimTransport {
     world: Mutex<World>,
     sent: Mutex<Vec<Sent>>,
     latency: Mutex<Duration>,
+    script: Mutex<Option<Script>>,
     began: Instant,
 }
 
@@ -57,6 +65,7 @@ impl SimTransport {
             world: Mutex::new(world),
             sent: Mutex::default(),
             latency: Mutex::default(),
+            script: Mutex::default(),
             began: Instant::now(),
         }
     }
@@ -72,6 +81,26 @@ impl SimTransport {
     /// Each request from now on takes this long to get there.
     pub(crate) fn set_latency(&self, latency: Duration) {
         *self.latency.lock().unwrap() = latency;
+    }
+
+    /// Each call from now on meets what the script says, in place of fault rules.
+    pub(crate) fn follow(&self, script: impl FnMut(&str, &str) -> Option<Value> + Send + 'static) {
+        *self.script.lock().unwrap() = Some(Box::new(script));
+    }
+
+    fn meets(&self, request: &Request<Bytes>) {
+        let mut script = self.script.lock().unwrap();
+        let Some(script) = script.as_mut() else {
+            return;
+        };
+        let path = request.uri().path().to_lowercase();
+        let action = script(verb(request), &path);
+        let rules: Vec<Value> = action
+            .into_iter()
+            .map(|action| json!({"match": {}, "do": action}))
+            .collect();
+        let rules = armsim::parse_faults(json!(rules).to_string().as_bytes()).unwrap();
+        self.world().set_faults(rules);
     }
 
     /// The clock stands still while a process loops without a wait, so nothing else would end it.
@@ -131,6 +160,7 @@ impl Transport for SimTransport {
             client_id: "hyperlink".into(),
             object_id: PRINCIPAL.into(),
         };
+        self.meets(&request);
         let Answer { mut response, wire } = self.world().handle(self.now(), &caller, &request);
         self.sent().push(Sent {
             request,
