@@ -53,6 +53,11 @@ impl Gone {
         }
     }
 
+    /// Whether ARM took a DELETE of it that has not failed.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.delete.is_some()
+    }
+
     /// The DELETE failed, or came to nothing.
     pub(super) fn delete_is_over(&mut self) {
         self.delete = None;
@@ -102,7 +107,7 @@ impl Memory {
     /// Whether ARM took a DELETE of the resource from this process, which has not failed.
     pub fn is_deleted(&self, id: &ResourceId) -> bool {
         let entries = self.entries();
-        entries.get(id).is_some_and(|entry| entry.gone.delete.is_some())
+        entries.get(id).is_some_and(|entry| entry.gone.is_deleted())
     }
 
     /// ARM took a DELETE of the resource, and tells of it there.

@@ -79,7 +79,7 @@ impl Memory {
 /// What is not there and is looked at no more: nothing can be in it, and who comes to look reads it as ever. Its object went
 /// without it, as those that somebody makes and deletes without end.
 fn is_nothing(entry: &Entry) -> bool {
-    entry.seen == Some(Seen::Absent) && entry.operation.is_none() && !entry.went
+    entry.seen == Some(Seen::Absent) && entry.operation.is_none() && !entry.gone.is_deleted()
 }
 
 fn forget(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
