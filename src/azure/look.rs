@@ -56,7 +56,7 @@ impl Looker<'_> {
 
     async fn read(&self, kind: Kind, id: &ResourceId) -> Seen {
         if kind == Kind::ZoneLink && self.is_out_of_its_zone(id).await {
-            return self.absent(kind, id, ArmError::own(Class::Gone, "NotInItsZone"));
+            return self.absent(kind, id, ArmError::own(Class::Gone, "ResourceNotFound"));
         }
         let listed = self.listed(kind, id).await;
         if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {
@@ -84,8 +84,9 @@ impl Looker<'_> {
             return false;
         };
         let out = zone::links(&answer.body) == Some(0);
-        self.found(Kind::Zone, &zone, answer.body).await;
         if out {
+            // With the link still in it, it would pass for what it is once the link is gone.
+            self.found(Kind::Zone, &zone, answer.body).await;
             self.memory.was_read_instead(&zone, Instant::now());
         }
         out
