@@ -208,7 +208,7 @@ impl Memory {
             let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
             let missed = entry.gone.rests(absent);
             entry.absent_since = match &entry.seen {
-                _ if !absent || went => None,
+                _ if !absent || went || missed.is_some() => None,
                 Some(Seen::Found(_)) => None,
                 Some(Seen::Absent) => entry.absent_since,
                 _ => entry.absent_since.or(Some(now)),
@@ -387,7 +387,6 @@ mod since;
 mod turn;
 
 use gone::Gone;
-pub use gone::MISSED;
 pub use left::UnderWay;
 pub use operation::Operation;
 use puts::Puts;

@@ -101,6 +101,9 @@ impl Kind {
 /// What this process has never seen is gone for certain when reads have said so for this long.
 pub const GONE_FOR: Duration = Duration::from_secs(30);
 
+/// What was there and is not found counts as absent only when a second read, so long after the first, does not find it either.
+pub const MISSED: Duration = Duration::from_secs(5);
+
 /// What was seen of one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Seen {

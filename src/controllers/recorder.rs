@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::event::{self, Event, Standing};
 use super::rate::{Limit, Rates};
 use crate::api::Role;
+use crate::api::markers::SERVICES;
 use crate::conditions::NewCondition;
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
 
@@ -105,9 +106,8 @@ impl Recorder {
         let Some((own, others)) = about.split_first() else {
             return;
         };
-        let namespace = own.namespace.as_deref().unwrap_or_default();
-        let now = Instant::now();
-        let takes = |_: &&Event| others.is_empty() || self.elsewhere.take(namespace, now).is_ok();
+        let (key, now) = (rate_key(own), Instant::now());
+        let takes = |_: &&Event| others.is_empty() || self.elsewhere.take(&key, now).is_ok();
         let told: Vec<Event> = events.iter().filter(takes).cloned().collect();
         tokio::join!(self.say(std::slice::from_ref(own), &events), self.say(others, &told));
     }
@@ -153,6 +153,13 @@ impl Recorder {
 
 fn cut(note: &str) -> &str {
     note.get(..note.floor_char_boundary(MOST)).unwrap_or_default()
+}
+
+/// What is told elsewhere of HyperShift's own custom resources has a rate of its own, which no other of the namespace uses up.
+fn rate_key(about: &ObjectReference) -> String {
+    let namespace = about.namespace.as_deref().unwrap_or_default();
+    let name = about.name.as_deref().filter(|name| SERVICES.contains(name));
+    format!("{namespace}/{}", name.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -256,5 +263,18 @@ mod tests {
         let note = format!("x{}", "é".repeat(600));
         assert_eq!(cut(&note).len(), MOST - 1);
         assert_eq!(cut("short"), "short");
+    }
+
+    #[test]
+    fn junk_of_a_namespace_uses_up_no_rate_of_hypershifts_own() {
+        let key = |name: &str| {
+            rate_key(&ObjectReference {
+                namespace: Some("n".to_owned()),
+                name: Some(name.to_owned()),
+                ..ObjectReference::default()
+            })
+        };
+        assert_eq!(key("junk-1"), key("junk-2"));
+        assert_ne!(key("junk-1"), key("private-router"));
     }
 }

@@ -8,10 +8,7 @@ use url::Url;
 
 use super::{Entry, Memory, SHOWS_LATE};
 use crate::azure::id::ResourceId;
-use crate::azure::resource::{GONE_FOR, Seen};
-
-/// What was there and is not found counts as absent only when a second read, so long after the first, does not find it either.
-pub const MISSED: Duration = Duration::from_secs(5);
+use crate::azure::resource::{GONE_FOR, MISSED, Seen};
 
 /// A DELETE that ARM took, of which nobody knows how it ended, is carried out when reads have found nothing for this long.
 const CARRIED_OUT: Duration = Duration::from_secs(8);

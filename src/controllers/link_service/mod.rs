@@ -33,10 +33,10 @@ use crate::azure::client::Pass;
 use crate::azure::id::ResourceId;
 use crate::azure::memory::LONGEST_POLL;
 use crate::azure::plan::{Done, Step, Verb, Why};
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::resource::{Kind, MISSED, Seen};
 use crate::controllers::abandon;
 use crate::controllers::context::Context;
-use crate::controllers::decision::{Course, Decision, deleted_at};
+use crate::controllers::decision::{Course, Decision, Problem, deleted_at};
 use crate::controllers::event::{self, Event, What};
 use crate::controllers::frame::{self, Outcome, PassError};
 use crate::controllers::identity::Leaving;
@@ -52,6 +52,8 @@ pub struct LinkServiceController {
     refused: Mutex<HashMap<String, Refusals>>,
     /// NAT subnets that services proven ours were seen to use, by the UID of the custom resource.
     shown_subnets: Mutex<HashMap<String, ResourceId>>,
+    /// Since when an endpoint of HyperShift's guest side is not among the connections, by the UID of the custom resource.
+    missing_since: Mutex<HashMap<String, Instant>>,
 }
 
 impl LinkServiceController {
@@ -62,6 +64,7 @@ impl LinkServiceController {
             neighbours,
             refused: Mutex::default(),
             shown_subnets: Mutex::default(),
+            missing_since: Mutex::default(),
         }
     }
 
@@ -89,6 +92,7 @@ impl LinkServiceController {
         } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
         self.note_subnet(&uid, &decision);
+        self.miss_twice(&uid, &mut decision, Instant::now());
         slow_down(cx, &uid, &awaited(&cr, around), &mut decision);
         let mut wait = frame::next_look(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &done) {
@@ -118,11 +122,12 @@ impl LinkServiceController {
         tell_of_guest_lock(cx, &cr, also).await;
         let since = deleted_at(&cr);
         let outcome = frame::carry_out(cx, pass, cr, also, since, frame::go_on, |cr, facts| {
-            teardown::teardown(cr, around, facts, &self.settings, Timestamp::now()).map(|decision| (decision, ()))
+            let decision = teardown::teardown(cr, around, facts, &self.settings, Timestamp::now())?;
+            self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
+            Ok((decision, ()))
         });
         let Outcome { decision, done, cr, .. } = outcome.await?;
         cx.awaiting.note(&cr, &decision.steps, &done);
-        self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
         let failing = |step: &Step| cx.memory.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &done, &failing);
         let certain = frame::surely_gone(cx, pass, &decision).await;
@@ -188,6 +193,20 @@ impl LinkServiceController {
     fn note_subnet(&self, uid: &str, decision: &Decision) {
         if let Some(shown) = decision.step(Kind::LinkService).and_then(teardown::shown_subnet) {
             self.all_shown_subnets().insert(uid.to_owned(), shown);
+        }
+    }
+
+    /// An endpoint is missed only when two reads, some seconds apart, do not show it: a person is told to delete it.
+    fn miss_twice(&self, uid: &str, decision: &mut Decision, now: Instant) {
+        let mut all = self.missing_since.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = |problem: &Problem| problem.reason == Reason::EndpointNotConnected;
+        if !decision.problem.as_ref().is_some_and(missing) {
+            all.remove(uid);
+            return;
+        }
+        let since = *all.entry(uid.to_owned()).or_insert(now);
+        if now.saturating_duration_since(since) < MISSED {
+            (decision.problem, decision.again) = (None, Some(MISSED));
         }
     }
 
@@ -309,6 +328,10 @@ impl Reconciler for LinkServiceController {
     fn forget(&self, uid: &str) {
         self.all_refused().remove(uid);
         self.all_shown_subnets().remove(uid);
+        self.missing_since
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(uid);
     }
 }
 
@@ -321,7 +344,6 @@ mod tests {
 
     use super::*;
     use crate::controllers::context::sample;
-    use crate::controllers::decision::Problem;
     use crate::controllers::samples;
 
     #[tokio::test]
@@ -351,6 +373,23 @@ mod tests {
             *said.lock().unwrap(),
             ["/apis/events.k8s.io/v1/namespaces/clusters/events"]
         );
+    }
+
+    #[test]
+    fn endpoint_is_missed_by_two_reads_some_seconds_apart() {
+        let (controller, now) = (
+            LinkServiceController::new(super::samples::settings(), Arc::default()),
+            Instant::now(),
+        );
+        let told = |seconds: u64, reason| {
+            let mut decision = Decision::stuck(Problem::new(reason, "x"));
+            controller.miss_twice("u", &mut decision, now + Duration::from_secs(seconds));
+            decision.problem.is_some()
+        };
+        let missing = Reason::EndpointNotConnected;
+        assert!(!told(0, missing) && !told(4, missing) && told(5, missing));
+        assert!(told(6, Reason::NotOurs));
+        assert!(!told(7, missing), "it was connected between");
     }
 
     #[tokio::test(start_paused = true)]

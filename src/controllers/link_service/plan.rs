@@ -16,7 +16,7 @@ use crate::azure::id::{IdError, ResourceId, SubscriptionId, location, same};
 use crate::azure::link_service::{LinkService, OwnedLinkService, connections};
 use crate::azure::load_balancer::Frontend;
 use crate::azure::plan::{Step, Verb, Why, toward};
-use crate::azure::resource::{GONE_FOR, Kind, Seen};
+use crate::azure::resource::{Kind, MISSED, Seen};
 use crate::azure::scope::Scope;
 use crate::controllers::decision::{Decision, Problem};
 use crate::controllers::facts::{Facts, Needs};
@@ -299,7 +299,7 @@ fn standing(
         Kind::LinkService.label(),
         recorded.name()
     );
-    Ok(Err(Problem::new(Reason::Provisioning, text).again(GONE_FOR)))
+    Ok(Err(Problem::new(Reason::Provisioning, text).again(MISSED * 2)))
 }
 
 /// Records the NAT subnet. What was made stays so as long as it is the same one.

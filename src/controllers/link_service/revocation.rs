@@ -1,8 +1,6 @@
 //! Whom the HostedCluster no longer lets connect: a service that stands lets in nobody whom its owner has revoked, whatever
 //! else is to be done for the custom resource, or cannot be done. Pure.
 
-use std::collections::HashSet;
-
 use kube::ResourceExt;
 
 use super::ownership;
@@ -11,11 +9,11 @@ use crate::api::AzurePrivateLinkService;
 use crate::api::markers::SERVICES;
 use crate::azure::id::ResourceId;
 use crate::azure::link_service::access::Narrowed;
-use crate::azure::plan::{Step, Why, toward};
-use crate::azure::resource::{Kind, Owned, Seen};
+use crate::azure::plan::{Step, Verb, Why, toward};
+use crate::azure::resource::Kind;
 use crate::azure::scope::Scope;
 use crate::controllers::decision::Decision;
-use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::facts::{Facts, Needs, together};
 use crate::names;
 
 /// The same decision, unless the service lets in too many: then they are taken off first, and nothing else is written or has to be
@@ -46,6 +44,31 @@ pub(super) fn revoke(
     Ok(decision)
 }
 
+/// The same while the cluster goes: what is deleted besides goes on, or a refusal of this one write would keep the whole service. Not
+/// of a service that is deleted itself.
+pub(super) fn revoke_meanwhile(
+    decision: Decision,
+    cr: &AzurePrivateLinkService,
+    around: &Surroundings,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Decision, Needs> {
+    if decision.problem.is_some() {
+        return revoke(decision, cr, around, facts, settings);
+    }
+    let is_deleted = |step: &Step| step.kind == Kind::LinkService && step.verb == Verb::Delete;
+    if around.paused.is_some() || !is_known(&decision) || decision.steps.iter().any(is_deleted) {
+        return Ok(decision);
+    }
+    let mut decision = decision;
+    let narrowing = steps(cr, around, facts, settings)?.into_iter().filter(Step::writes);
+    for step in narrowing {
+        decision.steps.retain(|other| other.id != step.id);
+        decision.steps.push(step);
+    }
+    Ok(decision)
+}
+
 /// Whether the service was looked at, and is there or may be.
 fn is_known(decision: &Decision) -> bool {
     let service = decision.step(Kind::LinkService);
@@ -59,33 +82,29 @@ fn is_stuck(decision: &Decision) -> bool {
     decision.problem.is_some() || subnet.is_some_and(subnet_is)
 }
 
-/// Where the service may stand: here, or in another group that this process manages, whatever is recorded: whoever is to be
-/// kept from connecting may have taken that off. No other custom resource than HyperShift's two has a service.
-fn places(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> Vec<ResourceId> {
+/// Where the service stands as a rule, here or where it was recorded; and the further groups that this process manages, for whoever is
+/// to be kept from connecting may have taken the record off. No other custom resource than HyperShift's two has a service.
+fn places(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> (Vec<ResourceId>, Vec<ResourceId>) {
     let of = cr.name_any();
     if !SERVICES.contains(&of.as_str()) {
-        return Vec::new();
+        return Default::default();
     }
     let name = names::link_service(&of, cluster_id);
-    let here = (&settings.subscription, settings.resource_group.as_str());
+    let in_group = |subscription, group: &str| names::in_group(Kind::LinkService, subscription, group, &name).ok();
+    let here = in_group(&settings.subscription, &settings.resource_group);
+    let recorded = here
+        .as_ref()
+        .and_then(|here| recorded_elsewhere(cr, here, settings).ok()?);
+    let first: Vec<ResourceId> = here.into_iter().chain(recorded).collect();
     let also = settings.also_manage.iter().filter_map(|scope| match scope {
-        Scope::Group(subscription, group) => Some((subscription, group.as_str())),
+        Scope::Group(subscription, group) => in_group(subscription, group),
         _ => None,
     });
-    let ids = std::iter::once(here).chain(also);
-    let ids =
-        ids.filter_map(|(subscription, group)| names::in_group(Kind::LinkService, subscription, group, &name).ok());
-    let mut places: Vec<ResourceId> = ids.collect();
-    let recorded = places
-        .first()
-        .and_then(|here| recorded_elsewhere(cr, here, settings).ok()?);
-    places.extend(recorded);
-    let mut known = HashSet::new();
-    places.retain(|id| known.insert(id.clone()));
-    places
+    let further = also.filter(|id| !first.contains(id)).collect();
+    (first, further)
 }
 
-/// One step for each place in which the service may stand and lets in too many, or cannot be read.
+/// One step for each place in which the service lets in too many, or may and cannot be read. Where it is found nobody looks for another.
 fn steps(
     cr: &AzurePrivateLinkService,
     around: &Surroundings,
@@ -95,23 +114,24 @@ fn steps(
     let (Some(own), Some(allowed)) = (&around.own, around.connecting.allowed()) else {
         return Ok(Vec::new());
     };
-    let places = places(cr, &own.cluster_id, settings);
-    let looks: Vec<_> = places.iter().map(|id| (Kind::LinkService, id)).collect();
-    facts.looks(&looks)?;
-    let mut steps = Vec::new();
-    for id in places {
-        let owned = ownership::owned(id, own, around, settings);
+    let narrow = |id: &ResourceId| {
+        let owned = ownership::owned(id.clone(), own, around, settings);
         let owned = ownership::prove(owned, cr, around, facts, settings)?;
         let want = Narrowed {
             owned,
             allowed: allowed.clone(),
         };
-        let seen = facts.look(Kind::LinkService, want.id())?;
-        let step = toward(&want, seen);
-        let nothing_to_do = *seen == Seen::Absent || step.left() || step.settled().is_some();
-        if !nothing_to_do && step.why != Why::Failed {
-            steps.push(step);
-        }
+        Ok(toward(&want, facts.look(Kind::LinkService, id)?))
+    };
+    let (first, further) = places(cr, &own.cluster_id, settings);
+    let mut steps = together(first.iter().map(narrow))?;
+    if !steps.iter().any(|step| step.found.is_some() && !step.left()) {
+        // What cannot be read there holds up nothing.
+        let further = together(further.iter().map(narrow))?;
+        steps.extend(further.into_iter().filter(Step::writes));
     }
+    // One that is absent is not made, and one that failed is put for this alone.
+    let needed = |step: &Step| !(step.why == Why::Absent || step.left() || step.settled().is_some());
+    steps.retain(|step| needed(step) && step.why != Why::Failed);
     Ok(steps)
 }

@@ -34,7 +34,7 @@ pub fn teardown(
     now: Timestamp,
 ) -> Result<Decision, Needs> {
     let decision = take_away(cr, around, facts, settings, now)?;
-    revocation::revoke(decision, cr, around, facts, settings)
+    revocation::revoke_meanwhile(decision, cr, around, facts, settings)
 }
 
 fn take_away(

@@ -349,20 +349,21 @@ fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut
     assert_eq!(put["properties"]["visibility"]["subscriptions"], json!([GUEST]));
 }
 
+/// A refusal of that write holds up no other.
 #[test]
-fn revoked_subscription_is_taken_off_before_the_deletion_goes_on() {
-    let (around, service) = open_to_one_revoked();
-    let decision = run(&going(json!({})), &around, &[service], &settings());
-    let writes: Vec<_> = decision.steps.iter().filter(|step| step.writes()).collect();
-    assert!(
-        matches!(
-            &writes[..],
-            [Step {
-                verb: Verb::Put(_),
-                kind: Kind::LinkService,
-                ..
-            }]
-        ),
-        "{writes:?}"
+fn revoked_subscription_is_taken_off_while_connections_go() {
+    let (around, (at, mut body)) = open_to_one_revoked();
+    let connection = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
+    let writes = |body: &Value| -> Vec<(Kind, bool)> {
+        let decision = run(&going(json!({})), &around, &[(at.clone(), body.clone())], &settings());
+        let writes = decision.steps.into_iter().filter(Step::writes);
+        writes.map(|step| (step.kind, step.verb == Verb::Delete)).collect()
+    };
+    assert_eq!(
+        writes(&body),
+        [(Kind::LinkService, true)],
+        "nobody connects to what goes"
     );
+    body["properties"]["privateEndpointConnections"] = json!([{"id": connection, "properties": {}}]);
+    assert_eq!(writes(&body), [(Kind::Connection, true), (Kind::LinkService, false)]);
 }

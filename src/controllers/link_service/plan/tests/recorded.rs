@@ -148,7 +148,7 @@ fn recorded_service_that_is_not_found_once_is_not_made_twice() {
     let decide = |facts: &Facts| build(&resource, &around(), facts, &settings, &[]);
     let ((decision, _), _) = decided(facts, &[subnet()], decide);
     assert_eq!(decision.steps, []);
-    assert_eq!(decision.again, Some(GONE_FOR));
+    assert_eq!(decision.again, Some(MISSED * 2));
 }
 
 fn also(scope: String) -> Settings {

@@ -133,6 +133,27 @@ fn revoked_subscription_is_taken_off_where_nothing_records_the_place() {
 }
 
 #[test]
+fn further_group_is_looked_into_only_where_nothing_stands_and_holds_up_nothing() {
+    let group = Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
+    let also = Settings {
+        also_manage: vec![group],
+        ..settings()
+    };
+    let mut scene = Scene::new();
+    scene.custom.spec.load_balancer_ip = None;
+    let old = id(&scene.at.replace("/mgmt/", "/old/"));
+    let mut facts = facts();
+    let gone = ArmError::from_json(403, &json!({"error": {"code": "SubscriptionNotFound"}}), None);
+    facts.looks.insert(old.clone(), Seen::ReadFailed(gone));
+    let decide = |facts: &Facts| build(&scene.custom, &scene.around, facts, &also, &[]);
+    let ((decision, _), _) = decided(facts.clone(), &[subnet()], decide);
+    assert_eq!(decision.steps, [], "it is not there");
+    facts.looks.remove(&old);
+    let ((_, _), asked) = decided(facts, &[subnet(), (scene.at.clone(), scene.body.clone())], decide);
+    assert_eq!(asked, ["pls-id"], "it stands here");
+}
+
+#[test]
 fn name_that_no_service_has_is_not_looked_at() {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
