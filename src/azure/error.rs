@@ -254,7 +254,7 @@ impl ArmError {
     /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
     ///
     /// What Azure asks for does not cancel the back-off, and is undercut only where it is no throttling and longer than
-    /// [`LONGEST_ASKED`].
+    /// ten minutes.
     pub fn delay(&self, failures: u32) -> Duration {
         let (first, most) = match self.class {
             Class::Gone | Class::Busy => (3, 30),

@@ -56,7 +56,8 @@ impl Memory {
     /// A zone was read in place of a link in it that goes.
     pub fn was_read_instead(&self, id: &ResourceId, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
-            entry.read_instead = Some(now);
+            // Who has seen it before in this reconcile has to read it again.
+            (entry.read_instead, entry.only_listed) = (Some(now), true);
         }
     }
 
@@ -65,6 +66,7 @@ impl Memory {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
         entry.read_instead.take().filter(|read| *read >= since)?;
+        entry.only_listed = false;
         entry.seen.clone()
     }
 
