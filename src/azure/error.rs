@@ -251,6 +251,12 @@ impl ArmError {
         }
     }
 
+    /// As Azure says that a resource is not there, of one that other answers of its show to be missing.
+    pub fn missing() -> Self {
+        const CODE: &str = "ResourceNotFound";
+        Self::own(Class::Gone, CODE)
+    }
+
     /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
     ///
     /// What Azure asks for does not cancel the back-off, and is undercut only where it is no throttling and longer than

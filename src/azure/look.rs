@@ -56,7 +56,7 @@ impl Looker<'_> {
 
     async fn read(&self, kind: Kind, id: &ResourceId) -> Seen {
         if kind == Kind::ZoneLink && self.is_out_of_its_zone(id).await {
-            return self.absent(kind, id, ArmError::own(Class::Gone, "ResourceNotFound"));
+            return self.absent(kind, id, ArmError::missing());
         }
         let listed = self.listed(kind, id).await;
         if let Some(seen) = listed.and_then(|listed| self.memory.unchanged(id, listed)) {

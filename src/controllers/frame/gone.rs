@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::client::Pass;
-use crate::azure::error::{ArmError, Class};
+use crate::azure::error::ArmError;
 use crate::azure::id::same;
 use crate::azure::plan::{Step, Verb};
 use crate::azure::resource::{Kind, MISSED};
@@ -58,7 +58,7 @@ pub(super) fn hold_back(cx: &Context, cr: &AzurePrivateLinkService, steps: &mut 
         let absent = cx.memory.gone_for(&step.id, now).unwrap_or_default();
         if let Some(rest) = MISSED.checked_sub(absent).filter(|rest| !rest.is_zero()) {
             cx.memory.hasten(&step.id, rest, now);
-            *step = step.clone().unreadable(&ArmError::own(Class::Gone, "ResourceNotFound"));
+            *step = step.clone().unreadable(&ArmError::missing());
         }
     }
 }
