@@ -293,7 +293,7 @@ impl Demo {
         let hangs = json!({"operation": "hang"});
         let rules = [ENDPOINT, LINK_SERVICE].map(|kind| {
             // More than one scrape sees, or there would be no rate.
-            let reads = ("GET", kind, 6, throttled.clone());
+            let reads = ("GET", kind, 5, throttled.clone());
             [reads, ("PUT", kind, ALWAYS, hangs.clone())]
         });
         self.faults(rules.as_flattened()).await?;
