@@ -1,5 +1,7 @@
 //! What every pass has in common: decide, record the intent, execute, release, and when to look again.
 
+mod gone;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use kube::api::Patch;
 use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
 
+pub use self::gone::surely_gone;
 use super::abandon;
 use super::context::Context;
 use super::decision::Decision;
@@ -370,10 +373,6 @@ fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
         }
     }
 }
-
-mod gone;
-
-pub use gone::surely_gone;
 
 #[cfg(test)]
 mod tests;

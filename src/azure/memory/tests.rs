@@ -8,6 +8,7 @@ use crate::azure::error::Class;
 use crate::azure::turns::usual;
 
 mod abandoned;
+mod gone;
 
 fn id() -> ResourceId {
     ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
@@ -15,6 +16,21 @@ fn id() -> ResourceId {
 
 fn memory() -> Memory {
     Memory::new(Duration::from_secs(100), Duration::from_secs(1_000))
+}
+
+/// A subnet of one network.
+fn subnet(name: &str) -> ResourceId {
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap()
+}
+
+/// A create that Azure works on.
+fn create(began: Instant) -> Operation {
+    Operation {
+        url: None,
+        began,
+        deletes: false,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,8 +175,6 @@ async fn a_resource_that_went_is_no_longer_made_here() {
 #[tokio::test(start_paused = true)]
 async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     let (memory, now) = (memory(), Instant::now());
-    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
-    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
     let (goes, next) = (subnet("goes"), subnet("next"));
     let operation = Operation {
         url: None,
@@ -185,17 +199,10 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn first_of_those_that_wait_is_told_when_the_write_before_ends(#[case] end: fn(&Memory, &ResourceId, Instant)) {
     let (memory, now) = (memory(), Instant::now());
-    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
-    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
     let mut told = memory.whose_turn();
     let first = subnet("first");
-    let operation = Operation {
-        url: None,
-        began: now,
-        deletes: false,
-    };
     assert_eq!(memory.wait_for_turn(Kind::Subnet, &first, usual(false), now), None);
-    memory.began(Kind::Subnet, &first, operation, false);
+    memory.began(Kind::Subnet, &first, create(now), false);
     memory.turn_is_over(Kind::Subnet, &first, now);
     for name in ["second", "third"] {
         assert!(
@@ -225,14 +232,7 @@ async fn first_of_those_that_wait_is_told_when_the_write_before_ends(#[case] end
 #[tokio::test(start_paused = true)]
 async fn who_is_let_go_while_it_waits_for_its_turn_holds_nobody_up() {
     let (memory, now) = (memory(), Instant::now());
-    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
-    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
-    let operation = Operation {
-        url: None,
-        began: now,
-        deletes: false,
-    };
-    memory.began(Kind::Subnet, &subnet("first"), operation, false);
+    memory.began(Kind::Subnet, &subnet("first"), create(now), false);
     let wait = |name: &str| memory.wait_for_turn(Kind::Subnet, &subnet(name), usual(false), now);
     assert_eq!(
         ["goes", "next"].map(wait),
@@ -244,12 +244,7 @@ async fn who_is_let_go_while_it_waits_for_its_turn_holds_nobody_up() {
 }
 
 fn made(memory: &Memory, now: Instant) {
-    let operation = Operation {
-        url: None,
-        began: now,
-        deletes: false,
-    };
-    memory.began(Kind::Zone, &id(), operation, true);
+    memory.began(Kind::Zone, &id(), create(now), true);
     memory.moving(Kind::Zone, &id(), Seen::Pending, Duration::from_secs(10), now);
 }
 
@@ -337,69 +332,6 @@ async fn what_changes_for_long_is_read_ever_more_rarely() {
     assert_eq!([next(0), next(20), next(100), next(3_600)], [4, 4, 20, 60]);
     memory.resting(Kind::Zone, &id(), Seen::Absent, now);
     assert_eq!(next(3_600), 4);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_not_found_once_is_not_gone_for_certain() {
-    let (memory, now) = (memory(), Instant::now());
-    let at = |s| now + Duration::from_secs(s);
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(0));
-    assert!(!memory.surely_gone(&id()));
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(30));
-    assert!(memory.surely_gone(&id()));
-    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(31));
-    assert!(!memory.surely_gone(&id()));
-    let delete = Operation {
-        url: None,
-        began: at(32),
-        deletes: true,
-    };
-    memory.began(Kind::Zone, &id(), delete, false);
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(33));
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(92));
-    assert!(
-        !memory.surely_gone(&id()),
-        "ARM did not take the DELETE, and it was there"
-    );
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(93));
-    assert!(memory.surely_gone(&id()));
-}
-
-#[rstest]
-#[case::succeeded(Some(true), 0)]
-#[case::failed(Some(false), 60)]
-#[case::not_known(None, 8)]
-#[tokio::test(start_paused = true)]
-async fn what_was_deleted_here_is_gone_by_how_that_ended(#[case] ended: Option<bool>, #[case] certain_after: u64) {
-    let (memory, now) = (memory(), Instant::now());
-    let at = |s| now + Duration::from_secs(s);
-    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(0));
-    memory.took_delete(&id(), None);
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(10));
-    if let Some(well) = ended {
-        memory.delete_ended(&id(), well);
-    }
-    assert_eq!(memory.surely_gone(&id()), certain_after == 0);
-    assert_eq!(memory.certain_in(&id(), at(10)).as_secs(), certain_after.min(30));
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(10 + certain_after));
-    assert!(memory.surely_gone(&id()));
-    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(80));
-    assert!(!memory.surely_gone(&id()) && !memory.is_deleted(&id()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_was_there_is_missed_before_it_counts_as_absent() {
-    let (memory, now) = (memory(), Instant::now());
-    let at = |s| now + Duration::from_secs(s);
-    let missed = |s| memory.missed(&id(), at(s)).map(|wait| wait.as_secs());
-    assert_eq!(missed(0), None, "never seen");
-    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(0));
-    assert_eq!([missed(10), missed(12), missed(15)], [Some(5), Some(3), None]);
-    memory.resting(Kind::Zone, &id(), Seen::Absent, at(15));
-    assert_eq!(memory.gone_for(&id(), at(15)), Some(Duration::from_secs(5)));
-    assert_eq!(missed(20), None, "it is absent");
-    memory.resting(Kind::Zone, &id(), Seen::Found(Value::Null), at(30));
-    assert_eq!(missed(31), Some(5), "it is back");
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,7 +26,6 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
-use self::nat_prefix::Refused;
 use self::refusals::Refusals;
 use crate::api::{AzurePrivateLinkService, Reason};
 use crate::azure::client::Pass;
@@ -48,12 +47,19 @@ use crate::controllers::write_status::write_status;
 pub struct LinkServiceController {
     settings: plan::Settings,
     neighbours: Arc<Neighbours>,
-    /// Prefixes that Azure refused, by the UID of the custom resource.
-    refused: Mutex<HashMap<String, Refusals>>,
-    /// NAT subnets that services proven ours were seen to use, by the UID of the custom resource.
-    shown_subnets: Mutex<HashMap<String, ResourceId>>,
-    /// Since when an endpoint of HyperShift's guest side is not among the connections, by the UID of the custom resource.
-    missing_since: Mutex<HashMap<String, Instant>>,
+    /// By the UID of the custom resource.
+    remembered: Mutex<HashMap<String, Remembered>>,
+}
+
+/// What this process has seen of one custom resource's path, and nothing tells any more.
+#[derive(Debug, Default)]
+struct Remembered {
+    /// Prefixes that Azure refused.
+    refused: Refusals,
+    /// The NAT subnet that a service proven ours was seen to use.
+    shown_subnet: Option<ResourceId>,
+    /// Since when the endpoint of HyperShift's guest side is not among the connections.
+    missing_since: Option<Instant>,
 }
 
 impl LinkServiceController {
@@ -62,9 +68,7 @@ impl LinkServiceController {
         Self {
             settings,
             neighbours,
-            refused: Mutex::default(),
-            shown_subnets: Mutex::default(),
-            missing_since: Mutex::default(),
+            remembered: Mutex::default(),
         }
     }
 
@@ -76,7 +80,7 @@ impl LinkServiceController {
         around: &plan::Surroundings,
     ) -> Result<run::Ended, PassError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
-        let refused = self.refused(&uid);
+        let refused = self.with(&uid, |known| known.refused.standing(Instant::now()));
         let also = around.hosted_cluster.as_ref();
         if around.identity.is_ok() {
             tell_of_unconfirmed(cx, &cr, around).await;
@@ -161,7 +165,7 @@ impl LinkServiceController {
             return false;
         };
         if step.settled().is_some() {
-            self.all_refused().remove(uid);
+            self.with(uid, |known| known.refused = Refusals::default());
             return false;
         }
         let Done::Failed(error) = outcome else {
@@ -178,11 +182,7 @@ impl LinkServiceController {
             return false;
         };
         let layout = body.as_ref().and_then(Seen::found).map(nat_prefix::layout);
-        let another = self
-            .all_refused()
-            .entry(uid.to_owned())
-            .or_default()
-            .add(prefix, layout, now);
+        let another = self.with(uid, |known| known.refused.add(prefix, layout, now));
         if another {
             cx.memory.doubt(&step.id, now);
         }
@@ -192,36 +192,29 @@ impl LinkServiceController {
     /// What the cluster's service uses now; once the service is gone nothing in Azure tells whose the subnet was.
     fn note_subnet(&self, uid: &str, decision: &Decision) {
         if let Some(shown) = decision.step(Kind::LinkService).and_then(teardown::shown_subnet) {
-            self.all_shown_subnets().insert(uid.to_owned(), shown);
+            self.with(uid, |known| known.shown_subnet = Some(shown));
         }
     }
 
     /// An endpoint is missed only when two reads, some seconds apart, do not show it: a person is told to delete it.
     fn miss_twice(&self, uid: &str, decision: &mut Decision, now: Instant) {
-        let mut all = self.missing_since.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = |problem: &Problem| problem.reason == Reason::EndpointNotConnected;
         if !decision.problem.as_ref().is_some_and(missing) {
-            all.remove(uid);
-            return;
+            return self.with(uid, |known| known.missing_since = None);
         }
-        let since = *all.entry(uid.to_owned()).or_insert(now);
+        let since = self.with(uid, |known| *known.missing_since.get_or_insert(now));
         if now.saturating_duration_since(since) < MISSED {
             (decision.problem, decision.again) = (None, Some(MISSED));
         }
     }
 
-    fn all_shown_subnets(&self) -> MutexGuard<'_, HashMap<String, ResourceId>> {
-        self.shown_subnets.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What is remembered of a custom resource.
+    fn with<T>(&self, uid: &str, what: impl FnOnce(&mut Remembered) -> T) -> T {
+        what(self.all_remembered().entry(uid.to_owned()).or_default())
     }
 
-    fn refused(&self, uid: &str) -> Vec<Refused> {
-        let all = self.all_refused();
-        let known = all.get(uid).map(|refusals| refusals.standing(Instant::now()));
-        known.unwrap_or_default()
-    }
-
-    fn all_refused(&self) -> MutexGuard<'_, HashMap<String, Refusals>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all_remembered(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -307,7 +300,7 @@ impl Reconciler for LinkServiceController {
         let mut around = observe::surroundings(cx, cr, &self.neighbours, &self.settings).await?;
         let fingerprint = observe::fingerprint(&around);
         let uid = cr.uid().unwrap_or_default();
-        around.shown_subnet = self.all_shown_subnets().get(&uid).cloned();
+        around.shown_subnet = self.with(&uid, |known| known.shown_subnet.clone());
         Ok((around, fingerprint))
     }
 
@@ -326,95 +319,9 @@ impl Reconciler for LinkServiceController {
     }
 
     fn forget(&self, uid: &str) {
-        self.all_refused().remove(uid);
-        self.all_shown_subnets().remove(uid);
-        self.missing_since
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(uid);
+        self.all_remembered().remove(uid);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use http::{Request, Response};
-    use kube::client::Body;
-    use serde_json::json;
-    use tower::BoxError;
-
-    use super::*;
-    use crate::controllers::context::sample;
-    use crate::controllers::samples;
-
-    #[tokio::test]
-    async fn lock_on_the_guests_side_is_said_once_on_the_hosted_cluster() {
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&said);
-        let server = tower::service_fn(move |request: Request<Body>| {
-            heard.lock().unwrap().push(request.uri().path().to_owned());
-            async { Ok::<_, BoxError>(Response::builder().status(201).body(Body::from(b"{}".to_vec()))?) }
-        });
-        let cx = sample::context(kube::Client::new(server, "default"));
-        let condition = json!({"type": "AzurePrivateDNSAvailable", "status": "False", "reason": "ScopeLocked", "message": "m",
-            "lastTransitionTime": "2026-01-01T00:00:00Z"});
-        let mut cr = samples::cr(json!({"conditions": [condition]}), json!({}));
-        let hosted = ObjectReference {
-            namespace: Some("clusters".to_owned()),
-            name: Some("example".to_owned()),
-            ..ObjectReference::default()
-        };
-        tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
-        assert_eq!(*said.lock().unwrap(), [""; 0], "it is not deleted");
-        cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        for _ in 0..3 {
-            tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
-        }
-        assert_eq!(
-            *said.lock().unwrap(),
-            ["/apis/events.k8s.io/v1/namespaces/clusters/events"]
-        );
-    }
-
-    #[test]
-    fn endpoint_is_missed_by_two_reads_some_seconds_apart() {
-        let (controller, now) = (
-            LinkServiceController::new(super::samples::settings(), Arc::default()),
-            Instant::now(),
-        );
-        let told = |seconds: u64, reason| {
-            let mut decision = Decision::stuck(Problem::new(reason, "x"));
-            controller.miss_twice("u", &mut decision, now + Duration::from_secs(seconds));
-            decision.problem.is_some()
-        };
-        let missing = Reason::EndpointNotConnected;
-        assert!(!told(0, missing) && !told(4, missing) && told(5, missing));
-        assert!(told(6, Reason::NotOurs));
-        assert!(!told(7, missing), "it was connected between");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn frontend_that_does_not_come_is_asked_for_ever_less_often() {
-        let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
-        let cx = sample::context(kube::Client::new(nobody, "default"));
-        let again = |reason| {
-            let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
-            let mut decision = Decision::stuck(problem);
-            cx.polls.change("u");
-            slow_down(&cx, "u", "10.0.0.4", &mut decision);
-            decision.again.unwrap()
-        };
-        let mut waits = Vec::new();
-        for _ in 0..7 {
-            let wait = again(Reason::WaitingForLoadBalancer);
-            waits.push(wait.as_secs());
-            tokio::time::sleep(wait).await;
-        }
-        assert_eq!(waits, [10, 10, 20, 40, 80, 160, 300]);
-        assert_eq!(
-            again(Reason::ILBLookupFailed).as_secs(),
-            10,
-            "Azure's refusals have their own waits"
-        );
-        assert_eq!(again(Reason::AmbiguousLoadBalancer).as_secs(), 10, "it begins anew");
-    }
-}
+mod tests;

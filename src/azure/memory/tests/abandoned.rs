@@ -5,14 +5,7 @@ use super::*;
 #[tokio::test(start_paused = true)]
 async fn write_that_nobody_asks_after_any_more_holds_nobody() {
     let (memory, now) = (memory(), Instant::now());
-    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
-    let subnet = |name: &str| ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap();
-    let operation = Operation {
-        url: None,
-        began: now,
-        deletes: false,
-    };
-    memory.began(Kind::Subnet, &subnet("left"), operation, false);
+    memory.began(Kind::Subnet, &subnet("left"), create(now), false);
     memory.moving(
         Kind::Subnet,
         &subnet("left"),
