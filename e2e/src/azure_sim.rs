@@ -124,11 +124,14 @@ impl AzureSim {
         token_file: PathBuf,
         world: Value,
     ) -> Result<(Self, Azure)> {
+        let address = control_plane.listens().address();
         let mut simulator = Program::new(armsim)
             .without_our_environment()
             .arg("serve")
             .flag("dir", dir)
-            .flag("preset", preset.as_str());
+            .flag("preset", preset.as_str())
+            .flag("listen", format!("{address}:0"))
+            .flag("tls-name", address.to_string());
         if let Ok(seed) = std::env::var("E2E_SEED") {
             simulator = simulator.flag("random-seed", seed);
         }

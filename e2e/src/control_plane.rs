@@ -1,32 +1,27 @@
 //! A real Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager.
 //!
 //! RBAC is on, and so is OwnerReferencesPermissionEnforcement, which OpenShift turns on and
-//! which asks for rights that a plain cluster does not. No kubelet and no scheduler: nothing
-//! ever runs in this cluster, and load balancers come from the simulator's cloud controller.
+//! which asks for rights that a plain cluster does not. Without [`crate::node`] nothing ever
+//! runs in this cluster; load balancers come from the simulator's cloud controller.
 
-use std::net::TcpListener;
+mod programs;
+
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{Api, DynamicObject};
 use tokio::sync::OnceCell;
 
+pub(crate) use self::programs::KUBELET_CLIENT;
 use crate::kubeconfig::Access;
-use crate::pki::{Authority, write_signing_key};
-use crate::process::{Process, Program};
+use crate::pki::Authority;
+use crate::process::Process;
 use crate::run_dir::RunDir;
 use crate::wait::eventually;
-
-/// Every request once, when it is answered: who, what, with which result. Written before the
-/// answer goes out, so whoever has the answer finds it here.
-const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules: [{level: Metadata}]
-";
 
 const START: Duration = Duration::from_secs(60);
 
@@ -42,7 +37,28 @@ pub struct ControlPlane {
     processes: Vec<Process>,
     admin: Access,
     server: String,
+    place: Listens,
+    pki: Authority,
     dir: RunDir,
+}
+
+/// Where a control plane listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listens {
+    /// On loopback, at a free port. It has no nodes.
+    OnLoopback,
+    /// At this address, in a network of its own, where it has nodes.
+    ForNodes(Ipv4Addr),
+}
+
+impl Listens {
+    /// The address at which others reach what listens there.
+    pub fn address(self) -> Ipv4Addr {
+        match self {
+            Self::OnLoopback => Ipv4Addr::LOCALHOST,
+            Self::ForNodes(address) => address,
+        }
+    }
 }
 
 impl ControlPlane {
@@ -56,11 +72,20 @@ impl ControlPlane {
     /// The programs cannot be built, or one of them does not come up; the end of its log is in
     /// the error.
     pub async fn start() -> Result<Self> {
+        Self::start_at(Listens::OnLoopback).await
+    }
+
+    /// The same elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlPlane::start`].
+    pub async fn start_at(place: Listens) -> Result<Self> {
         crate::scenario::install_tls_provider();
-        let programs = programs()?;
+        let programs = programs(place)?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs).await {
+            match Self::try_start(&programs, place).await {
                 Err(error) if attempt < ATTEMPTS && format!("{error:?}").contains(PORT_TAKEN) => {
                     attempt += 1;
                 }
@@ -79,28 +104,37 @@ impl ControlPlane {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    async fn try_start(programs: &Path) -> Result<Self> {
+    async fn try_start(programs: &Path, place: Listens) -> Result<Self> {
         let dir = RunDir::new("control-plane")?;
         let pki = Authority::new(dir.path())?;
-        let server = format!("https://127.0.0.1:{}", free_port()?);
-        let admin_token = uuid::Uuid::new_v4().to_string();
-        let manager_token = uuid::Uuid::new_v4().to_string();
-        std::fs::write(
-            dir.path().join("tokens.csv"),
-            format!(
-                "{admin_token},admin,admin,system:masters\n\
-                 {manager_token},system:kube-controller-manager,system:kube-controller-manager,system:masters\n"
-            ),
-        )?;
-        let admin = access(&dir, &pki, &server, "admin", &admin_token).await?;
-        let manager = access(&dir, &pki, &server, "kube-controller-manager", &manager_token).await?;
-
-        let (etcd, etcd_url) = start_etcd(programs, &dir, &pki)?;
-        let apiserver = start_apiserver(programs, &dir, &pki, &etcd_url, &server)?;
+        let port = match place {
+            Listens::OnLoopback => free_port()?,
+            // Where the chart's NetworkPolicy expects it.
+            Listens::ForNodes(_) => 6443,
+        };
+        let server = format!("https://{}:{port}", place.address());
+        let users = programs::users(place);
+        programs::write_users(&users, dir.path())?;
+        let mut accesses = Vec::new();
+        for user in &users {
+            let path = dir.path().join(format!("{}.kubeconfig", user.file));
+            accesses.push(Access::write(&path, &server, pki.pem(), user.file, &user.token).await?);
+        }
+        let admin = accesses.into_iter().next().context("no administrator")?;
+        let starting = programs::Starting {
+            programs,
+            dir: dir.path(),
+            pki: &pki,
+            place,
+        };
+        let (etcd, etcd_url) = starting.etcd()?;
+        let apiserver = starting.apiserver(&etcd_url, port)?;
         let mut this = Self {
             processes: vec![apiserver, etcd],
             admin,
             server,
+            place,
+            pki,
             dir,
         };
         this.ready().await.inspect_err(|_| this.keep_logs())?;
@@ -108,10 +142,19 @@ impl ControlPlane {
         crate::crds::install(&this.client()?)
             .await
             .inspect_err(|_| this.keep_logs())?;
-        this.processes
-            .insert(0, start_controller_manager(programs, &this.dir, &manager)?);
+        let manager = this.starting(programs).controller_manager()?;
+        this.processes.insert(0, manager);
         this.controllers_work().await.inspect_err(|_| this.keep_logs())?;
         Ok(this)
+    }
+
+    fn starting<'a>(&'a self, programs: &'a Path) -> programs::Starting<'a> {
+        programs::Starting {
+            programs,
+            dir: self.dir.path(),
+            pki: &self.pki,
+            place: self.place,
+        }
     }
 
     async fn ready(&self) -> Result<()> {
@@ -175,6 +218,16 @@ impl ControlPlane {
     /// The administrator's kubeconfig.
     pub fn kubeconfig_path(&self) -> &Path {
         self.admin.path()
+    }
+
+    /// Where it listens.
+    pub fn listens(&self) -> Listens {
+        self.place
+    }
+
+    /// The authority that signs for its servers and clients.
+    pub(crate) fn authority(&self) -> &Authority {
+        &self.pki
     }
 
     /// The URL of the API server.
@@ -241,9 +294,10 @@ impl ControlPlane {
 /// # Errors
 ///
 /// The build fails.
-pub fn programs() -> Result<PathBuf> {
+pub fn programs(place: Listens) -> Result<PathBuf> {
     let script = crate::repository().join("hack/testenv/build");
     let output = Command::new(&script)
+        .args(matches!(place, Listens::ForNodes(_)).then_some("node"))
         .stderr(std::process::Stdio::inherit())
         .output()
         .with_context(|| format!("run {}", script.display()))?;
@@ -253,82 +307,6 @@ pub fn programs() -> Result<PathBuf> {
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
-async fn access(dir: &RunDir, pki: &Authority, server: &str, user: &str, token: &str) -> Result<Access> {
-    Access::write(
-        &dir.path().join(format!("{user}.kubeconfig")),
-        server,
-        pki.pem(),
-        user,
-        token,
-    )
-    .await
-}
-
 fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-fn start_etcd(programs: &Path, dir: &RunDir, pki: &Authority) -> Result<(Process, String)> {
-    let tls = pki.sign("etcd", &[])?;
-    let url = format!("https://127.0.0.1:{}", free_port()?);
-    let peer = format!("http://127.0.0.1:{}", free_port()?);
-    let process = Program::new(programs.join("etcd"))
-        .flag("data-dir", dir.path().join("etcd"))
-        .flag("listen-client-urls", &url)
-        .flag("advertise-client-urls", &url)
-        .flag("listen-peer-urls", &peer)
-        .flag("initial-advertise-peer-urls", &peer)
-        .flag("initial-cluster", format!("default={peer}"))
-        .flag("cert-file", &tls.certificate)
-        .flag("key-file", &tls.key)
-        .flag("client-cert-auth", "true")
-        .flag("trusted-ca-file", pki.file())
-        // Nothing has to survive the machine.
-        .flag("unsafe-no-fsync", "true")
-        .spawn("etcd", dir.path())?;
-    Ok((process, url))
-}
-
-fn start_apiserver(programs: &Path, dir: &RunDir, pki: &Authority, etcd: &str, server: &str) -> Result<Process> {
-    let tls = pki.sign("kube-apiserver", &["localhost", "kubernetes.default.svc"])?;
-    let accounts = dir.path().join("service-accounts.key");
-    let accounts_public = dir.path().join("service-accounts.pub");
-    let policy = dir.path().join("audit-policy.yaml");
-    write_signing_key(&accounts, &accounts_public)?;
-    std::fs::write(&policy, AUDIT_POLICY)?;
-    let (_, port) = server.rsplit_once(':').ok_or_else(|| anyhow!("no port in {server}"))?;
-    Program::new(programs.join("kube-apiserver"))
-        .flag("bind-address", "127.0.0.1")
-        .flag("secure-port", port)
-        .flag("tls-cert-file", &tls.certificate)
-        .flag("tls-private-key-file", &tls.key)
-        .flag("etcd-servers", etcd)
-        .flag("etcd-cafile", pki.file())
-        .flag("etcd-certfile", &tls.certificate)
-        .flag("etcd-keyfile", &tls.key)
-        .flag("token-auth-file", dir.path().join("tokens.csv"))
-        .flag("authorization-mode", "RBAC")
-        .flag("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
-        .flag("service-account-issuer", ControlPlane::TOKEN_ISSUER)
-        .flag("service-account-key-file", &accounts_public)
-        .flag("service-account-signing-key-file", &accounts)
-        .flag("service-cluster-ip-range", "10.96.0.0/16")
-        .flag("endpoint-reconciler-type", "none")
-        .flag("audit-policy-file", &policy)
-        .flag("audit-log-path", dir.path().join("audit.log"))
-        .spawn("kube-apiserver", dir.path())
-}
-
-fn start_controller_manager(programs: &Path, dir: &RunDir, access: &Access) -> Result<Process> {
-    Program::new(programs.join("kube-controller-manager"))
-        .flag("kubeconfig", access.path())
-        .flag(
-            "controllers",
-            "namespace-controller,garbage-collector-controller,serviceaccount-controller",
-        )
-        .flag("leader-elect", "false")
-        .flag("secure-port", "0")
-        .flag("kube-api-qps", "200")
-        .flag("kube-api-burst", "400")
-        .spawn("kube-controller-manager", dir.path())
 }

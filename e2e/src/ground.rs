@@ -1,5 +1,6 @@
 //! The [`Place`] that everybody has, the test control plane and the simulator, and what only the simulator can say of it.
 
+use std::net::Ipv4Addr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::azure_sim::{self, AzureSim, Preset};
+use crate::control_plane::Listens;
 use crate::hyperlink::Role;
 use crate::run_dir::RunDir;
 use crate::{ControlPlane, Place, roles};
@@ -190,7 +192,16 @@ impl Ground {
     ///
     /// A build fails, or something does not come up.
     pub async fn local(preset: Preset) -> Result<Self> {
-        Self::start(preset, None, &json!({}), &json!({})).await
+        Self::start(Listens::OnLoopback, preset, None, &json!({}), &json!({})).await
+    }
+
+    /// The same where there are nodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ground::local`].
+    pub async fn with_nodes(address: Ipv4Addr, preset: Preset) -> Result<Self> {
+        Self::start(Listens::ForNodes(address), preset, None, &json!({}), &json!({})).await
     }
 
     /// The same, but the management subscription has other quotas than Azure's own, as support raises some on request, and the
@@ -200,7 +211,7 @@ impl Ground {
     ///
     /// As [`Ground::local`].
     pub async fn local_with(preset: Preset, quotas: &Value, switches: &Value) -> Result<Self> {
-        Self::start(preset, None, quotas, switches).await
+        Self::start(Listens::OnLoopback, preset, None, quotas, switches).await
     }
 
     /// The same, but the identity of `role` lacks one Azure action.
@@ -209,13 +220,20 @@ impl Ground {
     ///
     /// As [`Ground::local`].
     pub async fn local_without(preset: Preset, role: Role, action: &str) -> Result<Self> {
-        Self::start(preset, Some((role, action)), &json!({}), &json!({})).await
+        let denied = Some((role, action));
+        Self::start(Listens::OnLoopback, preset, denied, &json!({}), &json!({})).await
     }
 
-    async fn start(preset: Preset, denied: Option<(Role, &str)>, quotas: &Value, switches: &Value) -> Result<Self> {
+    async fn start(
+        place: Listens,
+        preset: Preset,
+        denied: Option<(Role, &str)>,
+        quotas: &Value,
+        switches: &Value,
+    ) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
-        let control_plane = ControlPlane::start().await?;
+        let control_plane = ControlPlane::start_at(place).await?;
         roles::install(&control_plane).await?;
         control_plane.service_account(WORKLOAD.0, WORKLOAD.1).await?;
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;

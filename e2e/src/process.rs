@@ -2,10 +2,12 @@
 //!
 //! The kernel sends a child its parent-death signal when the *thread* that started it ends, so
 //! all children are started by one thread that never does. Children lead process groups of their
-//! own: Ctrl-C reaches us alone, and we end them in order.
+//! own: Ctrl-C reaches us alone, and we end them in order. A child is in the network of the thread
+//! that asked for it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,6 +15,8 @@ use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use rustix::fs::fstat;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::wait::eventually;
 
@@ -107,7 +111,8 @@ impl Program {
     }
 }
 
-type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+/// What to start, and in whose network.
+type Order = (Command, OwnedFd, mpsc::Sender<std::io::Result<Child>>);
 
 fn spawn_from_the_lasting_thread(command: Command) -> Result<Child> {
     static SPAWNER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
@@ -115,19 +120,37 @@ fn spawn_from_the_lasting_thread(command: Command) -> Result<Child> {
         let (orders, inbox) = mpsc::channel::<Order>();
         std::thread::spawn(move || {
             // The sender is static, so this loop ends with the process.
-            for (mut command, reply) in inbox {
-                let _ = reply.send(command.spawn());
+            for (mut command, network, reply) in inbox {
+                let _ = reply.send(move_into(&network).and_then(|()| command.spawn()));
             }
         });
         Mutex::new(orders)
     });
     let (reply, answer) = mpsc::channel();
+    let network = own_network().context("the thread's network")?;
     spawner
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .send((command, reply))
+        .send((command, network, reply))
         .context("the spawner has ended")?;
     Ok(answer.recv().context("the spawner has ended")??)
+}
+
+/// The network that the calling thread is in.
+fn own_network() -> std::io::Result<OwnedFd> {
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
+/// Has the calling thread, and what it starts, be in a network. Another one takes root.
+///
+/// # Errors
+///
+/// It may not.
+pub(crate) fn move_into(network: &OwnedFd) -> std::io::Result<()> {
+    if fstat(network)?.st_ino != fstat(own_network()?)?.st_ino {
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+    }
+    Ok(())
 }
 
 /// A running child. Dropping it kills it.
@@ -144,6 +167,18 @@ impl Process {
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The process that it has started, for one that only starts another (`nsenter`).
+    ///
+    /// # Errors
+    ///
+    /// It has started none.
+    pub fn child(&self) -> Result<u32> {
+        let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
+        let first = children.split_whitespace().next();
+        let first = first.with_context(|| format!("{} has no child", self.name))?;
+        Ok(first.parse()?)
     }
 
     /// The file that its standard error goes to.

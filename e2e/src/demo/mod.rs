@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
 use crate::azure_sim::Preset;
+use crate::control_plane::Listens;
 use crate::ground::Ground;
 use crate::hosted_cluster::{HostedCluster, OAUTH};
 use crate::hyperlink::{Hyperlink, Role};
@@ -74,7 +75,7 @@ impl Demo {
         let mut view = View::new();
         view.progress("builds what is missing");
         crate::binaries::executable("hyperlink")?;
-        crate::control_plane::programs()?;
+        crate::control_plane::programs(Listens::OnLoopback)?;
         view.restart_clock();
         view.heading("The ground");
         view.progress("etcd, kube-apiserver, kube-controller-manager, armsim");

@@ -1,176 +1,34 @@
 //! The program, run as the rendered Deployments of the examples say, does its job: both roles from their releases bring a cluster about, hand
 //! over, repair it and take it away, with the rights, identities and files that the chart gives them and nothing else.
 
-use std::path::PathBuf;
-
-use anyhow::{Context, Result, ensure};
-use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
+use anyhow::{Context, Result, bail, ensure};
+use e2e::azure_sim::Preset;
 use e2e::ground::Credential;
-use e2e::helm::{Helm, chart};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::pod::{Pod, WEBHOOK_AUDIENCE};
-use e2e::site::{SOON, control, nothing_is_left_of};
-use e2e::{ControlPlane, Ground, eventually, scenario};
+use e2e::installed::{HOME, Installed};
+use e2e::site::{SOON, nothing_is_left_of};
+use e2e::{Ground, eventually, scenario};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// Where the releases are.
-pub(crate) const HOME: &str = "hyperlink-system";
-/// The Secret that an example names.
-pub(crate) const SECRET: &str = "hyperlink-azure";
 const TOKENS: &str = "/var/run/secrets/openshift/serviceaccount";
 
-/// A ground with what the releases refer to.
-pub(crate) struct Installed {
-    pub(crate) ground: Ground,
-    helm: Helm,
+/// A ground of its own with what the releases refer to.
+pub(crate) async fn installed() -> Result<Installed> {
+    Installed::on(Ground::local(Preset::Fast).await?).await
 }
 
-impl Installed {
-    pub(crate) async fn start() -> Result<Self> {
-        let ground = Ground::local(Preset::Fast).await?;
-        trust_the_releases(&ground).await?;
-        let Credential::SecretFile { path } = &ground.azure().ho else {
-            anyhow::bail!("the management side has no file");
-        };
-        let credentials = std::fs::read_to_string(path)?;
-        let authorities = ground.azure().ca_file.as_ref().context("no authorities")?;
-        let authorities = std::fs::read_to_string(authorities)?;
-        let objects = [
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": SECRET},
-                "stringData": {"credentials": credentials}}),
-            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": HOME, "name": "authorities"},
-                "data": {"ca.pem": authorities}}),
-        ];
-        let objects = objects.map(|object| object.to_string()).join("\n---\n");
-        ground.control_plane().apply_yaml(&objects).await?;
-        let helm = Helm::new(Some(ground.control_plane().kubeconfig_path()))?;
-        Ok(Self { ground, helm })
-    }
-
-    /// The values of an example, with this ground's addresses, and looking often.
-    fn example(&self, name: &str) -> Result<Value> {
-        let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
-        let mut values: Value = serde_saphyr::from_str(&text)?;
-        let azure = self.ground.azure();
-        values["image"] = json!({"repository": "registry.example.com/hyperlink"});
-        for (setting, value) in [
-            ("armEndpoint", azure.arm.as_str()),
-            ("authority", &azure.authority),
-            ("audience", &azure.audience),
-            ("caFile", "/etc/authorities/ca.pem"),
-            ("resync", "2s"),
-            ("recordResync", "2s"),
-        ] {
-            values["settings"][setting] = value.into();
-        }
-        for (list, item) in [
-            (
-                "extraVolumes",
-                json!({"name": "authorities", "configMap": {"name": "authorities"}}),
-            ),
-            (
-                "extraVolumeMounts",
-                json!({"name": "authorities", "mountPath": "/etc/authorities"}),
-            ),
-        ] {
-            let mut items = values[list].as_array().cloned().unwrap_or_default();
-            items.push(item);
-            values[list] = items.into();
-        }
-        Ok(values)
-    }
-
-    fn example_of_ho(&self, name: &str) -> Result<Value> {
-        let mut values = self.example(name)?;
-        values["settings"]["resourceGroup"] = self.ground.azure().management_group.clone().into();
-        Ok(values)
-    }
-
-    pub(crate) fn ho(&self) -> Result<Value> {
-        self.example_of_ho("ho-credentials-secret")
-    }
-
-    /// With the identity of its ServiceAccount.
-    fn ho_with_managed_identity(&self) -> Result<Value> {
-        let mut values = self.example_of_ho("ho-managed-identity")?;
-        values["azure"]["clientId"] = HO_CLIENT.into();
-        Ok(values)
-    }
-
-    /// The same for the guest side, which may use all that the ground has.
-    fn cpo_of_many(&self) -> Result<Value> {
-        let mut values = self.example("cpo-many")?;
-        let allowed = e2e::hyperlink::allow_guest_subscription(&self.ground);
-        values["allowScopes"]["hostedClusters"] = allowed["hostedClusters"].clone();
-        values["azure"]["clientId"] = CPO_CLIENT.into();
-        Ok(values)
-    }
-
-    /// With the token that a sidecar writes, as HyperShift's does.
-    fn cpo_of_one(&self, namespace: &str) -> Result<Value> {
-        let mut values = self.example("cpo-one-control-plane")?;
-        values["namespace"] = namespace.into();
-        values["azure"]["clientId"] = CPO_CLIENT.into();
-        values["azure"]["tenantId"] = self.ground.azure().tenant.clone().into();
-        Ok(values)
-    }
-
-    pub(crate) fn install(&self, release: &str, values: &Value) -> Result<()> {
-        let file: PathBuf = self.ground.dir().join(format!("{release}.values.json"));
-        std::fs::write(&file, values.to_string())?;
-        let (chart, file) = (chart(), file.to_string_lossy().into_owned());
-        let chart = chart.to_string_lossy();
-        self.helm
-            .run(&["install", release, &chart, "--namespace", HOME, "--values", &file])
-            .map(drop)
-    }
-
-    pub(crate) async fn pod(&self, release: &str, name: &str) -> Result<Pod> {
-        let deployment = format!("{release}-hyperlink");
-        let control_plane = self.ground.control_plane();
-        let tenant = &self.ground.azure().tenant;
-        Pod::of(control_plane, HOME, &deployment, name, self.ground.dir(), tenant).await
-    }
-
-    pub(crate) async fn run(&self, release: &str, name: &str, role: Role) -> Result<Hyperlink> {
-        self.pod(release, name).await?.start(role, self.ground.dir()).await
-    }
-
-    /// The guest side whose token somebody writes after its start.
-    async fn run_cpo_of_one(&self) -> Result<Hyperlink> {
-        let Credential::WorkloadIdentity { token_file, .. } = &self.ground.azure().cpo else {
-            anyhow::bail!("the guest side has no token");
-        };
-        let pod = self.pod("cpo", "cpo-0").await?;
-        let cpo = pod.start(Role::Cpo, self.ground.dir()).await?;
-        std::fs::copy(token_file, pod.mounted(TOKENS)?.join("token"))?;
-        Ok(cpo)
-    }
-}
-
-/// The identities trust the ServiceAccounts of the releases `ho` and `cpo`, as a federated credential has it.
-async fn trust_the_releases(ground: &Ground) -> Result<()> {
-    let keys = ground.control_plane().token_keys().await?;
-    let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
-    let principals = world.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
-    for principal in principals.context("no principals")? {
-        let release = match principal["client_id"].as_str() {
-            Some(HO_CLIENT) => "ho",
-            Some(CPO_CLIENT) => "cpo",
-            _ => continue,
-        };
-        let mut trusted = principal["federated"].as_array().cloned().unwrap_or_default();
-        trusted.push(
-            json!({"issuer": ControlPlane::TOKEN_ISSUER, "audience": WEBHOOK_AUDIENCE, "jwks": keys,
-            "subject": format!("system:serviceaccount:{HOME}:{release}-hyperlink")}),
-        );
-        principal["federated"] = trusted.into();
-    }
-    control(ground, reqwest::Method::PUT, "/seed", world).await
+/// The guest side whose token somebody writes after its start.
+async fn run_cpo_of_one(installed: &Installed) -> Result<Hyperlink> {
+    let Credential::WorkloadIdentity { token_file, .. } = &installed.ground.azure().cpo else {
+        bail!("the guest side has no token");
+    };
+    let pod = installed.pod("cpo", "cpo-0").await?;
+    let cpo = pod.start(Role::Cpo, installed.ground.dir()).await?;
+    std::fs::copy(token_file, pod.mounted(TOKENS)?.join("token"))?;
+    Ok(cpo)
 }
 
 /// Waits until a process says that it stands by for another.
@@ -201,7 +59,7 @@ async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> R
 #[test]
 fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
     scenario(async {
-        let installed = Installed::start().await?;
+        let installed = installed().await?;
         let ground = &installed.ground;
         let cluster = HostedCluster::new(ground, "alone");
         cluster.create_namespaces(ground).await?;
@@ -218,7 +76,7 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
             "it has rights everywhere"
         );
 
-        let cpo = installed.run_cpo_of_one().await?;
+        let cpo = run_cpo_of_one(&installed).await?;
         let ho = installed.run("ho", "ho-0", Role::Ho).await?;
         cluster.create(ground).await?;
         cluster.becomes_available(ground, SOON).await?;
@@ -243,7 +101,7 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
 #[test]
 fn cluster_lives_on_the_rendered_deployments() {
     scenario(async {
-        let installed = Installed::start().await?;
+        let installed = installed().await?;
         let ground = &installed.ground;
         installed.install("ho", &installed.ho()?)?;
         installed.install("cpo", &installed.cpo_of_many()?)?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::hyperlink::{Hyperlink, Role};
+use e2e::installed::{HOME, Installed, SECRET};
 use e2e::site::SOON;
 use e2e::{eventually, scenario};
 use k8s_openapi::api::core::v1::Secret;
@@ -11,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::life::{HOME, Installed, SECRET};
+use crate::life::installed;
 
 const DEFINITION: &str = "azureprivatelinkservices.hypershift.openshift.io";
 
@@ -62,7 +63,7 @@ async fn put_rules(roles: &Api<ClusterRole>, name: &str, rules: &Value) -> Resul
 #[test]
 fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
     scenario(async {
-        let installed = Installed::start().await?;
+        let installed = installed().await?;
         let client = installed.ground.client()?;
         installed.install("lacks", &installed.ho()?)?;
         let roles: Api<ClusterRole> = Api::all(client.clone());
@@ -99,7 +100,7 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
 #[test]
 fn missing_definition_is_told_until_it_is_there() {
     scenario(async {
-        let installed = Installed::start().await?;
+        let installed = installed().await?;
         let definitions: Api<CustomResourceDefinition> = Api::all(installed.ground.client()?);
         definitions.delete(DEFINITION, &DeleteParams::default()).await?;
         eventually("the definition is gone", SOON, || async {

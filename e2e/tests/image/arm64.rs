@@ -12,8 +12,8 @@ use e2e::run_dir::RunDir;
 use e2e::{Ground, scenario};
 
 use crate::archive::Image;
-use crate::images::{self, HYPERLINK_ARM64};
 use crate::life::{RESYNC, lives_and_goes};
+use e2e::node::images::{self, HYPERLINK_ARM64};
 
 /// An unpacked image and a command that runs its program.
 struct Emulated {

@@ -9,8 +9,8 @@ use e2e::run_dir::RunDir;
 use e2e::scenario;
 use serde_json::{Value, json};
 
-use crate::images::{self, ARMSIM};
 use crate::pod::{Pod, is_restricted};
+use e2e::node::images::{self, ARMSIM};
 
 const SOON: Duration = Duration::from_secs(60);
 

@@ -10,7 +10,7 @@ use rstest::rstest;
 use serde_json::Value;
 
 use crate::archive::Image;
-use crate::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64};
+use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64};
 
 /// Where dependencies are for a program: the same on every machine.
 const REGISTRY: &str = "/cargo/registry/src/";

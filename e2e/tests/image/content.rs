@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use rstest::rstest;
 
 use crate::archive::{self, Image};
-use crate::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
+use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
 
 /// Bytes, packed and unpacked.
 const MOST: u64 = 20 << 20;

@@ -13,8 +13,8 @@ use e2e::hyperlink::{self, Hyperlink, Role};
 use e2e::pki::Authority;
 use e2e::{Ground, roles, scenario};
 
-use crate::images::{self, HYPERLINK};
 use crate::pod::{Pod, is_restricted};
+use e2e::node::images::{self, HYPERLINK};
 
 const SOON: Duration = Duration::from_secs(120);
 

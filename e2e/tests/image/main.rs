@@ -7,7 +7,6 @@ mod armsim;
 mod bill;
 mod builder;
 mod content;
-mod images;
 mod life;
 mod pod;
 mod reproducible;

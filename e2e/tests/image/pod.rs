@@ -9,7 +9,7 @@ use e2e::process::Process;
 use e2e::run_dir::RunDir;
 
 use crate::archive::Image;
-use crate::images::Built;
+use e2e::node::images::Built;
 
 /// Where the program finds what is put for it.
 const VOLUME: &str = "/volume";

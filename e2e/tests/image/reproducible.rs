@@ -10,7 +10,7 @@ use e2e::scenario;
 use rstest::rstest;
 
 use crate::archive::Image;
-use crate::images::{self, Built, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX};
+use e2e::node::images::{self, Built, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX};
 
 #[test]
 fn second_build_elsewhere_has_the_same_digest() {

@@ -1,4 +1,4 @@
-//! Builds the images, once for all tests.
+//! The images that nodes run, built once for all tests of a process.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,54 +8,54 @@ use std::sync::OnceLock;
 use anyhow::{Context, Result, anyhow, ensure};
 
 /// What the images have to say of their source.
-pub(crate) const SOURCE: &str = "https://git.example.com/hyperlink";
+pub const SOURCE: &str = "https://git.example.com/hyperlink";
 
 /// The image for this kind of machine, of which most is tested.
-pub(crate) const HYPERLINK: &str = "hyperlink-amd64";
+pub const HYPERLINK: &str = "hyperlink-amd64";
 /// The image for the other kind of machine.
-pub(crate) const HYPERLINK_ARM64: &str = "hyperlink-arm64";
+pub const HYPERLINK_ARM64: &str = "hyperlink-arm64";
 /// Both of them under one digest.
-pub(crate) const HYPERLINK_INDEX: &str = "hyperlink";
+pub const HYPERLINK_INDEX: &str = "hyperlink";
 /// The simulated Azure.
-pub(crate) const ARMSIM: &str = "armsim-amd64";
+pub const ARMSIM: &str = "armsim-amd64";
 
 /// One image that was built, or an index of images.
 #[derive(Clone, Debug)]
-pub(crate) struct Built {
+pub struct Built {
     /// OCI archive.
-    pub(crate) archive: PathBuf,
+    pub archive: PathBuf,
     /// Digest of its manifest or index, as the build says.
-    pub(crate) digest: String,
+    pub digest: String,
 }
 
 impl Built {
     /// The SBOM beside it.
-    pub(crate) fn bill(&self) -> PathBuf {
+    pub fn bill(&self) -> PathBuf {
         self.archive.with_extension("cdx.json")
     }
 }
 
 /// The image of that name; nothing, and a word about it, where images cannot be built.
-pub(crate) fn built(name: &str) -> Result<Option<Built>> {
+pub fn built(name: &str) -> Result<Option<Built>> {
     static BUILT: OnceLock<Result<HashMap<String, Built>, String>> = OnceLock::new();
     if let Some(why) = cannot_be_built()? {
-        e2e::scenario::skipped(&why);
+        crate::scenario::skipped(&why);
         return Ok(None);
     }
     let all = [HYPERLINK, HYPERLINK_ARM64, ARMSIM];
-    let built = BUILT.get_or_init(|| build(&e2e::repository(), &all, &[]).map_err(|error| error.to_string()));
+    let built = BUILT.get_or_init(|| build(&crate::repository(), &all, &[]).map_err(|error| error.to_string()));
     let built = built.as_ref().map_err(|error| anyhow!("{error}"))?;
     Ok(Some(built.get(name).context("no such image was built")?.clone()))
 }
 
 fn cannot_be_built() -> Result<Option<String>> {
-    let output = script(&e2e::repository(), "builder").output()?;
+    let output = script(&crate::repository(), "builder").output()?;
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
     Ok((!output.status.success()).then_some(said))
 }
 
 /// Builds images from the sources in `repository`.
-pub(crate) fn build(repository: &Path, names: &[&str], environment: &[(&str, &str)]) -> Result<HashMap<String, Built>> {
+pub fn build(repository: &Path, names: &[&str], environment: &[(&str, &str)]) -> Result<HashMap<String, Built>> {
     let output = script(repository, "build")
         .args(names)
         .env("SOURCE", SOURCE)
@@ -87,6 +87,6 @@ fn script(repository: &Path, name: &str) -> Command {
 }
 
 /// Where cargo puts what it builds.
-pub(crate) fn target_dir() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| e2e::repository().join("target"), PathBuf::from)
+pub fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::repository().join("target"), PathBuf::from)
 }

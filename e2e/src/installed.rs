@@ -1,0 +1,210 @@
+//! What releases of the chart refer to, and the releases: values for the simulated Azure, and helm.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::azure_sim::{CPO_CLIENT, HO_CLIENT};
+use crate::ground::Credential;
+use crate::helm::{Helm, chart};
+use crate::hyperlink::{Hyperlink, Role};
+use crate::pod::{Pod, WEBHOOK_AUDIENCE};
+use crate::site::control;
+use crate::{ControlPlane, Ground};
+
+/// Where the releases are.
+pub const HOME: &str = "hyperlink-system";
+/// The Secret that an example names.
+pub const SECRET: &str = "hyperlink-azure";
+/// A ground with what the releases refer to.
+#[derive(Debug)]
+pub struct Installed {
+    /// The cluster and the simulated Azure.
+    pub ground: Ground,
+    /// helm, as the administrator.
+    pub helm: Helm,
+}
+
+impl Installed {
+    /// Puts there what the examples of the chart refer to.
+    ///
+    /// # Errors
+    ///
+    /// The API server or the simulator refuses.
+    pub async fn on(ground: Ground) -> Result<Self> {
+        trust_the_releases(&ground).await?;
+        let Credential::SecretFile { path } = &ground.azure().ho else {
+            bail!("the management side has no file");
+        };
+        let credentials = std::fs::read_to_string(path)?;
+        let authorities = ground.azure().ca_file.as_ref().context("no authorities")?;
+        let authorities = std::fs::read_to_string(authorities)?;
+        let objects = [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": SECRET},
+                "stringData": {"credentials": credentials}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": HOME, "name": "authorities"},
+                "data": {"ca.pem": authorities}}),
+        ];
+        let objects = objects.map(|object| object.to_string()).join("\n---\n");
+        ground.control_plane().apply_yaml(&objects).await?;
+        let helm = Helm::new(Some(ground.control_plane().kubeconfig_path()))?;
+        Ok(Self { ground, helm })
+    }
+
+    /// The values of an example, with this ground's addresses, and looking often.
+    ///
+    /// # Errors
+    ///
+    /// There is no such example.
+    pub fn example(&self, name: &str) -> Result<Value> {
+        let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
+        let mut values: Value = serde_saphyr::from_str(&text)?;
+        let azure = self.ground.azure();
+        values["image"] = json!({"repository": "registry.example.com/hyperlink"});
+        for (setting, value) in [
+            ("armEndpoint", azure.arm.as_str()),
+            ("authority", &azure.authority),
+            ("audience", &azure.audience),
+            ("caFile", "/etc/authorities/ca.pem"),
+            ("resync", "2s"),
+            ("recordResync", "2s"),
+        ] {
+            values["settings"][setting] = value.into();
+        }
+        for (list, item) in [
+            (
+                "extraVolumes",
+                json!({"name": "authorities", "configMap": {"name": "authorities"}}),
+            ),
+            (
+                "extraVolumeMounts",
+                json!({"name": "authorities", "mountPath": "/etc/authorities"}),
+            ),
+        ] {
+            let mut items = values[list].as_array().cloned().unwrap_or_default();
+            items.push(item);
+            values[list] = items.into();
+        }
+        Ok(values)
+    }
+
+    fn example_of_ho(&self, name: &str) -> Result<Value> {
+        let mut values = self.example(name)?;
+        values["settings"]["resourceGroup"] = self.ground.azure().management_group.clone().into();
+        Ok(values)
+    }
+
+    /// The values of the management side, with a client secret.
+    ///
+    /// # Errors
+    ///
+    /// The example cannot be read.
+    pub fn ho(&self) -> Result<Value> {
+        self.example_of_ho("ho-credentials-secret")
+    }
+
+    /// With the identity of its ServiceAccount.
+    ///
+    /// # Errors
+    ///
+    /// As [`Installed::ho`].
+    pub fn ho_with_managed_identity(&self) -> Result<Value> {
+        let mut values = self.example_of_ho("ho-managed-identity")?;
+        values["azure"]["clientId"] = HO_CLIENT.into();
+        Ok(values)
+    }
+
+    /// The same for the guest side, which may use all that the ground has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Installed::ho`].
+    pub fn cpo_of_many(&self) -> Result<Value> {
+        let mut values = self.example("cpo-many")?;
+        let allowed = crate::hyperlink::allow_guest_subscription(&self.ground);
+        values["allowScopes"]["hostedClusters"] = allowed["hostedClusters"].clone();
+        values["azure"]["clientId"] = CPO_CLIENT.into();
+        Ok(values)
+    }
+
+    /// With the token that a sidecar writes, as HyperShift's does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Installed::ho`].
+    pub fn cpo_of_one(&self, namespace: &str) -> Result<Value> {
+        let mut values = self.example("cpo-one-control-plane")?;
+        values["namespace"] = namespace.into();
+        values["azure"]["clientId"] = CPO_CLIENT.into();
+        values["azure"]["tenantId"] = self.ground.azure().tenant.clone().into();
+        Ok(values)
+    }
+
+    /// Installs the chart with these values, or upgrades the release to them. helm does not wait for Pods.
+    ///
+    /// # Errors
+    ///
+    /// helm fails.
+    pub fn install(&self, release: &str, values: &Value) -> Result<()> {
+        let file: PathBuf = self.ground.dir().join(format!("{release}.values.json"));
+        std::fs::write(&file, values.to_string())?;
+        let (chart, file) = (chart(), file.to_string_lossy().into_owned());
+        let chart = chart.to_string_lossy();
+        self.helm
+            .run(&[
+                "upgrade",
+                "--install",
+                release,
+                &chart,
+                "--namespace",
+                HOME,
+                "--values",
+                &file,
+            ])
+            .map(drop)
+    }
+
+    /// A Pod of a release, to be run as a process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pod::of`].
+    pub async fn pod(&self, release: &str, name: &str) -> Result<Pod> {
+        let deployment = format!("{release}-hyperlink");
+        let control_plane = self.ground.control_plane();
+        let tenant = &self.ground.azure().tenant;
+        Pod::of(control_plane, HOME, &deployment, name, self.ground.dir(), tenant).await
+    }
+
+    /// Runs one as a process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pod::start`].
+    pub async fn run(&self, release: &str, name: &str, role: Role) -> Result<Hyperlink> {
+        self.pod(release, name).await?.start(role, self.ground.dir()).await
+    }
+}
+
+/// The identities trust the ServiceAccounts of the releases `ho` and `cpo`, as a federated credential has it.
+async fn trust_the_releases(ground: &Ground) -> Result<()> {
+    let keys = ground.control_plane().token_keys().await?;
+    let mut world = crate::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
+    let principals = world.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
+    for principal in principals.context("no principals")? {
+        let release = match principal["client_id"].as_str() {
+            Some(HO_CLIENT) => "ho",
+            Some(CPO_CLIENT) => "cpo",
+            _ => continue,
+        };
+        let mut trusted = principal["federated"].as_array().cloned().unwrap_or_default();
+        trusted.push(
+            json!({"issuer": ControlPlane::TOKEN_ISSUER, "audience": WEBHOOK_AUDIENCE, "jwks": keys,
+            "subject": format!("system:serviceaccount:{HOME}:{release}-hyperlink")}),
+        );
+        principal["federated"] = trusted.into();
+    }
+    control(ground, reqwest::Method::PUT, "/seed", world).await
+}

@@ -1,0 +1,232 @@
+//! The programs of a node, with their settings: containerd, the kubelet, kube-proxy; and the cluster's scheduler and DNS.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use super::machine::Machine;
+use super::{ADDRESS, CLUSTER_DOMAIN, NODE, POD_NETWORK, SANDBOX, START};
+use crate::control_plane::{self, ControlPlane};
+use crate::process::{Process, Program};
+
+/// Its sockets, state and images are below `/run` and `/var/lib`, which are the machine's own.
+const CONTAINERD: &str = "/usr/bin/containerd";
+const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";
+
+/// How often the names of Services are looked up anew.
+const NAMES: Duration = Duration::from_millis(300);
+
+/// All programs of one node.
+#[derive(Debug)]
+pub(super) struct Programs {
+    kubelet: Mutex<Option<Process>>,
+    kubelet_program: Program,
+    others: Vec<Process>,
+    dir: PathBuf,
+}
+
+impl Programs {
+    pub(super) async fn start(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -> Result<Self> {
+        let programs = control_plane::programs(control_plane.listens())?;
+        let kubeconfig = |user: &str| control_plane.dir().join(format!("{user}.kubeconfig"));
+        let containerd = machine
+            .program(Path::new(CONTAINERD))
+            .flag("config", containerd_config(dir)?)
+            .spawn("containerd", dir)?;
+        let answers = async || machine.run("ctr", &["--namespace=k8s.io", "images", "ls"]);
+        // Without it a kubelet ends.
+        containerd.until("containerd answers", START, answers).await?;
+        let proxy = machine
+            .program(&programs.join("kube-proxy"))
+            .flag("kubeconfig", kubeconfig("kube-proxy"))
+            .flag("hostname-override", NODE)
+            .flag("proxy-mode", "iptables")
+            .flag("cluster-cidr", POD_NETWORK)
+            // The limits are the whole kernel's.
+            .flag("conntrack-max-per-core", "0")
+            .flag("conntrack-tcp-timeout-established", "0")
+            .flag("conntrack-tcp-timeout-close-wait", "0");
+        let scheduler = Program::new(programs.join("kube-scheduler"))
+            .flag("kubeconfig", kubeconfig("kube-scheduler"))
+            .flag("leader-elect", "false")
+            .flag("secure-port", "0");
+        let kubelet_program = machine
+            .program(&programs.join("kubelet"))
+            .flag("config", kubelet_config(machine, control_plane, dir)?)
+            .flag("kubeconfig", kubeconfig("kubelet"))
+            .flag("hostname-override", NODE)
+            .flag("node-ip", ADDRESS.to_string());
+        let others = vec![
+            proxy.spawn("kube-proxy", dir)?,
+            scheduler.spawn("kube-scheduler", dir)?,
+            containerd,
+        ];
+        let kubelet = kubelet_program.spawn("kubelet", dir)?;
+        Ok(Self {
+            kubelet: Mutex::new(Some(kubelet)),
+            kubelet_program,
+            others,
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// Fails if one of them has ended.
+    pub(super) fn check(&self) -> Result<()> {
+        let kubelet = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
+        kubelet.iter().chain(&self.others).try_for_each(Process::check)
+    }
+
+    /// Kills the kubelet. What it has started goes on.
+    pub(super) fn kill_kubelet(&self) -> Result<()> {
+        let running = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = running.context("the kubelet does not run")?;
+        // What is known is nsenter, which ends as its child does.
+        crate::process::signal(running.child()?, "KILL")
+    }
+
+    /// Starts the kubelet again.
+    pub(super) fn start_kubelet(&self) -> Result<()> {
+        let mut place = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(self.kubelet_program.spawn("kubelet-again", &self.dir)?);
+        Ok(())
+    }
+}
+
+/// The archive of [`SANDBOX`].
+pub(super) fn sandbox(dir: &Path) -> Result<PathBuf> {
+    let file = dir.join("sandbox.tar");
+    let script = crate::repository().join("hack/testenv/sandbox");
+    let output = Command::new(script).arg(&file).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(file)
+}
+
+fn containerd_config(dir: &Path) -> Result<PathBuf> {
+    let networks = dir.join("cni");
+    std::fs::create_dir(&networks)?;
+    let bridge = json!({"type": "bridge", "bridge": "pods", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": POD_NETWORK}]], "routes": [{"dst": "0.0.0.0/0"}]}});
+    let list = json!({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]});
+    std::fs::write(networks.join("pods.conflist"), list.to_string())?;
+    let file = dir.join("containerd.toml");
+    // Where root lacks CAP_SYS_RESOURCE no process may be made less likely to be killed than its parent.
+    let text = format!(
+        "version = 2\n\
+         [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{SANDBOX}\"\nrestrict_oom_score_adj = true\n\
+         [plugins.\"io.containerd.grpc.v1.cri\".cni]\nbin_dir = \"/usr/lib/cni\"\nconf_dir = \"{}\"\n",
+        networks.display()
+    );
+    std::fs::write(&file, text)?;
+    Ok(file)
+}
+
+fn kubelet_config(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -> Result<PathBuf> {
+    let pki = control_plane.authority();
+    let tls = pki.sign("kubelet", &[NODE, &ADDRESS.to_string()])?;
+    let config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {"anonymous": {"enabled": false}, "webhook": {"enabled": true},
+            "x509": {"clientCAFile": pki.file()}},
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": machine.cgroup(),
+        "clusterDNS": [ADDRESS],
+        "clusterDomain": CLUSTER_DOMAIN,
+        "containerRuntimeEndpoint": CONTAINERD_SOCKET,
+        // Nothing here is about how full this machine's disk is.
+        "evictionHard": {},
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "resolvConf": "",
+        "tlsCertFile": tls.certificate,
+        "tlsPrivateKeyFile": tls.key,
+    });
+    let file = dir.join("kubelet.json");
+    std::fs::write(&file, config.to_string())?;
+    Ok(file)
+}
+
+/// The cluster's DNS: dnsmasq, which is told the names of Services. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Dns {
+    dnsmasq: Process,
+    names: JoinHandle<()>,
+}
+
+impl Dns {
+    pub(super) fn start(control_plane: &ControlPlane, dir: &Path) -> Result<Self> {
+        let hosts = dir.join("hosts");
+        std::fs::create_dir(&hosts)?;
+        let dnsmasq = Program::new("/usr/sbin/dnsmasq")
+            .arg("--keep-in-foreground")
+            .arg("--conf-file=/dev/null")
+            .arg("--no-resolv")
+            .arg("--no-hosts")
+            .arg("--pid-file")
+            .arg("--user=root")
+            // There is nobody else to ask.
+            .arg("--local=/#/")
+            .arg("--bind-interfaces")
+            .flag("listen-address", ADDRESS.to_string())
+            // It is told by the kernel of each file that changes there.
+            .flag("hostsdir", &hosts)
+            .spawn("dnsmasq", dir)?;
+        let services: Api<Service> = Api::all(control_plane.client()?);
+        Ok(Self {
+            dnsmasq,
+            names: tokio::spawn(async move {
+                let mut known = BTreeSet::new();
+                loop {
+                    // Who asks in between is answered by the last file.
+                    if let Ok(found) = services.list(&ListParams::default()).await {
+                        tell(&hosts, &mut known, &found.items);
+                    }
+                    tokio::time::sleep(NAMES).await;
+                }
+            }),
+        })
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        self.dnsmasq.check()
+    }
+}
+
+impl Drop for Dns {
+    fn drop(&mut self) {
+        self.names.abort();
+    }
+}
+
+/// One file for each Service, as its address stays.
+fn tell(hosts: &Path, known: &mut BTreeSet<String>, services: &[Service]) {
+    for service in services {
+        let Some(line) = line(service) else { continue };
+        if known.contains(&line) {
+            continue;
+        }
+        if std::fs::write(hosts.join(known.len().to_string()), &line).is_ok() {
+            known.insert(line);
+        }
+    }
+}
+
+fn line(service: &Service) -> Option<String> {
+    let (name, namespace) = (service.metadata.name.as_ref()?, service.metadata.namespace.as_ref()?);
+    let address = service
+        .spec
+        .as_ref()?
+        .cluster_ip
+        .as_deref()
+        .filter(|one| *one != "None")?;
+    Some(format!("{address} {name}.{namespace}.svc.{CLUSTER_DOMAIN}\n"))
+}

@@ -1,0 +1,158 @@
+//! What happens to containers, Pods and nodes every day. A path is healed all the same, by another leader if need be.
+
+use anyhow::{Result, ensure};
+use e2e::eventually;
+use e2e::hosted_cluster::HostedCluster;
+use e2e::node::images::HYPERLINK;
+use e2e::node::{self, NODE};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::Api;
+
+use crate::pods::{HOME, Pods, SOON, cpo, ho, ready};
+
+const ROLES: [&str; 2] = ["ho", "cpo"];
+
+#[test]
+fn path_is_healed_whatever_happens_to_pods_and_node() {
+    node::scenario(&[HYPERLINK], async |cluster| {
+        let installed = cluster.installed();
+        let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
+        let hosted = HostedCluster::new(cluster.ground(), "disturbed");
+        hosted.create(cluster.ground()).await?;
+        hosted.becomes_available(cluster.ground(), SOON).await?;
+        killed_containers_are_started_again(&pods).await?;
+        heals(&pods, &hosted).await?;
+        deleted_pods_hand_over(&pods).await?;
+        heals(&pods, &hosted).await?;
+        drained_node_keeps_a_leader_of_each_role(&pods, &hosted).await?;
+        heals(&pods, &hosted).await?;
+        upgrade_and_rollback_hand_over(&pods, &hosted).await?;
+        heals(&pods, &hosted).await?;
+        node_without_a_kubelet_goes_on(&pods, &hosted).await?;
+        heals(&pods, &hosted).await
+    });
+}
+
+/// What was changed on either side behind Hyperlink's back is put right.
+async fn heals(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+    let ground = pods.cluster.ground();
+    hosted.becomes_reachable(ground, SOON).await?;
+    ground.oracle().drift_delete(&hosted.endpoint()).await?;
+    hosted.becomes_reachable(ground, SOON).await?;
+    e2e::tenant::time_of_repair(ground, hosted, SOON).await.map(drop)
+}
+
+async fn killed_containers_are_started_again(pods: &Pods<'_>) -> Result<()> {
+    for role in ROLES {
+        let leader = pods.leader(role).await?;
+        pods.signal(&leader, "KILL").await?;
+        let container = pods.restarted(&leader, 1).await?;
+        let ended = container.last_state.and_then(|state| state.terminated);
+        ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
+        pods.leader(role).await?;
+    }
+    Ok(())
+}
+
+/// The lease is given back, so the other need not wait for its end.
+async fn deleted_pods_hand_over(pods: &Pods<'_>) -> Result<()> {
+    for role in ROLES {
+        pods.ready(role, 2).await?;
+        let leader = pods.leader(role).await?;
+        pods.kubectl
+            .run(&["--namespace", HOME, "delete", "pod", &leader, "--wait=false"])?;
+        pods.leader_other_than(role, &leader).await?;
+        pods.is_gone(&leader).await?;
+        pods.ready(role, 2).await?;
+    }
+    Ok(())
+}
+
+/// With one node there is nowhere to go: the disruption budget keeps one Pod of each release where it is, until there is room again.
+async fn drained_node_keeps_a_leader_of_each_role(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+    let drain = [
+        "drain",
+        NODE,
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--timeout=15s",
+    ];
+    let drained = pods.kubectl.output(&drain)?;
+    let said = String::from_utf8_lossy(&drained.stderr);
+    ensure!(!drained.status.success(), "the node was drained");
+    for role in ROLES {
+        let kept = format!("pods/\"{role}-hyperlink-");
+        let kept = said
+            .lines()
+            .any(|line| line.contains(&kept) && line.contains("disruption budget"));
+        ensure!(kept, "{role}: {said}");
+        let left = pods.of(role).await?;
+        let running = left.values().filter(|pod| ready(pod)).count();
+        ensure!(running == 1 && left.len() == 2, "{role}: {running} of {}", left.len());
+    }
+    heals(pods, hosted).await?;
+    pods.kubectl.run(&["uncordon", NODE])?;
+    for role in ROLES {
+        pods.ready(role, 2).await?;
+    }
+    Ok(())
+}
+
+async fn upgrade_and_rollback_hand_over(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+    let installed = pods.cluster.installed();
+    for role in ROLES {
+        let before = pods.of(role).await?;
+        let mut values = if role == "ho" { ho(installed)? } else { cpo(installed)? };
+        values["settings"]["concurrency"] = 32.into();
+        installed.install(role, &values)?;
+        pods.rolled_out(role)?;
+        let upgraded = pods.of(role).await?;
+        ensure!(
+            before.keys().all(|name| !upgraded.contains_key(name)),
+            "{role}: nothing was rolled out"
+        );
+        pods.leader(role).await?;
+        heals(pods, hosted).await?;
+        installed.helm.run(&["rollback", role, "1", "--namespace", HOME])?;
+        pods.rolled_out(role)?;
+        let back = pods.of(role).await?;
+        ensure!(
+            upgraded.keys().all(|name| !back.contains_key(name)),
+            "{role}: nothing was rolled back"
+        );
+        pods.leader(role).await?;
+    }
+    Ok(())
+}
+
+/// The cluster takes the node for dead, but the containers on it go on, lead and heal; no other Pod is made in their place yet.
+async fn node_without_a_kubelet_goes_on(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+    let mut before = Vec::new();
+    for role in ROLES {
+        for pod in pods.of(role).await?.keys() {
+            before.push((pod.clone(), pods.container(pod).await?.container_id));
+        }
+    }
+    pods.cluster.kill_kubelet()?;
+    pods.cluster.is_ready(false).await?;
+    let all: Api<Pod> = Api::namespaced(pods.cluster.ground().client()?, HOME);
+    eventually("no Pod counts as ready", SOON, || async {
+        let left = all.list(&Default::default()).await?.items;
+        ensure!(!left.iter().any(ready), "one does");
+        Ok(())
+    })
+    .await?;
+    heals(pods, hosted).await?;
+    pods.cluster.start_kubelet()?;
+    pods.cluster.is_ready(true).await?;
+    for role in ROLES {
+        pods.ready(role, 2).await?;
+    }
+    for (pod, container) in before {
+        ensure!(
+            pods.container(&pod).await?.container_id == container,
+            "{pod} was started anew"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! What the kubelet does for a Pod that runs: it starts anew what hangs, and brings what changes.
+
+use anyhow::{Result, ensure};
+use e2e::eventually;
+use e2e::node::{self, images::HYPERLINK};
+use serde_json::json;
+
+use crate::pods::{HOME, Pods, SOON, cpo, ho};
+
+#[test]
+fn leader_that_hangs_is_replaced_and_started_anew() {
+    node::scenario(&[HYPERLINK], async |cluster| {
+        let installed = cluster.installed();
+        let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
+        let leader = pods.leader("ho").await?;
+        pods.signal(&leader, "STOP").await?;
+        pods.leader_other_than("ho", &leader).await?;
+        let ended = pods
+            .restarted(&leader, 1)
+            .await?
+            .last_state
+            .and_then(|state| state.terminated);
+        ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
+        let why = pods.kubectl.run(&[
+            "--namespace",
+            HOME,
+            "get",
+            "events",
+            "--field-selector=reason=Killing",
+            "--output=name",
+        ])?;
+        ensure!(!why.is_empty(), "the kubelet did not kill it");
+        Ok(())
+    });
+}
+
+#[test]
+fn changed_scopes_are_acted_on_without_a_restart() {
+    node::scenario(&[HYPERLINK], async |cluster| {
+        let installed = cluster.installed();
+        let mut values = cpo(installed)?;
+        let pods = Pods::install(cluster, &ho(installed)?, &values).await?;
+        let before = pods.of("cpo").await?;
+        let excluded = "clusters-elsewhere";
+        values["allowScopes"]["excludeNamespaces"] = json!([excluded]);
+        installed.install("cpo", &values)?;
+        for pod in before.keys() {
+            let path = format!("/api/v1/namespaces/{HOME}/pods/{pod}:8081/proxy/readyz");
+            eventually("the change has arrived", SOON, || async {
+                let page = pods.kubectl.run(&["get", "--raw", &path])?;
+                let line = page.lines().find(|line| line.contains("allowed scopes"));
+                ensure!(line.is_some_and(|line| line.contains("1 namespace")), "{line:?}");
+                Ok(())
+            })
+            .await?;
+            let container = pods.container(pod).await?;
+            ensure!(container.restart_count == 0, "{container:?}");
+        }
+        ensure!(pods.of("cpo").await?.keys().eq(before.keys()), "other Pods");
+        Ok(())
+    });
+}
