@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::audit::Audit;
 use super::figures::Figure;
@@ -31,7 +31,8 @@ const RESYNC: Duration = Duration::from_secs(10);
 const RECORD_RESYNC: Duration = Duration::from_secs(90);
 const OFTEN: &[(&str, &str)] = &[("resync", "10s"), ("record-resync", "90s")];
 
-struct Crowd {
+/// Processes and what they serve.
+pub(super) struct Crowd {
     // Clients before servers.
     processes: [Hyperlink; 2],
     kube: kube::Client,
@@ -45,16 +46,8 @@ struct Crowd {
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
-    let ground = ground(preset, &json!({"pls_per_load_balancer": PER_BALANCER})).await?;
-    let processes = start(program, &ground, "", &[]).await?;
-    let kube = ground.client()?;
-    let all = clusters(&ground, "many", CLUSTERS);
-    let mut crowd = Crowd {
-        processes,
-        kube,
-        ground,
-        report: Report::default(),
-    };
+    let mut crowd = Crowd::start(preset, program, &json!({"pls_per_load_balancer": PER_BALANCER})).await?;
+    let all = clusters(&crowd.ground, "many", CLUSTERS);
     crowd.at_once(&all).await?;
     crowd = crowd.restarted(program, OFTEN).await?;
     crowd.at_rest().await?;
@@ -66,7 +59,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     Ok(crowd.report)
 }
 
-fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
+pub(super) fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
     let cluster = |n| {
         let name = format!("{name}{n}");
         HostedCluster::new(ground, &name).with_base_domain(&format!("{name}.example.com"))
@@ -75,14 +68,33 @@ fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
 }
 
 impl Crowd {
+    /// With nothing to serve yet; `quotas` are those of the management subscription.
+    pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {
+        let ground = ground(preset, quotas).await?;
+        Ok(Self {
+            processes: start(program, &ground, "", &[]).await?,
+            kube: ground.client()?,
+            ground,
+            report: Report::default(),
+        })
+    }
+
+    pub(super) fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    pub(super) fn into_processes(self) -> [Hyperlink; 2] {
+        self.processes
+    }
+
     fn figure(&mut self, figure: Figure) {
         self.report.figures.push(figure);
     }
 
     /// With other processes, which know nothing of what these did.
-    async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
+    pub(super) async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
         stop(self.processes).await?;
-        let suffix = format!("-{}", self.report.figures.len());
+        let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
         let processes = start(program, &self.ground, &suffix, flags).await?;
         Ok(Self { processes, ..self })
     }
@@ -94,7 +106,7 @@ impl Crowd {
     }
 
     /// Makes all of them and waits until so many are available; after how many seconds each of those was, the last one last.
-    async fn come(&self, all: &[HostedCluster], wanted: usize) -> Result<Vec<f64>> {
+    pub(super) async fn come(&self, all: &[HostedCluster], wanted: usize) -> Result<Vec<f64>> {
         let began = Timestamp::now();
         try_join_all(all.iter().map(|cluster| cluster.create(&self.ground))).await?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(

@@ -10,6 +10,7 @@ mod life;
 pub mod load;
 mod objects;
 pub mod path;
+mod rest;
 mod standby;
 mod tenant;
 
@@ -41,6 +42,8 @@ pub enum Part {
     Objects,
     /// Many clusters at once.
     Crowd,
+    /// Many clusters at rest, by how often they are looked at. Three quarters of an hour, so only when asked for.
+    Rest,
     /// A tenant's attack.
     Tenant,
     /// The simulator under load.
@@ -48,7 +51,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// All of them, in their order.
+    /// Those that are measured when none is asked for, in their order.
     pub const ALL: [Self; 6] = [
         Self::Life,
         Self::Standby,
@@ -68,9 +71,10 @@ impl FromStr for Part {
             "standby" => Self::Standby,
             "objects" => Self::Objects,
             "crowd" => Self::Crowd,
+            "rest" => Self::Rest,
             "tenant" => Self::Tenant,
             "armsim" => Self::Armsim,
-            _ => bail!("{text}: life, standby, objects, crowd, tenant or armsim"),
+            _ => bail!("{text}: life, standby, objects, crowd, rest, tenant or armsim"),
         })
     }
 }
@@ -132,6 +136,7 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
         Part::Standby => Report::of(standby::run(preset, program).await?),
         Part::Objects => Report::of(objects::run(preset, program).await?),
         Part::Crowd => crowd::run(preset, program).await?,
+        Part::Rest => rest::run(preset, program).await?,
         Part::Tenant => tenant::run(preset, program).await?,
         Part::Armsim => Report::of(load::run().await?),
     })
