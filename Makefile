@@ -12,9 +12,10 @@ test: ## every test: units, simulator, end to end; a line per program as it ends
 test-az: ## the simulated Azure by the Azure CLI; not part of `test`, because the CLI is large and slow
 	e2e/clients/az/life
 
-# One at a time: the second build takes the whole machine.
-test-image: ## the images: what is in them, that they can be built again, and clusters' lives on them; some 15 minutes at first
+# One at a time: the second build takes the whole machine. The node's tests take what was built.
+test-image: ## the images: what is in them, that they can be built again, clusters' lives on them, and as the chart's Pods on a node; some 20 minutes at first
 	RUST_TEST_THREADS=1 hack/test image
+	RUST_TEST_THREADS=3 hack/test node
 
 # They wait more than they work.
 test-monitoring: ## metrics, alerts and dashboard by a real Prometheus; not part of `test`, because that is fetched
@@ -28,7 +29,7 @@ check: ## format, lints, documentation, licences and sources, generated files, t
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
 	# Those that `make test` leaves out are not among all targets.
-	$(CARGO) clippy --locked --workspace --test image --test monitoring -- --deny warnings
+	$(CARGO) clippy --locked --workspace --test image --test monitoring --test node -- --deny warnings
 	# Workspaces of their own, with lock files of their own.
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} -- --deny warnings
 	$(CARGO) clippy --locked --manifest-path e2e/armsim/fuzz/Cargo.toml --target-dir $${CARGO_TARGET_DIR:-target} \
@@ -51,7 +52,7 @@ demo: ## one cluster's life on the real executable: PRESET=fast|recorded, VARIAN
 	$(CARGO) build --quiet --locked --release --workspace --bins
 	@$${CARGO_TARGET_DIR:-target}/release/demo
 
-bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|tenant|armsim PROGRAM=path
+bench: ## the figures, on the executable that ships: PRESET=recorded|fast ONLY=life|standby|objects|crowd|rest|tenant|armsim PROGRAM=path
 	$(CARGO) run --quiet --locked --release --package e2e --bin bench
 
 image: ## the container images with their SBOMs, in target/image: IMAGES="hyperlink-amd64 hyperlink-arm64 armsim-amd64 armsim-arm64"

@@ -1,4 +1,4 @@
-// The control plane that the tests run on, as Go tools: ./build makes them.
+// The control plane and the node that the tests run on, as Go tools: ./build makes them.
 // Kubernetes keeps its staging modules under replace directives of its own go.mod,
 // which a dependent module has to repeat.
 module testenv

@@ -1,5 +1,5 @@
-//! What clusters at rest ask of Azure, by how often they are looked at: the table of docs/sizing.md against Azure's budgets. DNS records are
-//! looked at as often as by default. Takes three quarters of an hour.
+//! What clusters at rest ask of Azure, by how often they are looked at: the table of docs/sizing.md against Azure's
+//! budgets. DNS records are looked at as often as by default. Takes three quarters of an hour.
 
 use std::path::Path;
 use std::time::Duration;

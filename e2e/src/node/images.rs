@@ -36,6 +36,10 @@ impl Built {
 }
 
 /// The image of that name; nothing, and a word about it, where images cannot be built.
+///
+/// # Errors
+///
+/// The build fails.
 pub fn built(name: &str) -> Result<Option<Built>> {
     static BUILT: OnceLock<Result<HashMap<String, Built>, String>> = OnceLock::new();
     if let Some(why) = cannot_be_built()? {
@@ -55,6 +59,10 @@ fn cannot_be_built() -> Result<Option<String>> {
 }
 
 /// Builds images from the sources in `repository`.
+///
+/// # Errors
+///
+/// The build fails, or prints what is not known here.
 pub fn build(repository: &Path, names: &[&str], environment: &[(&str, &str)]) -> Result<HashMap<String, Built>> {
     let output = script(repository, "build")
         .args(names)

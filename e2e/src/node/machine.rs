@@ -1,5 +1,5 @@
-//! What a node runs on: namespaces of their own for network, mounts and processes, and a root for its control groups. Nothing outside is
-//! touched, so several do not meet, and all of it ends with the process that started it.
+//! What a node runs on: namespaces of their own for network, mounts and processes, and a root for its control groups.
+//! Nothing outside is touched, so several do not meet, and all of it ends with the process that started it.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -20,10 +20,10 @@ const CGROUPS: &str = "/sys/fs/cgroup";
 /// How long the namespaces take to be there.
 const START: Duration = Duration::from_secs(30);
 
-/// Waits for the end of its input, which is the end of the owner, then removes the control groups ($0). Those of processes that were just
-/// killed are busy for a moment.
+/// Waits for the end of its input, which is the end of the owner, then removes the control groups ($0). Those of
+/// processes that were just killed are busy for a moment, at most a minute.
 const JANITOR: &str = r#"cat
-for try in 1 2 3 4 5 6 7 8 9 10; do
+for try in $(seq 120); do
 	left=$(find /sys/fs/cgroup -depth -type d \( -path "*/$0" -o -path "*/$0/*" \))
 	[ -n "$left" ] || exit 0
 	echo "$left" | xargs rmdir 2>/dev/null

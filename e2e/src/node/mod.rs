@@ -86,6 +86,7 @@ fn bring(images: &[&str]) -> Result<Option<Vec<PathBuf>>> {
     }
     control_plane::programs(Listens::ForNodes(ADDRESS))?;
     Helm::new(None)?;
+    crate::binaries::executable("armsim")?;
     Ok(Some(archives))
 }
 
@@ -111,7 +112,7 @@ impl Cluster {
         let control_plane = installed.ground.control_plane();
         bind_kubelet_client(control_plane).await?;
         let programs = Programs::start(&machine, control_plane, dir.path()).await?;
-        let dns = Dns::start(control_plane, dir.path())?;
+        let dns = Dns::start(&machine, control_plane, dir.path())?;
         let cluster = Self {
             dns,
             programs,
@@ -158,6 +159,11 @@ impl Cluster {
             Ok(Ok(()))
         })
         .await?
+    }
+
+    /// The name of its control groups, below the root of each hierarchy.
+    pub fn cgroup(&self) -> String {
+        self.machine.cgroup().trim_start_matches('/').to_owned()
     }
 
     /// What releases of the chart refer to, and the releases.

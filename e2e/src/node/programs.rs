@@ -1,6 +1,6 @@
 //! The programs of a node, with their settings: containerd, the kubelet, kube-proxy; and the cluster's scheduler and DNS.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -117,10 +117,12 @@ fn containerd_config(dir: &Path) -> Result<PathBuf> {
     let list = json!({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]});
     std::fs::write(networks.join("pods.conflist"), list.to_string())?;
     let file = dir.join("containerd.toml");
-    // Where root lacks CAP_SYS_RESOURCE no process may be made less likely to be killed than its parent.
+    // Where root lacks CAP_SYS_RESOURCE no process may be made less likely to be killed than its parent. A profile of AppArmor would be
+    // the whole kernel's.
     let text = format!(
         "version = 2\n\
-         [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{SANDBOX}\"\nrestrict_oom_score_adj = true\n\
+         [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{SANDBOX}\"\nrestrict_oom_score_adj = true\ndisable_apparmor = true\n\
+         [plugins.\"io.containerd.internal.v1.opt\"]\npath = \"/var/lib/containerd/opt\"\n\
          [plugins.\"io.containerd.grpc.v1.cri\".cni]\nbin_dir = \"/usr/lib/cni\"\nconf_dir = \"{}\"\n",
         networks.display()
     );
@@ -149,6 +151,7 @@ fn kubelet_config(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -
         "resolvConf": "",
         "tlsCertFile": tls.certificate,
         "tlsPrivateKeyFile": tls.key,
+        "volumePluginDir": "/var/lib/kubelet/volume-plugins",
     });
     let file = dir.join("kubelet.json");
     std::fs::write(&file, config.to_string())?;
@@ -163,16 +166,18 @@ pub(super) struct Dns {
 }
 
 impl Dns {
-    pub(super) fn start(control_plane: &ControlPlane, dir: &Path) -> Result<Self> {
+    pub(super) fn start(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -> Result<Self> {
         let hosts = dir.join("hosts");
         std::fs::create_dir(&hosts)?;
-        let dnsmasq = Program::new("/usr/sbin/dnsmasq")
+        let dnsmasq = machine
+            .program(Path::new("/usr/sbin/dnsmasq"))
             .arg("--keep-in-foreground")
             .arg("--conf-file=/dev/null")
             .arg("--no-resolv")
             .arg("--no-hosts")
             .arg("--pid-file")
             .arg("--user=root")
+            .arg("--group=root")
             // There is nobody else to ask.
             .arg("--local=/#/")
             .arg("--bind-interfaces")
@@ -184,11 +189,11 @@ impl Dns {
         Ok(Self {
             dnsmasq,
             names: tokio::spawn(async move {
-                let mut known = BTreeSet::new();
+                let mut known = BTreeMap::new();
                 loop {
                     // Who asks in between is answered by the last file.
                     if let Ok(found) = services.list(&ListParams::default()).await {
-                        tell(&hosts, &mut known, &found.items);
+                        write_hosts(&hosts, &mut known, &found.items);
                     }
                     tokio::time::sleep(NAMES).await;
                 }
@@ -207,20 +212,18 @@ impl Drop for Dns {
     }
 }
 
-/// One file for each Service, as its address stays.
-fn tell(hosts: &Path, known: &mut BTreeSet<String>, services: &[Service]) {
+/// Writes a file for each Service whose address is new.
+fn write_hosts(hosts: &Path, known: &mut BTreeMap<String, String>, services: &[Service]) {
     for service in services {
-        let Some(line) = line(service) else { continue };
-        if known.contains(&line) {
-            continue;
-        }
-        if std::fs::write(hosts.join(known.len().to_string()), &line).is_ok() {
-            known.insert(line);
+        let Some((name, line)) = line(service) else { continue };
+        if known.get(&name) != Some(&line) && std::fs::write(hosts.join(&name), &line).is_ok() {
+            known.insert(name, line);
         }
     }
 }
 
-fn line(service: &Service) -> Option<String> {
+/// Its name, and its line in a file of hosts; nothing for one without an address.
+fn line(service: &Service) -> Option<(String, String)> {
     let (name, namespace) = (service.metadata.name.as_ref()?, service.metadata.namespace.as_ref()?);
     let address = service
         .spec
@@ -228,5 +231,7 @@ fn line(service: &Service) -> Option<String> {
         .cluster_ip
         .as_deref()
         .filter(|one| *one != "None")?;
-    Some(format!("{address} {name}.{namespace}.svc.{CLUSTER_DOMAIN}\n"))
+    let name = format!("{name}.{namespace}");
+    let line = format!("{address} {name}.svc.{CLUSTER_DOMAIN}\n");
+    Some((name, line))
 }

@@ -1,5 +1,7 @@
 //! What happens to containers, Pods and nodes every day. A path is healed all the same, by another leader if need be.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::HostedCluster;
@@ -11,6 +13,10 @@ use kube::api::Api;
 use crate::pods::{HOME, Pods, SOON, cpo, ho, ready};
 
 const ROLES: [&str; 2] = ["ho", "cpo"];
+/// A lease as OpenShift's own operators have it.
+const LEASE: Duration = Duration::from_secs(137);
+/// How long the node has no kubelet.
+const AWAY: Duration = Duration::from_secs(60);
 
 #[test]
 fn path_is_healed_whatever_happens_to_pods_and_node() {
@@ -22,13 +28,11 @@ fn path_is_healed_whatever_happens_to_pods_and_node() {
         hosted.becomes_available(cluster.ground(), SOON).await?;
         killed_containers_are_started_again(&pods).await?;
         heals(&pods, &hosted).await?;
-        deleted_pods_hand_over(&pods).await?;
-        heals(&pods, &hosted).await?;
         drained_node_keeps_a_leader_of_each_role(&pods, &hosted).await?;
         heals(&pods, &hosted).await?;
-        upgrade_and_rollback_hand_over(&pods, &hosted).await?;
-        heals(&pods, &hosted).await?;
         node_without_a_kubelet_goes_on(&pods, &hosted).await?;
+        heals(&pods, &hosted).await?;
+        upgrades_deletions_and_rollbacks_hand_over(&pods, &hosted).await?;
         heals(&pods, &hosted).await
     });
 }
@@ -50,20 +54,6 @@ async fn killed_containers_are_started_again(pods: &Pods<'_>) -> Result<()> {
         let ended = container.last_state.and_then(|state| state.terminated);
         ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
         pods.leader(role).await?;
-    }
-    Ok(())
-}
-
-/// The lease is given back, so the other need not wait for its end.
-async fn deleted_pods_hand_over(pods: &Pods<'_>) -> Result<()> {
-    for role in ROLES {
-        pods.ready(role, 2).await?;
-        let leader = pods.leader(role).await?;
-        pods.kubectl
-            .run(&["--namespace", HOME, "delete", "pod", &leader, "--wait=false"])?;
-        pods.leader_other_than(role, &leader).await?;
-        pods.is_gone(&leader).await?;
-        pods.ready(role, 2).await?;
     }
     Ok(())
 }
@@ -98,30 +88,48 @@ async fn drained_node_keeps_a_leader_of_each_role(pods: &Pods<'_>, hosted: &Host
     Ok(())
 }
 
-async fn upgrade_and_rollback_hand_over(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+/// Whoever leads gives the lease back: with a long one, the next leads long before it would have ended.
+async fn upgrades_deletions_and_rollbacks_hand_over(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
     let installed = pods.cluster.installed();
+    let long = format!("--lease-duration={}s", LEASE.as_secs());
     for role in ROLES {
         let before = pods.of(role).await?;
         let mut values = if role == "ho" { ho(installed)? } else { cpo(installed)? };
-        values["settings"]["concurrency"] = 32.into();
+        values["settings"]["leaseDuration"] = format!("{}s", LEASE.as_secs()).into();
         installed.install(role, &values)?;
         pods.rolled_out(role)?;
         let upgraded = pods.of(role).await?;
+        let others = before.keys().all(|name| !upgraded.contains_key(name));
         ensure!(
-            before.keys().all(|name| !upgraded.contains_key(name)),
+            others && pods.arguments(role).await?.contains(&long),
             "{role}: nothing was rolled out"
         );
-        pods.leader(role).await?;
+        let leader = pods.leader(role).await?;
         heals(pods, hosted).await?;
+
+        pods.kubectl
+            .run(&["--namespace", HOME, "delete", "pod", &leader, "--wait=false"])?;
+        hands_over(pods, role, &leader).await?;
+        pods.is_gone(&leader).await?;
+        pods.ready(role, 2).await?;
+
+        let leader = pods.leader(role).await?;
         installed.helm.run(&["rollback", role, "1", "--namespace", HOME])?;
+        hands_over(pods, role, &leader).await?;
         pods.rolled_out(role)?;
-        let back = pods.of(role).await?;
         ensure!(
-            upgraded.keys().all(|name| !back.contains_key(name)),
+            !pods.arguments(role).await?.contains(&long),
             "{role}: nothing was rolled back"
         );
-        pods.leader(role).await?;
     }
+    Ok(())
+}
+
+/// Another one leads before the lease of this one would have ended.
+async fn hands_over(pods: &Pods<'_>, role: &str, leader: &str) -> Result<()> {
+    let began = Instant::now();
+    pods.leader_other_than(role, leader).await?;
+    ensure!(began.elapsed() < LEASE, "{role}: after {:?}", began.elapsed());
     Ok(())
 }
 
@@ -134,6 +142,7 @@ async fn node_without_a_kubelet_goes_on(pods: &Pods<'_>, hosted: &HostedCluster)
         }
     }
     pods.cluster.kill_kubelet()?;
+    let back = Instant::now() + AWAY;
     pods.cluster.is_ready(false).await?;
     let all: Api<Pod> = Api::namespaced(pods.cluster.ground().client()?, HOME);
     eventually("no Pod counts as ready", SOON, || async {
@@ -143,6 +152,7 @@ async fn node_without_a_kubelet_goes_on(pods: &Pods<'_>, hosted: &HostedCluster)
     })
     .await?;
     heals(pods, hosted).await?;
+    tokio::time::sleep_until(back.into()).await;
     pods.cluster.start_kubelet()?;
     pods.cluster.is_ready(true).await?;
     for role in ROLES {

@@ -1,5 +1,5 @@
-//! `hack/kind` as it stands, on a node: its scripts, manifests, world and values, kubectl, helm, the images, and the scenarios of `make e2e`
-//! on the chart's Pods and beside them. Played is kind alone, whose cluster this is, and what builds.
+//! `hack/kind` as it stands, on a node: its scripts, manifests, world and values, kubectl, helm, the images, and the
+//! scenarios of `make e2e` on the chart's Pods. Played is kind alone, whose cluster this is, and what builds.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -30,7 +30,7 @@ fn scenarios_run_on_the_pods_of_the_scripts_of_kind() {
         for passed in ["plain: passed", "hand-over: passed", "takes away what bears the prefix"] {
             ensure!(ran.contains(passed), "{ran}");
         }
-        // A changed chart over the old one.
+        // Once more, over itself.
         machine.script("install", &[]).await?;
         machine.script("down", &[]).await?;
         ensure!(!machine.path("cache/hyperlink/kind").exists(), "something is left");
@@ -124,8 +124,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Has no definitions of HyperShift's, and nobody who gives Services addresses.
+/// Has no definitions of HyperShift's, nobody who gives Services addresses, and no image of ours.
 async fn is_as_kind_makes_it(cluster: &Cluster) -> Result<()> {
+    for image in ["hyperlink", "armsim"] {
+        let name = format!("localhost/{image}:{}", env!("CARGO_PKG_VERSION"));
+        cluster.ctr(&["images", "rm", "--sync", &name])?;
+    }
     cluster.ground().end_cloud_controller();
     let definitions: Api<CustomResourceDefinition> = Api::all(cluster.ground().client()?);
     let all = Default::default();

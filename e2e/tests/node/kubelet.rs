@@ -1,6 +1,6 @@
 //! What the kubelet does for a Pod that runs: it starts anew what hangs, and brings what changes.
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use e2e::eventually;
 use e2e::node::{self, images::HYPERLINK};
 use serde_json::json;
@@ -21,15 +21,17 @@ fn leader_that_hangs_is_replaced_and_started_anew() {
             .last_state
             .and_then(|state| state.terminated);
         ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
-        let why = pods.kubectl.run(&[
+        let of_the_pod = format!("--field-selector=reason=Killing,involvedObject.name={leader}");
+        let events = [
             "--namespace",
             HOME,
             "get",
             "events",
-            "--field-selector=reason=Killing",
-            "--output=name",
-        ])?;
-        ensure!(!why.is_empty(), "the kubelet did not kill it");
+            &of_the_pod,
+            "--output=jsonpath={.items[*].message}",
+        ];
+        let why = pods.kubectl.run(&events)?;
+        ensure!(why.contains("failed liveness probe"), "{why:?}");
         Ok(())
     });
 }

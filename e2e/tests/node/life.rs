@@ -1,4 +1,4 @@
-//! A cluster's life on the Pods of both releases, and what an operator sees of them.
+//! A cluster's life on the Pods of both releases, which are as restricted as the chart asks.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;

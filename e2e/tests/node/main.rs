@@ -6,5 +6,6 @@ mod kind;
 mod kubelet;
 mod life;
 mod memory;
+mod nothing_left;
 mod pods;
 mod seen;

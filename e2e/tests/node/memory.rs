@@ -13,7 +13,7 @@ const ROLES: [&str; 2] = ["ho", "cpo"];
 const LIMIT: u64 = 256 << 20;
 
 #[test]
-fn memory_limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
+fn limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT};
-use e2e::eventually;
 pub(crate) use e2e::installed::HOME;
 use e2e::installed::Installed;
 use e2e::node::{Cluster, Kubectl};
 use e2e::pod::WEBHOOK_AUDIENCE;
+use e2e::{eventually, patient};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{Api, ListParams};
@@ -90,8 +90,9 @@ impl<'a> Pods<'a> {
     /// Waits until all Pods of a release's last version are ready, by the kubelet's probes, and no other is left.
     pub(crate) fn rolled_out(&self, release: &str) -> Result<()> {
         let deployment = format!("deployment/{release}-hyperlink");
+        let timeout = format!("--timeout={}s", patient(SOON).as_secs());
         self.kubectl
-            .run(&["--namespace", HOME, "rollout", "status", &deployment, "--timeout=120s"])
+            .run(&["--namespace", HOME, "rollout", "status", &deployment, &timeout])
             .map(drop)
     }
 
@@ -170,6 +171,18 @@ impl<'a> Pods<'a> {
             .find(|line| line.starts_with(id))
             .context("it does not run")?;
         Ok(line.split_whitespace().nth(1).context("no process")?.to_owned())
+    }
+
+    /// The program's arguments in the Pods of a release.
+    pub(crate) async fn arguments(&self, release: &str) -> Result<Vec<String>> {
+        let pods = self.of(release).await?;
+        let containers = pods
+            .values()
+            .filter_map(|pod| pod.spec.as_ref())
+            .flat_map(|spec| &spec.containers);
+        Ok(containers
+            .flat_map(|one| one.args.clone().unwrap_or_default())
+            .collect())
     }
 
     /// Waits until a Pod is no more.

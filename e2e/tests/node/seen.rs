@@ -1,4 +1,4 @@
-//! What an operator sees of Pods: metrics through their Service, and the lines of RUNBOOK.md that need a kubelet.
+//! What an operator sees of Pods: metrics where their Service leads, and the lines of RUNBOOK.md that need a kubelet.
 
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ const METRICS: &str = "ho-hyperlink-metrics";
 const PORT: u16 = 8443;
 
 #[test]
-fn metrics_are_read_through_the_service_by_those_who_may() {
+fn metrics_are_read_where_their_service_leads_by_those_who_may() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let host = format!("{METRICS}.{HOME}.svc");
@@ -117,6 +117,10 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
             let plan = shell(&format!("plan {release}-hyperlink"))?;
             ensure!(plan.contains("nothing to do"), "{plan}");
             shell(&format!("warnings {release}"))?;
+            // In a healthy cluster nothing is warned of, so look at what it looks through.
+            let all = first_look.replace(r#"select(.level=="WARN" and .namespace==$ns)"#, ".level");
+            let levels = pods.kubectl.shell(&format!("{all}\nwarnings {release}"))?;
+            ensure!(levels.contains("\"INFO\""), "{levels}");
         }
         let leader = pods.leader("ho").await?;
         pods.signal(&leader, "KILL").await?;
@@ -125,9 +129,9 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
         for line in needs_a_kubelet(&text)? {
             let line = line.replace("POD", &leader);
             let said = if line.contains(" port-forward ") {
-                let url = "http://127.0.0.1:8081/readyz";
+                let asks = "curl --silent --show-error --retry 50 --retry-delay 1 --retry-connrefused";
                 shell(&format!(
-                    "{line} >/dev/null & trap 'kill $!' EXIT\ncurl --silent --show-error --retry 50 --retry-delay 1 --retry-connrefused {url}"
+                    "{line} >/dev/null & trap 'kill $!' EXIT\n{asks} http://127.0.0.1:8081/readyz"
                 ))?
             } else {
                 shell(&line)?
