@@ -9,7 +9,7 @@ use futures::future::try_join_all;
 use serde_json::json;
 
 use super::crowd::{Crowd, clusters};
-use super::figures::Figure;
+use super::figures::{self, Figure};
 use super::{Report, count, stop};
 use crate::azure_sim::Preset;
 use crate::ground::Call;
@@ -43,7 +43,10 @@ async fn rest(preset: Preset, program: &Path, number: usize) -> Result<Vec<Figur
     for (flag, resync) in RESYNC {
         eprintln!("{number} clusters at rest, --resync {flag}");
         crowd = crowd.restarted(program, &[("resync", flag)]).await?;
-        figures.extend(at_rest(&crowd, number, flag, resync).await?);
+        let measured = at_rest(&crowd, number, flag, resync).await?;
+        // What comes after may fail, and this took long.
+        eprintln!("{}", figures::table(&measured));
+        figures.extend(measured);
     }
     stop(crowd.into_processes()).await?;
     Ok(figures)
