@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::fs::fstat;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -108,6 +108,20 @@ impl Program {
             pid: child.id(),
             child: Mutex::new(child),
         })
+    }
+
+    /// Starts the program and waits for its end; its standard output.
+    ///
+    /// # Errors
+    ///
+    /// As [`Program::spawn`], it is still running after `timeout`, or it fails: then with the end of its log.
+    pub async fn output(&self, name: &str, logs: &Path, timeout: Duration) -> Result<String> {
+        let process = self.spawn(name, logs)?;
+        let ended = process.wait(timeout).await;
+        let out = std::fs::read_to_string(process.out())?;
+        let status = ended.with_context(|| format!("{out}{}", process.log_tail()))?;
+        ensure!(status.success(), "{name}: {status}\n{out}{}", process.log_tail());
+        Ok(out)
     }
 }
 

@@ -143,12 +143,7 @@ impl Machine {
             .env("CARGO_TARGET_DIR", self.path("target"))
             .env("HELM", self.path("bin/helm"));
         let program = arguments.iter().fold(program, Program::arg);
-        let script = program.spawn(name, self.dir.path())?;
-        let ended = script.wait(LONG).await;
-        let out = std::fs::read_to_string(script.out())?;
-        let status = ended.with_context(|| format!("{out}{}", script.log_tail()))?;
-        ensure!(status.success(), "{name}: {status}\n{out}{}", script.log_tail());
-        Ok(())
+        program.output(name, self.dir.path(), LONG).await.map(drop)
     }
 
     /// The pods of the Deployment, as soon as there is one.

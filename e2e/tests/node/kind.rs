@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::binaries::executable;
 use e2e::node::images::{ARMSIM, HYPERLINK, target_dir};
 use e2e::node::{self, Cluster};
@@ -115,12 +115,7 @@ impl<'a> Machine<'a> {
             .env("CARGO_TARGET_DIR", self.path("target"))
             .env("HELM", self.cluster.installed().helm.program());
         let program = arguments.iter().fold(program, Program::arg);
-        let script = program.spawn(name, self.dir.path())?;
-        let ended = script.wait(LONG).await;
-        let out = std::fs::read_to_string(script.out())?;
-        let status = ended.with_context(|| format!("{out}{}", script.log_tail()))?;
-        ensure!(status.success(), "{name}: {status}\n{out}{}", script.log_tail());
-        Ok(out)
+        program.output(name, self.dir.path(), LONG).await
     }
 }
 
