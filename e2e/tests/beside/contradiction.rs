@@ -119,7 +119,7 @@ async fn says(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> 
     Ok(())
 }
 
-/// The writes of conditions by our guest side, as the API server has counted them.
+/// The writes of conditions by our guest side that the API server has accepted.
 fn status_writes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
     let log = std::fs::read_to_string(site.ground.control_plane().audit_log())?;
     let account = format!("system:serviceaccount:{}:cpo", roles::NAMESPACE);
@@ -135,7 +135,9 @@ fn status_writes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
         };
         let object = event.get("objectRef").context("an event without an object")?;
         let is_status = object["resource"] == "azureprivatelinkservices" && object["subresource"] == "status";
-        if is_status && event["user"]["username"] == account && object["namespace"] == namespace {
+        // One that they have overtaken is refused, changes nothing, and is sent again.
+        let is_accepted = event["responseStatus"]["code"] == 200;
+        if is_status && is_accepted && event["user"]["username"] == account && object["namespace"] == namespace {
             writes += 1;
         }
     }
