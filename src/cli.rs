@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn every_variable_is_ours_or_a_standard_one_and_none_is_used_twice() {
-        let mut seen = std::collections::HashSet::new();
+        let mut observed = std::collections::HashSet::new();
         for setting in SETTINGS {
             let own = format!("HYPERLINK_{}", setting.flag.to_uppercase().replace('-', "_"));
             let standard = setting.variable.starts_with("AZURE_") || setting.variable == "KUBECONFIG";
             assert!(standard || setting.variable == own, "{}", setting.variable);
-            assert!(seen.insert(setting.variable), "{} twice", setting.variable);
+            assert!(observed.insert(setting.variable), "{} twice", setting.variable);
         }
     }
 

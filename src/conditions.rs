@@ -130,7 +130,7 @@ impl Since {
 }
 
 /// A custom resource that has not been available from so soon after its creation on has never been.
-const FIRST_PASS: Duration = Duration::from_secs(60);
+const FIRST_RECONCILE: Duration = Duration::from_secs(60);
 
 /// How long it took, if `own` makes the custom resource available that `before` did not.
 pub fn became_available(before: &[Condition], own: &[Condition], created: Option<&Time>) -> Option<(Since, Duration)> {
@@ -146,7 +146,7 @@ pub fn became_available(before: &[Condition], own: &[Condition], created: Option
     let created = created.map_or(now, |time| time.0);
     let since = old.map_or(created, |old| old.last_transition_time.0);
     let between = |from: Timestamp, to: Timestamp| Duration::try_from(to.duration_since(from)).unwrap_or_default();
-    Some(if between(created, since) <= FIRST_PASS {
+    Some(if between(created, since) <= FIRST_RECONCILE {
         (Since::Creation, between(created, now))
     } else {
         (Since::Outage, between(since, now))

@@ -12,7 +12,7 @@ const MOST: usize = 96;
 /// The same answer, cut.
 pub(crate) fn cut<B: Body<Data = Bytes>>(response: Response<B>) -> Response<impl Body<Data = Bytes, Error = B::Error>> {
     let mut cutter = Cutter::default();
-    response.map(|body| body.map_frame(move |frame| frame.map_data(|data| cutter.feed(data))))
+    response.map(|body| body.map_frame(move |driver| driver.map_data(|data| cutter.feed(data))))
 }
 
 /// Where a stream of JSON documents stands.

@@ -17,7 +17,7 @@ pub(crate) fn readable<B: Body<Data = Bytes>>(
     response: Response<B>,
 ) -> Response<impl Body<Data = Bytes, Error = B::Error>> {
     let mut texts = Texts::default();
-    response.map(|body| body.map_frame(move |frame| frame.map_data(|data| texts.feed(&data))))
+    response.map(|body| body.map_frame(move |driver| driver.map_data(|data| texts.feed(&data))))
 }
 
 /// Where a stream of JSON documents stands.

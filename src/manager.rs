@@ -16,26 +16,26 @@ use hyperlink::azure::auth::TokenCache;
 use hyperlink::azure::call_budget::CallBudgets;
 use hyperlink::azure::client::Client as ArmClient;
 use hyperlink::azure::inventory::Inventory;
-use hyperlink::azure::memory::Memory;
+use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::transport::{HttpsTransport, Transport};
 use hyperlink::config::Config;
 use hyperlink::controllers;
 use hyperlink::controllers::awaiting::Awaiting;
-use hyperlink::controllers::context::{Context, Stated};
+use hyperlink::controllers::cluster_index::ClusterIndex;
+use hyperlink::controllers::context::{Context, PublishedStore};
 use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
 use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::link_service::LinkServiceController;
-use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::polls::Polls;
+use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
+use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
+use hyperlink::controllers::private_link_service::plan::Settings;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::Scope;
 use hyperlink::controllers::watch_health::WatchHealth;
-use hyperlink::http::{Face, Pages, Readiness, ReadinessItem};
+use hyperlink::http::{HttpServer, Pages, Readiness, ReadinessItem};
 use hyperlink::leader::{Elector, LeaseSettings, Standing, Worked, gated_client};
 use hyperlink::metrics::{Controller as Label, Metrics};
 use hyperlink::scopes_file::ScopesFile;
@@ -64,7 +64,7 @@ struct Shared {
 
 /// Runs until `stop`, or until a role's lease is lost, which is an error.
 pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Result<()> {
-    let face = Face::bind(config.serving.clone()).await?;
+    let face = HttpServer::bind(config.serving.clone()).await?;
     let (address, probes) = (face.metrics()?, face.probes()?);
     tracing::info!(version = cli::VERSION, commit = cli::COMMIT, %address, %probes, "started");
     let kube = kube_config(&config).await?;
@@ -97,7 +97,7 @@ async fn manage(
 ) -> anyhow::Result<()> {
     let http = config.azure.http.client()?;
     let (azure, tokens) = azure(&config, http.clone());
-    metrics.look_at_token_with({
+    metrics.read_token_with({
         let tokens = tokens.clone();
         move || tokens.state()
     });
@@ -274,23 +274,23 @@ pub(crate) fn context(
         .as_ref()
         .map_or("hyperlink", |lease| lease.candidate.as_str());
     let events = Recorder::new(kube.clone(), role, instance, Arc::clone(&metrics));
-    let memory = Arc::new(Memory::new(config.resync, config.record_resync));
-    metrics.look_at_operations_with({
-        let memory = Arc::clone(&memory);
-        move || memory.under_way(Instant::now())
+    let observations = Arc::new(ObservationCache::new(config.resync, config.record_resync));
+    metrics.read_operations_with({
+        let observations = Arc::clone(&observations);
+        move || observations.under_way(Instant::now())
     });
     Context {
         role,
         kube,
         events,
-        stated: Stated::default(),
+        published: PublishedStore::default(),
         polls: Polls::default(),
         awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(role)),
         failures: Failures::default(),
         arm: ArmClient::new(azure, endpoint, gate, metrics.clone())
             .with_call_budgets(CallBudgets::for_resync(config.resync)),
-        memory,
+        observations,
         inventory: Inventory::default(),
         metrics,
         excluded: excluded(config),
@@ -320,12 +320,13 @@ async fn work(
     show_objects(Arc::clone(&cx.resources), &shared.metrics);
     match cx.role {
         Role::Ho => {
-            let neighbours = Arc::new(Neighbours::default());
-            let controller = LinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&neighbours));
-            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::LinkService));
+            let cluster_index = Arc::new(ClusterIndex::default());
+            let controller =
+                PrivateLinkServiceController::new(settings(config, management_cluster)?, Arc::clone(&cluster_index));
+            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateLinkService));
             let sums_up = config.management.as_ref().is_some_and(|m| m.aggregate_conditions);
             tokio::join!(
-                controllers::watch::link_services(runner, scope.clone(), neighbours),
+                controllers::watch::link_services(runner, scope.clone(), cluster_index),
                 async {
                     if sums_up {
                         controllers::watch::hosted_clusters(cx, scope).await;
@@ -334,9 +335,9 @@ async fn work(
             );
         }
         Role::Cpo => {
-            let hosted_clusters = serves_many(config).then(Arc::<Neighbours>::default);
+            let hosted_clusters = serves_many(config).then(Arc::<ClusterIndex>::default);
             let controller = endpoint(config, hosted_clusters.clone());
-            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::Endpoint));
+            let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Label::PrivateEndpoint));
             tokio::join!(
                 controllers::watch::control_planes(cx, config.azure.cloud_name, scope.clone()),
                 controllers::watch::endpoints(runner, scope, hosted_clusters)
@@ -352,8 +353,8 @@ pub(crate) fn serves_many(config: &Config) -> bool {
 }
 
 /// The guest side's controller; `hosted_clusters` if it serves many control planes.
-pub(crate) fn endpoint(config: &Config, hosted_clusters: Option<Arc<Neighbours>>) -> EndpointController {
-    EndpointController {
+pub(crate) fn endpoint(config: &Config, hosted_clusters: Option<Arc<ClusterIndex>>) -> PrivateEndpointController {
+    PrivateEndpointController {
         hosted_clusters: hosted_clusters.map(|all| HostedClusters {
             all,
             cloud: config.azure.cloud_name,

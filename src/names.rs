@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api::ClusterRef;
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::azure::id::{IdError, ResourceId, SubscriptionId};
-use crate::azure::mark::Marks;
+use crate::azure::owner_tags::OwnerTags;
 use crate::azure::resource::Kind;
 
 /// The tag (metadata, on records) that proves which cluster a resource belongs to.
@@ -127,25 +127,25 @@ pub fn is_load_balancer(frontend: &str) -> bool {
 }
 
 /// Tags of a Private Link Service.
-pub fn link_service_marks(cluster: &str, cluster_id: &str) -> Marks {
-    let mut marks = marks(cluster_id, "private-link-service");
-    marks
+pub fn private_link_service_tags(cluster: &str, cluster_id: &str) -> OwnerTags {
+    let mut owner_tags = owner_tags(cluster_id, "private-link-service");
+    owner_tags
         .labels
         .insert(format!("kubernetes.io_cluster_{cluster}"), "owned".to_owned());
-    marks
+    owner_tags
 }
 
 /// Tags of the resources on the guest's side; `resource_type` as HyperShift names it.
-pub fn marks(cluster_id: &str, resource_type: &str) -> Marks {
-    Marks {
+pub fn owner_tags(cluster_id: &str, resource_type: &str) -> OwnerTags {
+    OwnerTags {
         owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
         labels: BTreeMap::from([(RESOURCE_TYPE_TAG.to_owned(), resource_type.to_owned())]),
     }
 }
 
 /// The mark of a record set, which has no other tags.
-pub fn record_marks(cluster_id: &str) -> Marks {
-    Marks {
+pub fn record_tags(cluster_id: &str) -> OwnerTags {
+    OwnerTags {
         owner: (CLUSTER_ID_TAG.to_owned(), cluster_id.to_owned()),
         labels: BTreeMap::new(),
     }

@@ -351,13 +351,13 @@ mod tests {
     #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
     #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
     #[case::ours_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
-    fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] seen: bool) {
+    fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] observed: bool) {
         let out = logged(Format::Text, directives, || match target {
             "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),
             "hyper_util::client" => tracing::info!(target: "hyper_util::client", "x"),
             _ => tracing::info!(target: "hyperlink::azure::client", "x"),
         });
-        assert_eq!(!out.is_empty(), seen, "{out}");
+        assert_eq!(!out.is_empty(), observed, "{out}");
     }
 
     #[test]

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use self::control::Control;
 use crate::ControlPlane;
-use crate::ground::{Azure, Credential, Journal, Oracle};
 use crate::hosted_cluster::ADDITIONAL_SUBSCRIPTION;
 use crate::hyperlink::Role;
 use crate::process::{Process, Program};
+use crate::test_env::{Azure, Credential, Journal, Oracle};
 
 const TENANT: &str = "22222222-2222-4222-8222-222222222222";
 const GUEST: &str = "11111111-1111-4111-8111-111111111111";

@@ -37,7 +37,7 @@ pub struct ControlPlane {
     processes: Vec<Process>,
     admin: Access,
     server: String,
-    place: Listens,
+    target: Listens,
     pki: Authority,
     dir: RunDir,
 }
@@ -80,12 +80,12 @@ impl ControlPlane {
     /// # Errors
     ///
     /// As [`ControlPlane::start`].
-    pub async fn start_at(place: Listens) -> Result<Self> {
+    pub async fn start_at(target: Listens) -> Result<Self> {
         crate::scenario::install_tls_provider();
-        let programs = programs(place)?;
+        let programs = programs(target)?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs, place).await {
+            match Self::try_start(&programs, target).await {
                 Err(error) if attempt < ATTEMPTS && format!("{error:?}").contains(PORT_TAKEN) => {
                     attempt += 1;
                 }
@@ -104,16 +104,16 @@ impl ControlPlane {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    async fn try_start(programs: &Path, place: Listens) -> Result<Self> {
+    async fn try_start(programs: &Path, target: Listens) -> Result<Self> {
         let dir = RunDir::new("control-plane")?;
         let pki = Authority::new(dir.path())?;
-        let port = match place {
+        let port = match target {
             Listens::OnLoopback => free_port()?,
             // Where the chart's NetworkPolicy expects it.
             Listens::ForNodes(_) => 6443,
         };
-        let server = format!("https://{}:{port}", place.address());
-        let users = programs::users(place);
+        let server = format!("https://{}:{port}", target.address());
+        let users = programs::users(target);
         programs::write_users(&users, dir.path())?;
         let mut accesses = Vec::new();
         for user in &users {
@@ -125,7 +125,7 @@ impl ControlPlane {
             programs,
             dir: dir.path(),
             pki: &pki,
-            place,
+            target,
         };
         let (etcd, etcd_url) = starting.etcd()?;
         let apiserver = starting.apiserver(&etcd_url, port)?;
@@ -133,7 +133,7 @@ impl ControlPlane {
             processes: vec![apiserver, etcd],
             admin,
             server,
-            place,
+            target,
             pki,
             dir,
         };
@@ -153,7 +153,7 @@ impl ControlPlane {
             programs,
             dir: self.dir.path(),
             pki: &self.pki,
-            place: self.place,
+            target: self.target,
         }
     }
 
@@ -222,7 +222,7 @@ impl ControlPlane {
 
     /// Where it listens.
     pub fn listens(&self) -> Listens {
-        self.place
+        self.target
     }
 
     /// The authority that signs for its servers and clients.
@@ -294,10 +294,10 @@ impl ControlPlane {
 /// # Errors
 ///
 /// The build fails.
-pub fn programs(place: Listens) -> Result<PathBuf> {
+pub fn programs(target: Listens) -> Result<PathBuf> {
     let script = crate::repository().join("hack/testenv/build");
     let output = Command::new(&script)
-        .args(matches!(place, Listens::ForNodes(_)).then_some("node"))
+        .args(matches!(target, Listens::ForNodes(_)).then_some("node"))
         .stderr(std::process::Stdio::inherit())
         .output()
         .with_context(|| format!("run {}", script.display()))?;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 pub use self::custom_resource::{Condition, conditions};
 pub use self::deletion::release;
-use crate::Place;
+use crate::Target;
 
 /// Where the HostedClusters are, on a ground of our own.
 pub const NAMESPACE: &str = "clusters";
@@ -46,11 +46,11 @@ pub struct HostedCluster {
 
 impl HostedCluster {
     /// A cluster without a base domain, whose NAT subnet is Hyperlink's to make.
-    pub fn new(place: &Place, name: &str) -> Self {
-        let azure = place.azure();
+    pub fn new(target: &Target, name: &str) -> Self {
+        let azure = target.azure();
         Self {
-            name: place.name(name),
-            namespace: place.hosted_clusters().to_owned(),
+            name: target.name(name),
+            namespace: target.hosted_clusters().to_owned(),
             base_domain: None,
             nat_subnet: None,
             oauth_load_balancer: false,

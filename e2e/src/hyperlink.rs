@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use crate::Place;
-use crate::ground::Credential;
+use crate::Target;
 use crate::process::{Process, Program};
+use crate::test_env::Credential;
 
 /// Also for a program that is emulated.
 const START: Duration = Duration::from_secs(60);
@@ -60,8 +60,8 @@ impl Hyperlink {
     /// # Errors
     ///
     /// The build fails or the process ends; the end of its log is in the error.
-    pub async fn start(place: &Place, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
-        Self::start_program(&crate::binaries::executable("hyperlink")?, place, role, name, flags).await
+    pub async fn start(target: &Target, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
+        Self::start_program(&crate::binaries::executable("hyperlink")?, target, role, name, flags).await
     }
 
     /// As [`Hyperlink::start`], with an executable of one's own choice.
@@ -71,17 +71,17 @@ impl Hyperlink {
     /// The process ends; the end of its log is in the error.
     pub async fn start_program(
         program: &Path,
-        place: &Place,
+        target: &Target,
         role: Role,
         name: &str,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let access = place.service_account(role.as_str()).await?;
+        let access = target.service_account(role.as_str()).await?;
         let credential = match role {
-            Role::Ho => &place.azure().ho,
-            Role::Cpo => &place.azure().cpo,
+            Role::Ho => &target.azure().ho,
+            Role::Cpo => &target.azure().cpo,
         };
-        Self::start_as(program, place, role, name, access.path(), credential, flags).await
+        Self::start_as(program, target, role, name, access.path(), credential, flags).await
     }
 
     /// The same, with an access to the API server and an Azure identity of one's own.
@@ -91,33 +91,33 @@ impl Hyperlink {
     /// As [`Hyperlink::start_program`].
     pub async fn start_as(
         program: &Path,
-        place: &Place,
+        target: &Target,
         role: Role,
         name: &str,
         kubeconfig: &Path,
         credential: &Credential,
         flags: &[(&str, &str)],
     ) -> Result<Self> {
-        let lease_namespace = place.hyperlink_namespace();
+        let lease_namespace = target.hyperlink_namespace();
         let own = [
             ("role", role.as_str()),
             ("lease-namespace", &lease_namespace),
             ("metrics-bind", "127.0.0.1:0"),
         ];
         let given = |name: &str| flags.iter().any(|(flag, _)| *flag == name);
-        let scopes = place.dir().join("allow-scopes.json");
+        let scopes = target.dir().join("allow-scopes.json");
         let for_many = role == Role::Cpo && !given("namespace");
         if for_many && !given("allow-scopes") {
-            std::fs::write(&scopes, allow_guest_subscription(place).to_string())?;
+            std::fs::write(&scopes, allow_guest_subscription(target).to_string())?;
         }
         let scopes = scopes.to_string_lossy();
         let own = own.into_iter().chain(for_many.then_some(("allow-scopes", &*scopes)));
         let own = own.filter(|(flag, _)| !given(flag));
         let flags: Vec<_> = own.chain(flags.iter().copied()).collect();
         let program = Program::new(program).without_our_environment().arg("run");
-        let program = with_flags(program, place, kubeconfig, &flags);
-        let program = credentials(program, place, role, credential);
-        Self::start_prepared(&program, role, name, place.dir()).await
+        let program = with_flags(program, target, kubeconfig, &flags);
+        let program = credentials(program, target, role, credential);
+        Self::start_prepared(&program, role, name, target.dir()).await
     }
 
     /// Starts what is ready to run, and waits until it serves its probes. Its log has to be JSON.
@@ -234,7 +234,7 @@ pub struct Planned {
 ///
 /// It cannot be started or does not end.
 pub async fn plan(
-    place: &Place,
+    target: &Target,
     role: Role,
     kubeconfig: &Path,
     credential: &Credential,
@@ -243,8 +243,8 @@ pub async fn plan(
     let dir = crate::run_dir::RunDir::new("plan")?;
     let program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
     let program = arguments.iter().fold(program.arg("plan"), Program::arg);
-    let program = with_flags(program, place, kubeconfig, &[]);
-    let process = credentials(program, place, role, credential).spawn("plan", dir.path())?;
+    let program = with_flags(program, target, kubeconfig, &[]);
+    let process = credentials(program, target, role, credential).spawn("plan", dir.path())?;
     let status = process.wait(START).await?;
     Ok(Planned {
         code: status.code(),
@@ -254,8 +254,8 @@ pub async fn plan(
 }
 
 /// What every command needs that talks to the ground; `flags` replace its own.
-fn with_flags(mut program: Program, place: &Place, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
-    let azure = place.azure();
+fn with_flags(mut program: Program, target: &Target, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
+    let azure = target.azure();
     let own = [
         ("kubeconfig", kubeconfig.as_os_str()),
         ("arm-endpoint", azure.arm.as_ref()),
@@ -275,17 +275,17 @@ fn with_flags(mut program: Program, place: &Place, kubeconfig: &Path, flags: &[(
 }
 
 /// What a process for all hosted clusters of a place may use, as a file of allowed scopes.
-pub fn allow_guest_subscription(place: &Place) -> Value {
+pub fn allow_guest_subscription(target: &Target) -> Value {
     json!({"hostedClusters": [{
-        "namespace": place.hosted_clusters(),
-        "scopes": [format!("/subscriptions/{}", place.azure().guest_subscription)],
-        "additionalAllowedSubscriptions": [place.azure().additional_subscription],
+        "namespace": target.hosted_clusters(),
+        "scopes": [format!("/subscriptions/{}", target.azure().guest_subscription)],
+        "additionalAllowedSubscriptions": [target.azure().additional_subscription],
         "baseDomains": ["example.com", "example.net"],
     }]})
 }
 
-fn credentials(program: Program, place: &Place, role: Role, credential: &Credential) -> Program {
-    let azure = place.azure();
+fn credentials(program: Program, target: &Target, role: Role, credential: &Credential) -> Program {
+    let azure = target.azure();
     let program = match role {
         Role::Ho => program
             .env("AZURE_SUBSCRIPTION_ID", &azure.management_subscription)

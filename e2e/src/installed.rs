@@ -6,12 +6,12 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::azure_sim::{CPO_CLIENT, HO_CLIENT};
-use crate::ground::Credential;
 use crate::helm::{Helm, chart};
 use crate::hyperlink::{Hyperlink, Role};
 use crate::pod::{Pod, WEBHOOK_AUDIENCE};
-use crate::site::control;
-use crate::{ControlPlane, Ground};
+use crate::shared_env::control;
+use crate::test_env::Credential;
+use crate::{ControlPlane, TestEnv};
 
 /// Where the releases are.
 pub const HOME: &str = "hyperlink-system";
@@ -21,7 +21,7 @@ pub const SECRET: &str = "hyperlink-azure";
 #[derive(Debug)]
 pub struct Installed {
     /// The cluster and the simulated Azure.
-    pub ground: Ground,
+    pub test_env: TestEnv,
     /// helm, as the administrator.
     pub helm: Helm,
 }
@@ -32,13 +32,13 @@ impl Installed {
     /// # Errors
     ///
     /// The API server or the simulator refuses.
-    pub async fn on(ground: Ground) -> Result<Self> {
-        trust_the_releases(&ground).await?;
-        let Credential::SecretFile { path } = &ground.azure().ho else {
+    pub async fn on(test_env: TestEnv) -> Result<Self> {
+        trust_the_releases(&test_env).await?;
+        let Credential::SecretFile { path } = &test_env.azure().ho else {
             bail!("the management side has no file");
         };
         let credentials = std::fs::read_to_string(path)?;
-        let authorities = ground.azure().ca_file.as_ref().context("no authorities")?;
+        let authorities = test_env.azure().ca_file.as_ref().context("no authorities")?;
         let authorities = std::fs::read_to_string(authorities)?;
         let objects = [
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}),
@@ -48,9 +48,9 @@ impl Installed {
                 "data": {"ca.pem": authorities}}),
         ];
         let objects = objects.map(|object| object.to_string()).join("\n---\n");
-        ground.control_plane().apply_yaml(&objects).await?;
-        let helm = Helm::new(Some(ground.control_plane().kubeconfig_path()))?;
-        Ok(Self { ground, helm })
+        test_env.control_plane().apply_yaml(&objects).await?;
+        let helm = Helm::new(Some(test_env.control_plane().kubeconfig_path()))?;
+        Ok(Self { test_env, helm })
     }
 
     /// The values of an example, with this ground's addresses, and looking often.
@@ -61,7 +61,7 @@ impl Installed {
     pub fn example(&self, name: &str) -> Result<Value> {
         let text = std::fs::read_to_string(chart().join(format!("examples/{name}.yaml")))?;
         let mut values: Value = serde_saphyr::from_str(&text)?;
-        let azure = self.ground.azure();
+        let azure = self.test_env.azure();
         values["image"] = json!({"repository": "registry.example.com/hyperlink"});
         for (setting, value) in [
             ("armEndpoint", azure.arm.as_str()),
@@ -92,7 +92,7 @@ impl Installed {
 
     fn example_of_ho(&self, name: &str) -> Result<Value> {
         let mut values = self.example(name)?;
-        values["settings"]["resourceGroup"] = self.ground.azure().management_group.clone().into();
+        values["settings"]["resourceGroup"] = self.test_env.azure().management_group.clone().into();
         Ok(values)
     }
 
@@ -123,7 +123,7 @@ impl Installed {
     /// As [`Installed::ho`].
     pub fn cpo_of_many(&self) -> Result<Value> {
         let mut values = self.example("cpo-many")?;
-        let allowed = crate::hyperlink::allow_guest_subscription(&self.ground);
+        let allowed = crate::hyperlink::allow_guest_subscription(&self.test_env);
         values["allowScopes"]["hostedClusters"] = allowed["hostedClusters"].clone();
         values["azure"]["clientId"] = CPO_CLIENT.into();
         Ok(values)
@@ -138,7 +138,7 @@ impl Installed {
         let mut values = self.example("cpo-one-control-plane")?;
         values["namespace"] = namespace.into();
         values["azure"]["clientId"] = CPO_CLIENT.into();
-        values["azure"]["tenantId"] = self.ground.azure().tenant.clone().into();
+        values["azure"]["tenantId"] = self.test_env.azure().tenant.clone().into();
         Ok(values)
     }
 
@@ -148,7 +148,7 @@ impl Installed {
     ///
     /// helm fails.
     pub fn install(&self, release: &str, values: &Value) -> Result<()> {
-        let file: PathBuf = self.ground.dir().join(format!("{release}.values.json"));
+        let file: PathBuf = self.test_env.dir().join(format!("{release}.values.json"));
         std::fs::write(&file, values.to_string())?;
         let (chart, file) = (chart(), file.to_string_lossy().into_owned());
         let chart = chart.to_string_lossy();
@@ -173,9 +173,9 @@ impl Installed {
     /// As [`Pod::of`].
     pub async fn pod(&self, release: &str, name: &str) -> Result<Pod> {
         let deployment = format!("{release}-hyperlink");
-        let control_plane = self.ground.control_plane();
-        let tenant = &self.ground.azure().tenant;
-        Pod::of(control_plane, HOME, &deployment, name, self.ground.dir(), tenant).await
+        let control_plane = self.test_env.control_plane();
+        let tenant = &self.test_env.azure().tenant;
+        Pod::of(control_plane, HOME, &deployment, name, self.test_env.dir(), tenant).await
     }
 
     /// Runs one as a process.
@@ -184,13 +184,13 @@ impl Installed {
     ///
     /// As [`Pod::start`].
     pub async fn run(&self, release: &str, name: &str, role: Role) -> Result<Hyperlink> {
-        self.pod(release, name).await?.start(role, self.ground.dir()).await
+        self.pod(release, name).await?.start(role, self.test_env.dir()).await
     }
 }
 
 /// The identities trust the ServiceAccounts of the releases `ho` and `cpo`, as a federated credential has it.
-async fn trust_the_releases(ground: &Ground) -> Result<()> {
-    let keys = ground.control_plane().token_keys().await?;
+async fn trust_the_releases(test_env: &TestEnv) -> Result<()> {
+    let keys = test_env.control_plane().token_keys().await?;
     let mut world = crate::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
     let principals = world.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
     for principal in principals.context("no principals")? {
@@ -206,5 +206,5 @@ async fn trust_the_releases(ground: &Ground) -> Result<()> {
         );
         principal["federated"] = trusted.into();
     }
-    control(ground, reqwest::Method::PUT, "/seed", world).await
+    control(test_env, reqwest::Method::PUT, "/seed", world).await
 }

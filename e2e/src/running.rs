@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams};
 
 use crate::hyperlink::{Hyperlink, Role};
-use crate::{Place, eventually};
+use crate::{Target, eventually};
 
 const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
 
@@ -15,7 +15,7 @@ const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
 pub enum Running {
     /// One process for each role.
     Processes(Vec<Hyperlink>),
-    /// The pods of a chart with both roles, in [`Place::hyperlink_namespace`].
+    /// The pods of a chart with both roles, in [`Target::hyperlink_namespace`].
     Pods,
 }
 
@@ -25,8 +25,8 @@ impl Running {
     /// # Errors
     ///
     /// The build fails or one ends.
-    pub async fn processes(place: &Place) -> Result<Self> {
-        Ok(Self::Processes(start(place, "").await?))
+    pub async fn processes(target: &Target) -> Result<Self> {
+        Ok(Self::Processes(start(target, "").await?))
     }
 
     /// Takes the leaders away and waits until others lead.
@@ -34,24 +34,24 @@ impl Running {
     /// # Errors
     ///
     /// Nobody else leads in time.
-    pub async fn hand_over(self, place: &Place) -> Result<Self> {
+    pub async fn hand_over(self, target: &Target) -> Result<Self> {
         match self {
             Self::Processes(first) => {
                 for process in &first {
-                    process.leading(place.patience()).await?;
+                    process.leading(target.patience()).await?;
                 }
-                let next = start(place, "-next").await?;
+                let next = start(target, "-next").await?;
                 for process in first {
                     process.stop().await?;
                 }
                 for process in &next {
-                    process.leading(place.patience()).await?;
+                    process.leading(target.patience()).await?;
                 }
                 Ok(Self::Processes(next))
             }
             Self::Pods => {
                 for role in ROLES {
-                    next_pod(place, role).await?;
+                    next_pod(target, role).await?;
                 }
                 Ok(Self::Pods)
             }
@@ -73,20 +73,20 @@ impl Running {
     }
 }
 
-async fn start(place: &Place, suffix: &str) -> Result<Vec<Hyperlink>> {
-    let resync = format!("{}s", place.resync().as_secs().max(1));
+async fn start(target: &Target, suffix: &str) -> Result<Vec<Hyperlink>> {
+    let resync = format!("{}s", target.resync().as_secs().max(1));
     let flags = [("resync", resync.as_str()), ("record-resync", resync.as_str())];
     let mut processes = Vec::new();
     for role in ROLES {
         let name = format!("{}{suffix}", role.as_str());
-        processes.push(Hyperlink::start(place, role, &name, &flags).await?);
+        processes.push(Hyperlink::start(target, role, &name, &flags).await?);
     }
     Ok(processes)
 }
 
 /// Deletes the pod that leads and waits until another holds the lease.
-async fn next_pod(place: &Place, role: Role) -> Result<()> {
-    let (client, namespace) = (place.client()?, place.hyperlink_namespace());
+async fn next_pod(target: &Target, role: Role) -> Result<()> {
+    let (client, namespace) = (target.client()?, target.hyperlink_namespace());
     let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
     let pods: Api<Pod> = Api::namespaced(client, &namespace);
     let lease = format!("hyperlink-{}", role.as_str());
@@ -95,14 +95,14 @@ async fn next_pod(place: &Place, role: Role) -> Result<()> {
         let holder = spec.and_then(|spec| spec.holder_identity).filter(|one| !one.is_empty());
         holder.with_context(|| format!("nobody holds {lease}"))
     };
-    let first = eventually("somebody leads", place.patience(), holder).await?;
+    let first = eventually("somebody leads", target.patience(), holder).await?;
     let all = pods.list(&Default::default()).await?.items;
     let leads = all.into_iter().filter_map(|pod| pod.metadata.name);
     // The holder is the pod's name and a random suffix.
     let leader = leads.into_iter().find(|name| first.starts_with(name.as_str()));
     let leader = leader.ok_or_else(|| anyhow!("{first}, which holds {lease}, is no pod of {namespace}"))?;
     pods.delete(&leader, &DeleteParams::default()).await?;
-    eventually("another pod leads", place.patience(), || async {
+    eventually("another pod leads", target.patience(), || async {
         let now = holder().await?;
         ensure!(!now.starts_with(&leader), "{now} leads");
         Ok(())

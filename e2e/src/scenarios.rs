@@ -1,10 +1,10 @@
-//! What a hosted cluster lives through, in every [`Place`] alike: on the simulator in `make test`, elsewhere by `make e2e`.
+//! What a hosted cluster lives through, in every [`Target`] alike: on the simulator in `make test`, elsewhere by `make e2e`.
 
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use crate::Place;
+use crate::Target;
 use crate::hosted_cluster::HostedCluster;
 use crate::running::Running;
 
@@ -47,8 +47,8 @@ impl Scenario {
     }
 
     /// The cluster that it is about.
-    pub fn cluster(self, place: &Place) -> HostedCluster {
-        let cluster = HostedCluster::new(place, self.as_str());
+    pub fn cluster(self, target: &Target) -> HostedCluster {
+        let cluster = HostedCluster::new(target, self.as_str());
         match self {
             Self::Plain | Self::Given => cluster,
             Self::Based | Self::Both | Self::HandOver => cluster.with_base_domain(BASE_DOMAIN),
@@ -60,48 +60,48 @@ impl Scenario {
     /// # Errors
     ///
     /// It fails; the error says where.
-    pub async fn run(self, place: &Place, running: Running) -> Result<()> {
-        let before = place.resource_ids().await?;
-        let mut cluster = self.cluster(place);
+    pub async fn run(self, target: &Target, running: Running) -> Result<()> {
+        let before = target.resource_ids().await?;
+        let mut cluster = self.cluster(target);
         if self.gives_a_nat_subnet() {
-            let id = place.create_nat_subnet(&place.name("given")).await?;
+            let id = target.create_nat_subnet(&target.name("given")).await?;
             cluster = cluster.with_nat_subnet(&id);
         }
-        comes_up(place, &cluster).await?;
-        let own = cluster.own_nat_subnet(place).to_lowercase();
-        let made = place.resource_ids().await?.contains(&own);
+        comes_up(target, &cluster).await?;
+        let own = cluster.own_nat_subnet(target).to_lowercase();
+        let made = target.resource_ids().await?.contains(&own);
         ensure!(made != self.gives_a_nat_subnet(), "{own}: made is {made}");
 
         let running = match self {
-            Self::HandOver => running.hand_over(place).await?,
+            Self::HandOver => running.hand_over(target).await?,
             _ => running,
         };
-        heals(place, &cluster).await?;
-        cluster.delete(place, place.patience()).await?;
+        heals(target, &cluster).await?;
+        cluster.delete(target, target.patience()).await?;
         running.stop().await?;
-        goes_without_a_trace(place, &cluster, before).await
+        goes_without_a_trace(target, &cluster, before).await
     }
 }
 
-async fn comes_up(place: &Place, cluster: &HostedCluster) -> Result<()> {
-    cluster.create(place).await?;
-    cluster.becomes_available(place, place.patience()).await?;
-    cluster.becomes_reachable(place, place.patience()).await
+async fn comes_up(target: &Target, cluster: &HostedCluster) -> Result<()> {
+    cluster.create(target).await?;
+    cluster.becomes_available(target, target.patience()).await?;
+    cluster.becomes_reachable(target, target.patience()).await
 }
 
 /// Somebody deletes the endpoint; the workers reach their control plane again.
-async fn heals(place: &Place, cluster: &HostedCluster) -> Result<()> {
-    place.oracle().drift_delete(&cluster.endpoint()).await?;
-    cluster.becomes_reachable(place, place.patience()).await
+async fn heals(target: &Target, cluster: &HostedCluster) -> Result<()> {
+    target.oracle().drift_delete(&cluster.endpoint()).await?;
+    cluster.becomes_reachable(target, target.patience()).await
 }
 
 /// HyperShift's and the administrator's own things stay; all else goes.
-async fn goes_without_a_trace(place: &Place, cluster: &HostedCluster, before: BTreeSet<String>) -> Result<()> {
+async fn goes_without_a_trace(target: &Target, cluster: &HostedCluster, before: BTreeSet<String>) -> Result<()> {
     let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
-    let given = format!("{}/subnets/{}", place.azure().management_vnet, place.name("given"));
+    let given = format!("{}/subnets/{}", target.azure().management_vnet, target.name("given"));
     let kept = own.into_iter().chain([given]).map(|id| id.to_lowercase());
     let expected: BTreeSet<_> = before.into_iter().chain(kept).collect();
-    let left = place.resource_ids().await?;
+    let left = target.resource_ids().await?;
     let extra: Vec<_> = left.difference(&expected).collect();
     ensure!(extra.is_empty(), "left behind: {extra:?}");
     Ok(())

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
-use crate::Place;
-use crate::ground::Ground;
+use crate::Target;
 use crate::hosted_cluster::HostedCluster;
+use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
 /// The ServiceAccount of the control plane's operator.
@@ -38,10 +38,13 @@ impl Tenant {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn of(place: &Place, cluster: &HostedCluster) -> Result<Self> {
+    pub async fn of(target: &Target, cluster: &HostedCluster) -> Result<Self> {
         let namespace = cluster.control_plane_namespace();
-        let access = place.admin().service_account(place.dir(), &namespace, ACCOUNT).await?;
-        place.apply_yaml(&rights(&namespace)).await?;
+        let access = target
+            .admin()
+            .service_account(target.dir(), &namespace, ACCOUNT)
+            .await?;
+        target.apply_yaml(&rights(&namespace)).await?;
         Ok(Self {
             cluster: cluster.clone(),
             client: access.client()?,
@@ -70,8 +73,8 @@ impl Tenant {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn junk(&self, place: &Place, numbers: Range<usize>, bytes: usize) -> Result<()> {
-        let objects = numbers.map(|n| self.custom_resource(place, &format!("junk-{n}"), bytes));
+    pub async fn junk(&self, target: &Target, numbers: Range<usize>, bytes: usize) -> Result<()> {
+        let objects = numbers.map(|n| self.custom_resource(target, &format!("junk-{n}"), bytes));
         self.create_all(self.hypershift("AzurePrivateLinkService"), objects)
             .await
     }
@@ -86,11 +89,11 @@ impl Tenant {
         stream::iter(made).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    fn custom_resource(&self, place: &Place, name: &str, bytes: usize) -> Value {
-        let (azure, cluster) = (place.azure(), &self.cluster);
+    fn custom_resource(&self, target: &Target, name: &str, bytes: usize) -> Value {
+        let (azure, cluster) = (target.azure(), &self.cluster);
         json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
             "metadata": {"name": name, "annotations": {
-                "hypershift.openshift.io/cluster": format!("{}/{}", place.hosted_clusters(), cluster.name()),
+                "hypershift.openshift.io/cluster": format!("{}/{}", target.hosted_clusters(), cluster.name()),
                 "example.com/junk": "x".repeat(bytes)}},
             "spec": {"subscriptionID": azure.guest_subscription, "resourceGroupName": cluster.infra_id(),
                 "location": azure.location, "loadBalancerIP": "10.224.0.99",
@@ -119,10 +122,10 @@ impl Tenant {
     }
 
     /// Makes and deletes custom resources without end, so many at a time, until the guard is dropped.
-    pub fn comes_and_goes(&self, place: &Place, at_once: usize) -> Vec<Changes> {
+    pub fn comes_and_goes(&self, target: &Target, at_once: usize) -> Vec<Changes> {
         let lane = |lane: usize| {
             let api = self.hypershift("AzurePrivateLinkService");
-            let object = self.custom_resource(place, "junk", 0);
+            let object = self.custom_resource(target, "junk", 0);
             Changes(tokio::spawn(async move {
                 for number in 0.. {
                     let name = format!("junk-{lane}-{number}");
@@ -182,15 +185,15 @@ fn rights(namespace: &str) -> String {
 /// # Errors
 ///
 /// It is not repaired within `timeout`.
-pub async fn time_of_repair(ground: &Ground, cluster: &HostedCluster, timeout: Duration) -> Result<Duration> {
-    let id = cluster.link_service(ground);
-    let found = ground.oracle().resources(&id).await?;
+pub async fn time_of_repair(test_env: &TestEnv, cluster: &HostedCluster, timeout: Duration) -> Result<Duration> {
+    let id = cluster.link_service(test_env);
+    let found = test_env.oracle().resources(&id).await?;
     let mut body = found.into_iter().next().context("no Private Link Service")?;
     body["properties"]["enableProxyProtocol"] = json!(true);
-    ground.oracle().drift_put(&id, &body).await?;
+    test_env.oracle().drift_put(&id, &body).await?;
     let began = Instant::now();
     eventually("the Private Link Service is repaired", timeout, || async {
-        let found = ground.oracle().resources(&id).await?;
+        let found = test_env.oracle().resources(&id).await?;
         let now = found.first().context("no Private Link Service")?;
         ensure!(now["properties"]["enableProxyProtocol"] != json!(true), "it is not");
         ensure!(now["properties"]["provisioningState"] == "Succeeded", "it is under way");

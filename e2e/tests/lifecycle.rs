@@ -3,8 +3,8 @@
 use e2e::azure_sim::Preset;
 use e2e::running::Running;
 use e2e::scenarios::Scenario;
-use e2e::site::leases;
-use e2e::{Ground, scenario};
+use e2e::shared_env::leases;
+use e2e::{TestEnv, scenario};
 use rstest::rstest;
 
 #[rstest]
@@ -15,9 +15,9 @@ use rstest::rstest;
 #[case::with_a_hand_over(Scenario::HandOver)]
 fn private_cluster_lives_and_goes(#[case] case: Scenario) {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        leases(&ground).await?;
-        let running = Running::processes(&ground).await?;
-        case.run(&ground, running).await
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        leases(&test_env).await?;
+        let running = Running::processes(&test_env).await?;
+        case.run(&test_env, running).await
     });
 }

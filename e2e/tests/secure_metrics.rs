@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::pki::Authority;
-use e2e::{Ground, eventually, roles, scenario};
+use e2e::{TestEnv, eventually, roles, scenario};
 use reqwest::Certificate;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -72,8 +72,8 @@ async fn is_refused(
 #[test]
 fn secure_metrics_are_for_those_whom_the_api_server_allows() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        let control_plane = ground.control_plane();
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        let control_plane = test_env.control_plane();
         let (files, client) = Files::new()?;
         let (certificate, key) = (files.path("tls.crt"), files.path("tls.key"));
         let flags = [
@@ -82,7 +82,7 @@ fn secure_metrics_are_for_those_whom_the_api_server_allows() {
             ("metrics-key-file", &key),
             ("probe-bind", "127.0.0.1:0"),
         ];
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
         let reader = roles::metrics_reader(control_plane, "prometheus").await?;
 
         // Its own rights are missing: nobody gets in, and the probes do not mind.

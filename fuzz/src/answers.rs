@@ -1,7 +1,7 @@
 //! Answers to calls: whatever comes, it is an error of a bounded size, or an answer that leads nowhere else.
 //!
 //! An input is text: `get 200`, header lines, an empty line and a body; `---` on a line begins the next answer. The
-//! first word says which call is answered. After `seen` comes what [`bodies::seen`] reads.
+//! first word says which call is answered. After `observed` comes what [`bodies::observed`] reads.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,18 +11,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::executor::block_on;
 use http::{HeaderName, HeaderValue, Request, Response};
-use hyperlink::azure::client::{Answer, Client, Condition, Pass};
+use hyperlink::azure::client::{Answer, Client, Condition, Reconcile};
 use hyperlink::azure::error::{ArmError, Class};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::azure::operation::OperationState;
-use hyperlink::azure::ports::{CallSeen, Counters, Gate};
+use hyperlink::azure::ports::{Counters, Gate, ObservedCall};
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{Transport, TransportError};
 use serde_json::json;
 use url::Url;
 
 use super::bodies;
-use super::wanted;
+use super::desired;
 
 const HOST: &str = "arm.test";
 /// The longest that Azure's wish to wait is followed.
@@ -32,12 +32,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 pub fn answers(data: &[u8]) {
     let word = data.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     if word == b"seen" {
-        return bodies::seen(data.get(5..).unwrap_or_default());
+        return bodies::observed(data.get(5..).unwrap_or_default());
     }
     let scripted = Arc::new(Scripted::read(data));
     let endpoint = Url::parse(&format!("https://{HOST}")).unwrap();
     let client = Client::new(scripted.clone(), endpoint, Arc::new(Open), Arc::new(Uncounted));
-    let id = wanted::zone().id;
+    let id = desired::zone().id;
     block_on(call(&client, word, &id));
     for uri in scripted.sent.lock().unwrap().iter() {
         let scheme = uri.scheme_str();
@@ -47,7 +47,7 @@ pub fn answers(data: &[u8]) {
 }
 
 async fn call(client: &Client, word: &[u8], id: &ResourceId) {
-    let (pass, kind) = (Pass::begin(), Kind::Zone);
+    let (pass, kind) = (Reconcile::begin(), Kind::Zone);
     let answer = match word {
         b"list" => match client.list(pass, kind, id.subscription(), "/subscriptions/s").await {
             Ok(items) => return assert!(items.len() <= 25_000),
@@ -72,7 +72,7 @@ async fn is_one(client: &Client, id: &ResourceId, answer: &Answer) {
     );
     state_is_one(&OperationState::of(answer));
     if let Some(operation) = &answer.operation {
-        state_is_one(&client.operation(Pass::begin(), Kind::Zone, id, operation).await);
+        state_is_one(&client.operation(Reconcile::begin(), Kind::Zone, id, operation).await);
     }
 }
 
@@ -182,7 +182,7 @@ impl Gate for Open {
 struct Uncounted;
 
 impl Counters for Uncounted {
-    fn call(&self, _: CallSeen) {}
+    fn call(&self, _: ObservedCall) {}
     fn budget(&self, _: &'static str, _: u64) {}
     fn call_budget_exhausted(&self, kind: Kind) {
         panic!("{kind:?} was called too often");

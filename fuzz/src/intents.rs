@@ -5,22 +5,22 @@ use hyperlink::api::prune::read_part;
 use hyperlink::api::{AzurePrivateLinkService, ClusterRef, Paused, Reason, Role, pause};
 use hyperlink::azure::id::{ResourceId, SubscriptionId, same};
 use hyperlink::azure::plan::Verb;
-use hyperlink::azure::resource::{Kind, Seen};
+use hyperlink::azure::resource::{Kind, Observed};
 use hyperlink::controllers::abandon;
 use hyperlink::controllers::decision::Problem;
 use hyperlink::controllers::facts::{Facts, Need};
-use hyperlink::controllers::identity::{Identity, Leaving};
+use hyperlink::controllers::identity::{DeletedCluster, Identity};
 use hyperlink::controllers::intent::{self, CpoIntent, HoIntent};
-use hyperlink::controllers::link_service::frontend::FrontendMatch;
-use hyperlink::controllers::link_service::nat_prefix::NatSubnetRules;
-use hyperlink::controllers::link_service::plan::{Settings, Surroundings};
-use hyperlink::controllers::link_service::teardown::teardown;
+use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
+use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
+use hyperlink::controllers::private_link_service::plan::{PrivateLinkServiceInputs, Settings};
+use hyperlink::controllers::private_link_service::teardown::teardown;
 use hyperlink::names;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::desired::{GUEST, GUEST_SUB, NET, SUB};
 use super::mutate::{Input, mutate};
-use super::wanted::{GUEST, GUEST_SUB, NET, SUB};
 
 /// A text, or an intent of either role with something changed.
 pub fn intents(data: &[u8]) {
@@ -120,20 +120,24 @@ fn may_be_deleted(id: &ResourceId, identity: &Identity, settings: &Settings) {
 
 /// The service and all else are there, each or not, with our mark and as a NAT subnet looks.
 fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
-    let marks = names::link_service_marks(&identity.name, &identity.cluster_id).all();
+    let owner_tags = names::private_link_service_tags(&identity.name, &identity.cluster_id).all();
     let properties = json!({"addressPrefix": "10.0.1.0/28", "privateLinkServiceNetworkPolicies": "Disabled"});
-    let seen = |id: &ResourceId| {
-        let absent = world >> u8::from(id.is(Kind::LinkService)) & 1 == 1;
-        let body = json!({"id": id.to_string(), "tags": marks, "properties": properties});
-        if absent { Seen::Absent } else { Seen::Found(body) }
+    let observed = |id: &ResourceId| {
+        let absent = world >> u8::from(id.is(Kind::PrivateLinkService)) & 1 == 1;
+        let body = json!({"id": id.to_string(), "tags": owner_tags, "properties": properties});
+        if absent {
+            Observed::Absent
+        } else {
+            Observed::Found(body)
+        }
     };
     match need {
-        Need::Look(_, id) => {
-            facts.looks.insert(id.clone(), seen(&id));
+        Need::Read(_, id) => {
+            facts.reads.insert(id.clone(), observed(&id));
         }
-        Need::NewLook(_, id) => {
-            facts.new_looks.insert(id.clone());
-            facts.looks.insert(id.clone(), seen(&id));
+        Need::FreshRead(_, id) => {
+            facts.fresh_reads.insert(id.clone());
+            facts.reads.insert(id.clone(), observed(&id));
         }
         Need::Frontends(subscription, group) => {
             facts.frontends.insert((subscription, group), Ok(Vec::new()));
@@ -148,8 +152,8 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
     }
 }
 
-fn surroundings(identity: &Identity) -> Surroundings {
-    Surroundings {
+fn surroundings(identity: &Identity) -> PrivateLinkServiceInputs {
+    PrivateLinkServiceInputs {
         identity: Ok(identity.clone()),
         own: Some(identity.clone()),
         hosted_cluster: None,
@@ -158,9 +162,9 @@ fn surroundings(identity: &Identity) -> Surroundings {
         service: None,
         address_claimed: false,
         sibling_stays: false,
-        sibling_goes: false,
+        sibling_deleting: false,
         sibling_made_subnet: false,
-        leaving: Leaving::Unknown,
+        deleted_cluster: DeletedCluster::Unknown,
         shown_subnet: None,
         given_subnets: Vec::new(),
         subnets_of_older: Vec::new(),

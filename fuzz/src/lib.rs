@@ -5,15 +5,15 @@
 
 mod answers;
 mod bodies;
+#[path = "../../tests/azure_simulated/desired.rs"]
+#[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
+mod desired;
 mod ids;
 mod intents;
 #[path = "../../e2e/armsim/fuzz/src/mutate.rs"]
 mod mutate;
 mod objects;
 mod scopes;
-#[path = "../../tests/azure_simulated/wanted.rs"]
-#[allow(dead_code, reason = "the seed of the simulated Azure is not needed here")]
-mod wanted;
 
 pub use answers::answers;
 pub use ids::ids;

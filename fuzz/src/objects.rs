@@ -15,8 +15,8 @@ use k8s_openapi::api::core::v1::Service;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::desired::{GUEST, GUEST_SUB};
 use super::mutate::{Input, mutate};
-use super::wanted::{GUEST, GUEST_SUB};
 
 /// A cluster's objects as JSON, or valid ones with something changed.
 pub fn objects(data: &[u8]) {
@@ -86,8 +86,8 @@ fn claims(hosted: &HostedCluster) {
 
 /// What is wanted would be left alone, once it is there.
 fn decides(service: Option<&Service>, plane: &HostedControlPlane) {
-    if let Verdict::Want(wanted) = decide(service, plane, PUBLIC_CLOUD, Timestamp::UNIX_EPOCH) {
-        assert_eq!(change(&wanted.resource, &wanted), Change::None, "{wanted:?}");
+    if let Verdict::Desire(desired) = decide(service, plane, PUBLIC_CLOUD, Timestamp::UNIX_EPOCH) {
+        assert_eq!(change(&desired.resource, &desired), Change::None, "{desired:?}");
     }
     for external in ALL {
         let _ = published(external.name, &plane.spec);

@@ -323,9 +323,9 @@ mod tests {
 
     #[test]
     fn the_fields_of_a_private_cluster_are_read() {
-        let seen: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
+        let observed: HostedControlPlane = serde_json::from_value(private_cluster()).unwrap();
 
-        let spec = seen.spec;
+        let spec = observed.spec;
         assert_eq!(spec.cluster_id.as_deref(), Some("5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11"));
         assert_eq!(spec.infra_id.as_deref(), Some("example-x7k2p"));
         assert_eq!(spec.paused_until.as_deref(), Some("true"));
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_strange_object_is_read_as_far_as_it_goes() {
-        let seen: HostedCluster = serde_json::from_value(json!({
+        let observed: HostedCluster = serde_json::from_value(json!({
             "metadata": {"name": "odd"},
             "spec": {
                 "clusterID": 7,
@@ -366,17 +366,17 @@ mod tests {
             },
         }))
         .unwrap();
-        assert_eq!(seen.spec.cluster_id, None);
-        assert_eq!(seen.spec.infra_id.as_deref(), Some("example-x7k2p"));
-        assert_eq!(seen.spec.services.len(), 1);
-        assert_eq!(seen.spec.platform.kind, Some(PlatformType::Other));
-        let azure = seen.spec.platform.azure.unwrap();
+        assert_eq!(observed.spec.cluster_id, None);
+        assert_eq!(observed.spec.infra_id.as_deref(), Some("example-x7k2p"));
+        assert_eq!(observed.spec.services.len(), 1);
+        assert_eq!(observed.spec.platform.kind, Some(PlatformType::Other));
+        let azure = observed.spec.platform.azure.unwrap();
         assert_eq!(azure.topology, None);
         assert_eq!(azure.private.unwrap().kind, Some(PrivateType::Other));
 
         for spec in [json!(null), json!("x"), json!([])] {
-            let seen: HostedCluster = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
-            assert_eq!(seen.spec, ClusterSpec::default());
+            let observed: HostedCluster = serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap();
+            assert_eq!(observed.spec, ClusterSpec::default());
         }
         assert_eq!(HostedCluster::api_version(&()), "hypershift.openshift.io/v1beta1");
     }

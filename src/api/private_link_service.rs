@@ -236,9 +236,9 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(status.dns_zone_name.as_deref(), Some("example.hypershift.local"));
-        let [seen] = status.conditions.as_slice() else {
+        let [observed] = status.conditions.as_slice() else {
             panic!("{:?}", status.conditions)
         };
-        assert_eq!(seen.type_, "Second");
+        assert_eq!(observed.type_, "Second");
     }
 }

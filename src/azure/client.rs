@@ -17,7 +17,7 @@ use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId};
 use super::message::{is_sendable, request, retry_after, shows};
 use super::operation::OperationState;
-use super::ports::{CallSeen, CallVerb, Counters, Gate};
+use super::ports::{CallVerb, Counters, Gate, ObservedCall};
 use super::resource::Kind;
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
@@ -33,14 +33,14 @@ const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 
 /// What all calls of one pass share.
 #[derive(Debug, Clone, Copy)]
-pub struct Pass {
+pub struct Reconcile {
     /// Sent as `x-ms-correlation-request-id`, and logged.
     pub correlation: Uuid,
     /// When it was begun: what was read before may not show what the pass was begun for.
     pub began: Instant,
 }
 
-impl Pass {
+impl Reconcile {
     /// A new pass.
     pub fn begin() -> Self {
         Self {
@@ -126,14 +126,14 @@ impl Client {
     }
 
     /// Reads one resource: an object with an id. A private endpoint comes with its network interfaces.
-    pub async fn get(&self, pass: Pass, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
+    pub async fn get(&self, reconcile: Reconcile, kind: Kind, id: &ResourceId) -> Result<Answer, ArmError> {
         let address = id.to_string();
         let mut url = self.url(kind, &address);
-        if kind == Kind::Endpoint {
+        if kind == Kind::PrivateEndpoint {
             url.query_pairs_mut().append_pair("$expand", "networkInterfaces");
         }
         let call = Call {
-            pass,
+            reconcile,
             kind,
             verb: CallVerb::Get,
             budget: Budget::Reads,
@@ -153,7 +153,7 @@ impl Client {
     /// they are too many, or too much.
     pub async fn list(
         &self,
-        pass: Pass,
+        reconcile: Reconcile,
         kind: Kind,
         subscription: &SubscriptionId,
         path: &str,
@@ -164,7 +164,7 @@ impl Client {
         let mut read = HashSet::new();
         while read.len() < MAX_PAGES && read.insert(url.clone()) {
             let call = Call {
-                pass,
+                reconcile,
                 kind,
                 verb: CallVerb::List,
                 budget: Budget::Reads,
@@ -192,7 +192,7 @@ impl Client {
     /// Creates or replaces one resource.
     pub async fn put(
         &self,
-        pass: Pass,
+        reconcile: Reconcile,
         kind: Kind,
         id: &ResourceId,
         body: &Value,
@@ -202,7 +202,7 @@ impl Client {
         let url = self.url(kind, &address);
         let request = condition.on(request(Method::PUT, &url, Some(body)));
         let call = Call {
-            pass,
+            reconcile,
             kind,
             verb: CallVerb::Put,
             budget: Budget::Writes,
@@ -215,7 +215,7 @@ impl Client {
     /// Removes one resource. What is gone already counts as removed.
     pub async fn delete(
         &self,
-        pass: Pass,
+        reconcile: Reconcile,
         kind: Kind,
         id: &ResourceId,
         condition: &Condition,
@@ -223,7 +223,7 @@ impl Client {
         let address = id.to_string();
         let url = self.url(kind, &address);
         let call = Call {
-            pass,
+            reconcile,
             kind,
             verb: CallVerb::Delete,
             budget: Budget::Deletes,
@@ -245,14 +245,14 @@ impl Client {
     /// Asks how an operation on a resource stands; it has a call budget of its own. The error's class is `Gone` when Azure does not know it any more.
     pub async fn operation(
         &self,
-        pass: Pass,
+        reconcile: Reconcile,
         kind: Kind,
         id: &ResourceId,
         url: &Url,
     ) -> Result<OperationState, ArmError> {
         let url = self.own_url(url.as_str())?;
         let call = Call {
-            pass,
+            reconcile,
             kind,
             verb: CallVerb::Poll,
             budget: Budget::Reads,
@@ -311,7 +311,7 @@ impl Client {
     }
 
     async fn send(&self, call: Call<'_>, mut request: Request<Bytes>) -> Result<Answer, ArmError> {
-        if let Ok(id) = call.pass.correlation.to_string().parse() {
+        if let Ok(id) = call.reconcile.correlation.to_string().parse() {
             request.headers_mut().insert("x-ms-correlation-request-id", id);
         }
         let began = Instant::now();
@@ -330,7 +330,7 @@ impl Client {
         let status = sent.as_ref().map_or(0, |answer| answer.status().as_u16());
         let result = sent.map_err(ArmError::from).and_then(|answer| self.read(&answer));
         let class = result.as_ref().err().map(|error| error.class);
-        self.counters.call(CallSeen {
+        self.counters.call(ObservedCall {
             kind: call.kind,
             verb: call.verb,
             status,
@@ -393,7 +393,7 @@ pub const GATE_SHUT: &str = "NotLeading";
 
 /// What a call is, for budgets and counters.
 struct Call<'a> {
-    pass: Pass,
+    reconcile: Reconcile,
     kind: Kind,
     verb: CallVerb,
     budget: Budget,

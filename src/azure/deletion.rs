@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use super::error::{ArmError, Class};
-use super::memory::{Operation, SHOWS_LATE};
+use super::observation_cache::{Operation, SHOWS_LATE};
 use super::operation::OperationState;
 
 /// Where the delete stands.

@@ -6,111 +6,121 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::client::{Answer, Client, Condition, GATE_SHUT, Pass};
+use super::client::{Answer, Client, Condition, GATE_SHUT, Reconcile};
 use super::error::ArmError;
 use super::id::ResourceId;
 use super::inventory::Inventory;
-use super::look::Looker;
-use super::memory::{Memory, Operation};
 use super::message::shows;
-use super::plan::{Change, Done, Step, Verb, Why};
-use super::resource::{Kind, Progress, Seen, progress};
-use super::turns::usual;
+use super::observation_cache::{ObservationCache, Operation};
+use super::plan::{Change, Outcome, Step, Verb, Why};
+use super::read::Reader;
+use super::resource::{Kind, Observed, Progress, progress};
+use super::write_queue::usual;
 
 /// Carries the steps out, in this order; they are independent of each other. Remembers what came of each, and gives that.
-pub async fn run(steps: &[Step], client: &Client, memory: &Memory, pass: Pass) -> Vec<Done> {
+pub async fn run(
+    steps: &[Step],
+    client: &Client,
+    observations: &ObservationCache,
+    reconcile: Reconcile,
+) -> Vec<Outcome> {
     let mut all = Vec::with_capacity(steps.len());
     for step in steps {
-        let done = match &step.verb {
-            Verb::Wait => Done::Nothing,
+        let outcome = match &step.verb {
+            Verb::Wait => Outcome::Nothing,
             Verb::Refuse => {
                 info!(verb = "refuse", kind = step.kind.label(), id = %step.id, reason = %step.why, "left alone");
-                Done::Nothing
+                Outcome::Nothing
             }
             Verb::Keep => {
-                if let (Some(body), Why::AsWanted) = (&step.found, &step.why) {
-                    memory.prove(&step.id, body);
+                if let (Some(body), Why::UpToDate) = (&step.found, &step.why) {
+                    observations.prove(&step.id, body);
                 }
-                let change = memory.kept(&step.id).filter(|_| step.found.is_some());
-                change.map_or(Done::Nothing, Done::Reached)
+                let change = observations.confirm(&step.id).filter(|_| step.found.is_some());
+                change.map_or(Outcome::Nothing, Outcome::Reached)
             }
-            Verb::Put(_) | Verb::Delete => match waits(step, client, memory, pass).await {
-                Some(done) => done,
-                None => sent(step, client, memory, pass).await,
+            Verb::Put(_) | Verb::Delete => match waits(step, client, observations, reconcile).await {
+                Some(outcome) => outcome,
+                None => sent(step, client, observations, reconcile).await,
             },
         };
-        all.push(done);
+        all.push(outcome);
     }
     all
 }
 
 /// What stands in for a write that is not sent yet.
-async fn waits(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Option<Done> {
+async fn waits(step: &Step, client: &Client, observations: &ObservationCache, reconcile: Reconcile) -> Option<Outcome> {
     let deletes = step.verb == Verb::Delete;
-    if deletes && let Some(done) = delete_waits(step, client, memory, pass).await {
-        return Some(done);
+    if deletes && let Some(outcome) = delete_waits(step, client, observations, reconcile).await {
+        return Some(outcome);
     }
-    if !deletes && memory.wait_to_put_again(&step.id, Instant::now()).is_some() {
-        return Some(Done::Nothing);
+    if !deletes && observations.wait_to_put_again(&step.id, Instant::now()).is_some() {
+        return Some(Outcome::Nothing);
     }
-    memory.wait_for_turn(step.kind, &step.id, usual(deletes), Instant::now())?;
-    Some(Done::Nothing)
+    observations.wait_in_queue(step.kind, &step.id, usual(deletes), Instant::now())?;
+    Some(Outcome::Nothing)
 }
 
 /// Sends a write and remembers what came of it.
-async fn sent(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Done {
+async fn sent(step: &Step, client: &Client, observations: &ObservationCache, reconcile: Reconcile) -> Outcome {
     let began = Instant::now();
     let answered = match &step.verb {
         Verb::Put(body) => client
-            .put(pass, step.kind, &step.id, body, &condition(step))
+            .put(reconcile, step.kind, &step.id, body, &condition(step))
             .await
-            .map(|answer| put_done(step, memory, answer)),
+            .map(|answer| put_outcome(step, observations, answer)),
         _ => client
-            .delete(pass, step.kind, &step.id, &delete_condition(step))
+            .delete(reconcile, step.kind, &step.id, &delete_condition(step))
             .await
-            .map(|answer| delete_done(step, memory, &answer)),
+            .map(|answer| delete_outcome(step, observations, &answer)),
     };
-    memory.turn_is_over(step.kind, &step.id, Instant::now());
-    let done = match answered {
-        Ok(done) => {
-            memory.changing(&step.id, Change::of(&step.why));
-            done
+    observations.leave_queue(step.kind, &step.id, Instant::now());
+    let outcome = match answered {
+        Ok(outcome) => {
+            observations.changing(&step.id, Change::of(&step.why));
+            outcome
         }
-        Err(error) if error.code == GATE_SHUT => Done::GateShut,
+        Err(error) if error.code == GATE_SHUT => Outcome::GateShut,
         Err(error) => {
             let failed = match step.verb {
-                Verb::Delete => Memory::delete_failed,
-                _ => Memory::write_failed,
+                Verb::Delete => ObservationCache::delete_failed,
+                _ => ObservationCache::write_failed,
             };
-            failed(memory, step.kind, &step.id, &error, Instant::now());
-            Done::Failed(error)
+            failed(observations, step.kind, &step.id, &error, Instant::now());
+            Outcome::Failed(error)
         }
     };
-    log(step, &done, pass, began.elapsed());
-    done
+    log(step, &outcome, reconcile, began.elapsed());
+    outcome
 }
 
 /// What stands in for a delete that is not to be repeated yet: it is under way, or, of a connection, was refused just now. A
 /// read shows that of all other kinds; a connection is only listed by its service, so its operation is polled here.
-async fn delete_waits(step: &Step, client: &Client, memory: &Memory, pass: Pass) -> Option<Done> {
-    let seen = match memory.recall(&step.id, Instant::now()) {
+async fn delete_waits(
+    step: &Step,
+    client: &Client,
+    observations: &ObservationCache,
+    reconcile: Reconcile,
+) -> Option<Outcome> {
+    let observed = match observations.fresh(&step.id, Instant::now()) {
         None if step.kind == Kind::Connection => {
-            let operation = memory.operation(&step.id)?;
+            let operation = observations.operation(&step.id)?;
             let inventory = &Inventory::default();
-            let looker = Looker {
+            let looker = Reader {
                 client,
-                memory,
+                observations,
                 inventory,
-                pass,
+                reconcile,
             };
             looker.deleting(step.kind, &step.id, &operation).await
         }
         known => known?,
     };
-    match seen {
-        Seen::Pending => Some(Done::Accepted),
-        Seen::DeleteFailed(error) | Seen::ReadFailed(error) if step.kind == Kind::Connection => {
-            Some(Done::Failed(error))
+    match observed {
+        Observed::Pending => Some(Outcome::Accepted),
+        Observed::DeleteFailed(error) | Observed::ReadFailed(error) if step.kind == Kind::Connection => {
+            Some(Outcome::Failed(error))
         }
         _ => None,
     }
@@ -136,13 +146,13 @@ fn delete_condition(step: &Step) -> Condition {
     }
 }
 
-fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
+fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> Outcome {
     let now = Instant::now();
     let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
     let readable = shows(&answer.body, &step.id);
-    let at_rest = readable && answer.status != 202 && progress(&answer.body) == Progress::Settled;
+    let at_rest = readable && answer.status != 202 && progress(&answer.body) == Progress::Ready;
     if at_rest {
-        memory.began(
+        observations.began(
             step.kind,
             &step.id,
             Operation {
@@ -152,40 +162,40 @@ fn put_done(step: &Step, memory: &Memory, answer: Answer) -> Done {
             },
             step.found.is_none(),
         );
-        memory.resting(step.kind, &step.id, Seen::Found(answer.body), now);
-        memory.look_soon(&step.id, now);
-        if step.kind == Kind::Endpoint {
+        observations.ready(step.kind, &step.id, Observed::Found(answer.body), now);
+        observations.read_soon(&step.id, now);
+        if step.kind == Kind::PrivateEndpoint {
             // The answer to a PUT does not show the address.
-            memory.doubt(&step.id, now);
+            observations.invalidate(&step.id, now);
         }
-        return Done::Settled;
+        return Outcome::Ready;
     }
     let operation = Operation {
         url: answer.operation,
         began: now,
         deletes: false,
     };
-    memory.began(step.kind, &step.id, operation, step.found.is_none());
+    observations.began(step.kind, &step.id, operation, step.found.is_none());
     if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
         // The next prefix is chosen beside this one.
-        memory.doubt(&network, now);
+        observations.invalidate(&network, now);
     }
-    let seen = if readable {
-        Seen::Found(answer.body)
+    let observed = if readable {
+        Observed::Found(answer.body)
     } else {
-        Seen::Pending
+        Observed::Pending
     };
-    memory.moving(step.kind, &step.id, seen, wait, now);
-    Done::Accepted
+    observations.in_progress(step.kind, &step.id, observed, wait, now);
+    Outcome::Accepted
 }
 
-fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
+fn delete_outcome(step: &Step, observations: &ObservationCache, answer: &Answer) -> Outcome {
     let now = Instant::now();
     if step.kind == Kind::Connection
         && let Some(service) = step.id.parent()
     {
         // Connections are seen at their service only.
-        memory.hasten(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
+        observations.expedite(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
     }
     let operation = Operation {
         url: answer.operation.clone(),
@@ -193,25 +203,25 @@ fn delete_done(step: &Step, memory: &Memory, answer: &Answer) -> Done {
         deletes: true,
     };
     let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
-    memory.began(step.kind, &step.id, operation, false);
-    memory.moving(step.kind, &step.id, Seen::Pending, wait, now);
+    observations.began(step.kind, &step.id, operation, false);
+    observations.in_progress(step.kind, &step.id, Observed::Pending, wait, now);
     if answer.status != 204 {
-        memory.took_delete(&step.id, answer.operation.clone());
+        observations.delete_accepted(&step.id, answer.operation.clone());
     }
     if answer.status == 202 {
-        return Done::Accepted;
+        return Outcome::Accepted;
     }
     // Gone is what the next read shows.
-    memory.doubt(&step.id, now);
-    Done::Settled
+    observations.invalidate(&step.id, now);
+    Outcome::Ready
 }
 
-fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
+fn log(step: &Step, outcome: &Outcome, reconcile: Reconcile, took: Duration) {
     let verb = if step.verb == Verb::Delete { "delete" } else { "put" };
     let (kind, id, took_ms) = (step.kind.label(), &step.id, took.as_millis());
-    let correlation_id = pass.correlation;
-    match done {
-        Done::Failed(ArmError {
+    let correlation_id = reconcile.correlation;
+    match outcome {
+        Outcome::Failed(ArmError {
             class,
             status,
             code,
@@ -220,9 +230,9 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
         }) => {
             warn!(verb, kind, %id, reason = %step.why, status, code, class = class.label(), text, took_ms, %correlation_id, "step failed");
         }
-        Done::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
+        Outcome::GateShut => warn!(verb, kind, %id, reason = %step.why, "not leading: not sent"),
         _ => {
-            info!(verb, kind, %id, reason = %step.why, accepted = *done == Done::Accepted, took_ms, %correlation_id, "step");
+            info!(verb, kind, %id, reason = %step.why, accepted = *outcome == Outcome::Accepted, took_ms, %correlation_id, "step");
         }
     }
 }
@@ -230,28 +240,32 @@ fn log(step: &Step, done: &Done, pass: Pass, took: Duration) {
 /// Drops what is remembered of resources that these steps would write, leave to others, or not touch yet, on the strength of
 /// memory alone. Gives their ids: before such a decision the resource itself is read. When a write that failed may be tried
 /// again is nothing to wait for where it is to go.
-pub fn doubt_remembered(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
+pub fn invalidate_cached(steps: &[Step], observations: &ObservationCache, since: Instant) -> Vec<ResourceId> {
     let weighty = steps
         .iter()
         .filter(|step| step.writes() || step.left() || step.unproven())
-        .map(Step::seen_at);
-    doubt(weighty, memory, since)
+        .map(Step::observed_at);
+    invalidate(weighty, observations, since)
 }
 
 /// The same of resources that these steps take for gone, which was seen before `since`: when nothing else is left, the object
 /// that tells of them goes too.
-pub fn doubt_gone(steps: &[Step], memory: &Memory, since: Instant) -> Vec<ResourceId> {
-    doubt(
-        steps.iter().filter(|step| step.gone()).map(Step::seen_at),
-        memory,
+pub fn invalidate_gone(steps: &[Step], observations: &ObservationCache, since: Instant) -> Vec<ResourceId> {
+    invalidate(
+        steps.iter().filter(|step| step.gone()).map(Step::observed_at),
+        observations,
         since,
     )
 }
 
-fn doubt(ids: impl Iterator<Item = ResourceId>, memory: &Memory, since: Instant) -> Vec<ResourceId> {
-    let remembered: Vec<ResourceId> = ids.filter(|id| memory.only_remembered(id, since)).collect();
+fn invalidate(
+    ids: impl Iterator<Item = ResourceId>,
+    observations: &ObservationCache,
+    since: Instant,
+) -> Vec<ResourceId> {
+    let remembered: Vec<ResourceId> = ids.filter(|id| observations.only_remembered(id, since)).collect();
     for id in &remembered {
-        memory.doubt(id, since);
+        observations.invalidate(id, since);
     }
     remembered
 }
@@ -260,8 +274,8 @@ fn doubt(ids: impl Iterator<Item = ResourceId>, memory: &Memory, since: Instant)
 mod tests {
     use super::*;
     use crate::azure::error::Class;
-    use crate::azure::mark::Marks;
-    use crate::azure::plan::away;
+    use crate::azure::owner_tags::OwnerTags;
+    use crate::azure::plan::ensure_absent;
     use crate::azure::zone_link::ZoneLink;
 
     #[test]
@@ -273,75 +287,81 @@ mod tests {
             why: Why::Absent,
             found,
         };
-        let seen = || Some(serde_json::json!({"etag": "W/\"1\""}));
+        let observed = || Some(serde_json::json!({"etag": "W/\"1\""}));
         for kind in [
-            Kind::LinkService,
-            Kind::Endpoint,
+            Kind::PrivateLinkService,
+            Kind::PrivateEndpoint,
             Kind::Subnet,
             Kind::Zone,
             Kind::Record,
         ] {
             assert_eq!(
-                condition(&step(kind, seen())),
+                condition(&step(kind, observed())),
                 Condition::Unchanged("W/\"1\"".to_owned())
             );
         }
-        assert_eq!(condition(&step(Kind::LinkService, None)), Condition::Any);
+        assert_eq!(condition(&step(Kind::PrivateLinkService, None)), Condition::Any);
         assert_eq!(condition(&step(Kind::Zone, None)), Condition::New);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_gone_before_the_object_went_is_looked_at_again() {
-        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let id = |name: &str| {
             let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints";
             ResourceId::parse(&format!("{base}/{name}")).unwrap()
         };
         let (before, after) = (id("before"), id("after"));
         let steps = [&before, &after].map(|id| Step {
-            kind: Kind::Endpoint,
+            kind: Kind::PrivateEndpoint,
             id: id.clone(),
             verb: Verb::Keep,
-            why: Why::AsWanted,
+            why: Why::UpToDate,
             found: None,
         });
         let began = Instant::now();
-        memory.resting(Kind::Endpoint, &before, Seen::Absent, began);
+        observations.ready(Kind::PrivateEndpoint, &before, Observed::Absent, began);
         let goes = began + Duration::from_secs(1);
-        memory.resting(Kind::Endpoint, &after, Seen::Absent, goes);
-        assert_eq!(doubt_remembered(&steps, &memory, goes), []);
-        assert_eq!(doubt_gone(&steps, &memory, goes), std::slice::from_ref(&before));
-        assert_eq!(memory.recall(&before, goes), None);
-        assert_eq!(memory.recall(&after, goes), Some(Seen::Absent));
+        observations.ready(Kind::PrivateEndpoint, &after, Observed::Absent, goes);
+        assert_eq!(invalidate_cached(&steps, &observations, goes), []);
+        assert_eq!(
+            invalidate_gone(&steps, &observations, goes),
+            std::slice::from_ref(&before)
+        );
+        assert_eq!(observations.fresh(&before, goes), None);
+        assert_eq!(observations.fresh(&after, goes), Some(Observed::Absent));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_could_not_be_written_is_looked_at_as_soon_as_it_is_to_go() {
-        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
         let id = ResourceId::parse(&format!("{zone}/virtualNetworkLinks/l")).unwrap();
         let link = ZoneLink {
             id: id.clone(),
-            marks: Marks::default(),
+            owner_tags: OwnerTags::default(),
             virtual_network: ResourceId::parse(zone).unwrap(),
             proven: false,
         };
         let denied = ArmError::own(Class::Denied, "AuthorizationFailed");
         let failed = Instant::now();
-        let wait = memory.write_failed(Kind::ZoneLink, &id, &denied, failed);
+        let wait = observations.write_failed(Kind::ZoneLink, &id, &denied, failed);
         assert_eq!(wait, Duration::from_secs(60));
         let goes = failed + Duration::from_secs(1);
-        let steps = [away(&link, &memory.recall(&id, goes).unwrap())];
-        assert_eq!(doubt_remembered(&steps, &memory, goes), std::slice::from_ref(&id));
-        assert_eq!(memory.recall(&id, goes), None);
+        let steps = [ensure_absent(&link, &observations.fresh(&id, goes).unwrap())];
+        assert_eq!(
+            invalidate_cached(&steps, &observations, goes),
+            std::slice::from_ref(&id)
+        );
+        assert_eq!(observations.fresh(&id, goes), None);
         // Its operation, which this look asks about, has failed too: once in a pass is enough.
-        memory.write_failed(Kind::ZoneLink, &id, &denied, goes);
-        assert_eq!(doubt_remembered(&steps, &memory, goes), []);
+        observations.write_failed(Kind::ZoneLink, &id, &denied, goes);
+        assert_eq!(invalidate_cached(&steps, &observations, goes), []);
     }
 
     #[tokio::test(start_paused = true)]
     async fn connection_is_not_deleted_on_the_strength_of_an_old_look_at_its_service() {
-        let memory = Memory::new(Duration::from_secs(100), Duration::from_secs(100));
+        let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
         let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
         let service = ResourceId::parse(base).unwrap();
@@ -353,10 +373,13 @@ mod tests {
             found: None,
         }];
         let looked = Instant::now();
-        memory.resting(Kind::LinkService, &service, Seen::Found(Value::Null), looked);
-        assert_eq!(doubt_remembered(&steps, &memory, looked), []);
+        observations.ready(Kind::PrivateLinkService, &service, Observed::Found(Value::Null), looked);
+        assert_eq!(invalidate_cached(&steps, &observations, looked), []);
         let later = looked + Duration::from_secs(1);
-        assert_eq!(doubt_remembered(&steps, &memory, later), std::slice::from_ref(&service));
-        assert_eq!(memory.recall(&service, later), None);
+        assert_eq!(
+            invalidate_cached(&steps, &observations, later),
+            std::slice::from_ref(&service)
+        );
+        assert_eq!(observations.fresh(&service, later), None);
     }
 }

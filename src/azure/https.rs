@@ -136,12 +136,12 @@ pub(super) fn why(error: &reqwest::Error) -> String {
         return "no answer in time".into();
     }
     let mut cause = error.source();
-    while let Some(seen) = cause {
-        let io = seen.downcast_ref::<io::Error>();
-        let known = seen
+    while let Some(observed) = cause {
+        let io = observed.downcast_ref::<io::Error>();
+        let known = observed
             .downcast_ref::<rustls::Error>()
             .map(tls_cause)
-            .or_else(|| connector_cause(&seen.to_string()))
+            .or_else(|| connector_cause(&observed.to_string()))
             .map(String::from)
             .or_else(|| io.and_then(io_cause));
         if let Some(known) = known {
@@ -150,7 +150,7 @@ pub(super) fn why(error: &reqwest::Error) -> String {
         // An io::Error leaves out what it wraps when asked for its source.
         cause = match io.and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
-            None => seen.source(),
+            None => observed.source(),
         };
     }
     if error.is_connect() {

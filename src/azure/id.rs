@@ -170,7 +170,10 @@ impl ResourceId {
         if !self.is(kind) {
             return Err(IdError::OtherKind(kind.label()));
         }
-        let long = matches!(kind, Kind::LinkService | Kind::Endpoint | Kind::ZoneLink | Kind::Subnet);
+        let long = matches!(
+            kind,
+            Kind::PrivateLinkService | Kind::PrivateEndpoint | Kind::ZoneLink | Kind::Subnet
+        );
         if long && self.name().chars().count() > MAX_NAME {
             return Err(IdError::NameTooLong);
         }

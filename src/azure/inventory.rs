@@ -11,11 +11,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::client::{Client, Pass};
+use super::client::{Client, Reconcile};
 use super::error::{ArmError, Class};
 use super::id::{ResourceId, SubscriptionId, lower, same};
 use super::load_balancer::{Frontend, internal_frontends};
-use super::memory::Unread;
+use super::observation_cache::Unread;
 use super::resource::Kind;
 
 /// A list that takes longer is given up: many wait for it.
@@ -37,7 +37,7 @@ pub struct Inventory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
     /// When the list was begun.
-    pub seen: Instant,
+    pub observed: Instant,
     /// Stands for the resource's whole body; equal bodies have equal ones.
     pub fingerprint: u64,
 }
@@ -48,7 +48,7 @@ impl Inventory {
     pub async fn frontends(
         &self,
         client: &Client,
-        pass: Pass,
+        reconcile: Reconcile,
         subscription: &SubscriptionId,
         group: Option<&str>,
         max_age: Duration,
@@ -61,10 +61,10 @@ impl Inventory {
         let since = Instant::now().checked_sub(max_age);
         let shared = self.frontends.at(&path);
         let mut last = shared.lock().await;
-        let (seen, list) = match last.known(since, ArmError::delay) {
+        let (observed, list) = match last.known(since, ArmError::delay) {
             Some(known) => known,
             None => {
-                let bodies = in_time(client.list(pass, Kind::LoadBalancer, subscription, &path));
+                let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
                 last.make(async { bodies.await.map(|found| internal_frontends(&found)) })
                     .await
             }
@@ -75,7 +75,7 @@ impl Inventory {
             exact: true,
             ..error
         });
-        (seen, list)
+        (observed, list)
     }
 
     /// How a list that was begun after `since` shows a resource; none where it does not, or where no list is to be had.
@@ -84,7 +84,7 @@ impl Inventory {
     pub async fn listed(
         &self,
         client: &Client,
-        pass: Pass,
+        reconcile: Reconcile,
         (kind, id): (Kind, &ResourceId),
         since: Instant,
         serves: impl FnOnce() -> usize,
@@ -92,7 +92,7 @@ impl Inventory {
         let path = ListOf::of(kind, id)?.path();
         let shared = self.resources.at(&path);
         let mut last = shared.lock().await;
-        let (seen, list) = match last.known(Some(since), rest) {
+        let (observed, list) = match last.known(Some(since), rest) {
             Some(known) => known,
             None => {
                 let serves = serves();
@@ -101,7 +101,7 @@ impl Inventory {
                 }
                 last.make(fingerprints(
                     client,
-                    pass,
+                    reconcile,
                     (kind, id.subscription()),
                     &path,
                     serves * PAGE,
@@ -110,7 +110,7 @@ impl Inventory {
             }
         };
         let fingerprint = *list.ok()?.get(id)?;
-        Some(Listed { seen, fingerprint })
+        Some(Listed { observed, fingerprint })
     }
 }
 
@@ -122,12 +122,12 @@ async fn in_time(list: impl Future<Output = Result<Vec<Value>, ArmError>>) -> Re
 /// What a list shows of each resource. One with more rows than `most` costs more than it saves.
 async fn fingerprints(
     client: &Client,
-    pass: Pass,
+    reconcile: Reconcile,
     (kind, subscription): (Kind, &SubscriptionId),
     path: &str,
     most: usize,
 ) -> Result<HashMap<ResourceId, u64>, ArmError> {
-    let bodies = in_time(client.list(pass, kind, subscription, path)).await?;
+    let bodies = in_time(client.list(reconcile, kind, subscription, path)).await?;
     if bodies.len() > most {
         return Err(ArmError::own(Class::Invalid, "ListTooLong"));
     }
@@ -154,8 +154,8 @@ impl ListOf {
     /// The scope of the list that shows this resource; none where there is no list of use.
     pub(super) fn of(kind: Kind, id: &ResourceId) -> Option<Self> {
         let (group, parent) = match kind {
-            Kind::LinkService => (Some(id.group().to_owned()), None),
-            Kind::Endpoint | Kind::Zone => (None, None),
+            Kind::PrivateLinkService => (Some(id.group().to_owned()), None),
+            Kind::PrivateEndpoint | Kind::Zone => (None, None),
             Kind::Subnet | Kind::ZoneLink | Kind::Record => (None, Some(id.parent()?)),
             Kind::LoadBalancer | Kind::VirtualNetwork | Kind::Connection => return None,
         };
@@ -259,11 +259,11 @@ impl<T> Default for Last<T> {
 }
 
 /// When a list was begun, and what came of it.
-type Outcome<T> = (Instant, Result<Arc<T>, ArmError>);
+type ListResult<T> = (Instant, Result<Arc<T>, ArmError>);
 
 impl<T> Last<T> {
     /// The list if it was begun after `since`, or its failure if that is no older than `rest` says.
-    fn known(&self, since: Option<Instant>, rest: fn(&ArmError, u32) -> Duration) -> Option<Outcome<T>> {
+    fn known(&self, since: Option<Instant>, rest: fn(&ArmError, u32) -> Duration) -> Option<ListResult<T>> {
         let made = self.made.as_ref()?;
         let good = match &made.outcome {
             Ok(_) => since.is_none_or(|since| made.began >= since),
@@ -273,7 +273,7 @@ impl<T> Last<T> {
     }
 
     /// Makes the list anew.
-    async fn make(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> Outcome<T> {
+    async fn make(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
         let began = Instant::now();
         let outcome = call.await.map(Arc::new);
         self.failures = match &outcome {

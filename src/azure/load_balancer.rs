@@ -26,9 +26,9 @@ pub struct Frontend {
 /// The internal frontends of a list of load balancers. Public ones, and those without an address yet, are left out, and what the
 /// list shows again: one that changes between two pages comes in both.
 pub fn internal_frontends(load_balancers: &[Value]) -> Vec<Frontend> {
-    let mut seen = HashSet::new();
+    let mut observed = HashSet::new();
     let all = load_balancers.iter().flat_map(frontends_of);
-    all.filter(|frontend| seen.insert((lower(&frontend.id), frontend.address, frontend.subnet.clone())))
+    all.filter(|frontend| observed.insert((lower(&frontend.id), frontend.address, frontend.subnet.clone())))
         .collect()
 }
 

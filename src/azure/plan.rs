@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::ArmError;
 use super::id::ResourceId;
-use super::resource::{Kind, Owned, Progress, Resource, Seen, progress};
+use super::resource::{Kind, Observed, Owned, Progress, Resource, progress};
 
 /// What to do with one resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +27,7 @@ pub enum Verb {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Why {
     /// As wanted.
-    AsWanted,
+    UpToDate,
     /// It is not there.
     Absent,
     /// These fields differ.
@@ -39,7 +39,7 @@ pub enum Why {
     /// Its last write failed, and nobody has looked at it since.
     Unproven,
     /// An operation on it is under way.
-    Moving,
+    InProgress,
     /// It is no longer wanted.
     Unwanted,
     /// Neither a mark nor its structure proves that it is ours.
@@ -67,13 +67,13 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::AsWanted => f.write_str("as wanted"),
+            Why::UpToDate => f.write_str("as wanted"),
             Why::Absent => f.write_str("absent"),
             Why::Differs(fields) => write!(f, "differs: {}", fields.join(", ")),
             Why::Replace(fields) => write!(f, "cannot be changed in place: {}", fields.join(", ")),
             Why::Failed => f.write_str("its last operation failed"),
             Why::Unproven => f.write_str("its last write failed, and it was not looked at since"),
-            Why::Moving => f.write_str("an operation is under way"),
+            Why::InProgress => f.write_str("an operation is under way"),
             Why::Unwanted => f.write_str("no longer wanted"),
             Why::NotOurs => f.write_str("not ours"),
             Why::InUse(what) => write!(f, "others use it: {what}"),
@@ -122,7 +122,7 @@ impl Step {
     }
 
     /// The resource whose look shows how this one stands: a connection is seen at its service only.
-    pub fn seen_at(&self) -> ResourceId {
+    pub fn observed_at(&self) -> ResourceId {
         let service = (self.kind == Kind::Connection).then(|| self.id.parent()).flatten();
         service.unwrap_or_else(|| self.id.clone())
     }
@@ -133,7 +133,7 @@ impl Step {
     }
 
     /// Whether the resource is there as wanted; what was found.
-    pub fn settled(&self) -> Option<&Value> {
+    pub fn ready(&self) -> Option<&Value> {
         self.found.as_ref().filter(|_| self.verb == Verb::Keep)
     }
 
@@ -171,63 +171,63 @@ impl Step {
     }
 }
 
-/// Brings `want` about.
-pub fn toward(want: &dyn Resource, seen: &Seen) -> Step {
-    let (verb, why) = match seen {
-        Seen::Absent => (Verb::Put(want.body(None)), Why::Absent),
-        Seen::Pending => (Verb::Wait, Why::Moving),
-        Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
-        Seen::WriteFailed(error) | Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Seen::Found(current) => toward_found(want, current),
+/// Brings `desired` about.
+pub fn ensure_present(desired: &dyn Resource, observed: &Observed) -> Step {
+    let (verb, why) = match observed {
+        Observed::Absent => (Verb::Put(desired.body(None)), Why::Absent),
+        Observed::Pending => (Verb::Wait, Why::InProgress),
+        Observed::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
+        Observed::WriteFailed(error) | Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Observed::Found(current) => ensure_found(desired, current),
     };
-    step(want, seen, verb, why)
+    step(desired, observed, verb, why)
 }
 
-fn step(of: &dyn Owned, seen: &Seen, verb: Verb, why: Why) -> Step {
+fn step(of: &dyn Owned, observed: &Observed, verb: Verb, why: Why) -> Step {
     Step {
         kind: of.kind(),
         id: of.id().clone(),
         verb,
         why,
-        found: seen.found().cloned(),
+        found: observed.found().cloned(),
     }
 }
 
-fn toward_found(want: &dyn Resource, current: &Value) -> (Verb, Why) {
-    if !want.ours(current) {
+fn ensure_found(desired: &dyn Resource, current: &Value) -> (Verb, Why) {
+    if !desired.is_owned(current) {
         return (Verb::Refuse, Why::NotOurs);
     }
-    let (state, differences) = (progress(current), want.differs(current));
-    let right = state == Progress::Moving && differences.is_empty() && want.moved_by_others(current);
-    if matches!(state, Progress::Moving | Progress::Deleting) && !right {
-        return (Verb::Wait, Why::Moving);
+    let (state, differences) = (progress(current), desired.differs(current));
+    let right = state == Progress::InProgress && differences.is_empty() && desired.moved_by_others(current);
+    if matches!(state, Progress::InProgress | Progress::Deleting) && !right {
+        return (Verb::Wait, Why::InProgress);
     }
     let fields = || differences.iter().map(|d| d.field).collect();
     if differences.iter().any(|d| d.immutable) {
         (Verb::Delete, Why::Replace(fields()))
     } else if !differences.is_empty() {
-        (Verb::Put(want.body(Some(current))), Why::Differs(fields()))
+        (Verb::Put(desired.body(Some(current))), Why::Differs(fields()))
     } else if state == Progress::Failed {
-        (Verb::Put(want.body(Some(current))), Why::Failed)
+        (Verb::Put(desired.body(Some(current))), Why::Failed)
     } else {
-        (Verb::Keep, Why::AsWanted)
+        (Verb::Keep, Why::UpToDate)
     }
 }
 
 /// Takes a resource away, if it is ours.
-pub fn away(owned: &dyn Owned, seen: &Seen) -> Step {
-    let (verb, why) = match seen {
-        Seen::Absent => (Verb::Keep, Why::AsWanted),
-        Seen::Pending => (Verb::Wait, Why::Moving),
+pub fn ensure_absent(owned: &dyn Owned, observed: &Observed) -> Step {
+    let (verb, why) = match observed {
+        Observed::Absent => (Verb::Keep, Why::UpToDate),
+        Observed::Pending => (Verb::Wait, Why::InProgress),
         // Whose it is, if it is there at all, the next look tells.
-        Seen::WriteFailed(_) => (Verb::Wait, Why::Unproven),
-        Seen::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
-        Seen::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
-        Seen::Found(current) if !owned.ours(current) => (Verb::Refuse, Why::NotOurs),
-        Seen::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::Moving),
-        Seen::Found(_) => (Verb::Delete, Why::Unwanted),
+        Observed::WriteFailed(_) => (Verb::Wait, Why::Unproven),
+        Observed::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
+        Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
+        Observed::Found(current) if !owned.is_owned(current) => (Verb::Refuse, Why::NotOurs),
+        Observed::Found(current) if progress(current) == Progress::Deleting => (Verb::Wait, Why::InProgress),
+        Observed::Found(_) => (Verb::Delete, Why::Unwanted),
     };
-    step(owned, seen, verb, why)
+    step(owned, observed, verb, why)
 }
 
 /// What was changed about a resource.
@@ -256,13 +256,13 @@ impl Change {
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Done {
+pub enum Outcome {
     /// Nothing was sent.
     Nothing,
     /// Nothing was sent: the resource is now as wanted, after this process changed it.
     Reached(Change),
     /// Azure took it, and it is in force.
-    Settled,
+    Ready,
     /// Azure took it, and works on it.
     Accepted,
     /// Azure did not take it.
@@ -282,21 +282,21 @@ mod tests {
 
     /// A resource whose JSON says itself what the rule asks of it.
     #[derive(Debug)]
-    struct Wanted(ResourceId);
+    struct DesiredSubnet(ResourceId);
 
-    impl Owned for Wanted {
+    impl Owned for DesiredSubnet {
         fn kind(&self) -> Kind {
             Kind::Zone
         }
         fn id(&self) -> &ResourceId {
             &self.0
         }
-        fn ours(&self, current: &Value) -> bool {
+        fn is_owned(&self, current: &Value) -> bool {
             current["ours"] == json!(true)
         }
     }
 
-    impl Resource for Wanted {
+    impl Resource for DesiredSubnet {
         fn moved_by_others(&self, current: &Value) -> bool {
             current.get("theirs").is_some()
         }
@@ -311,15 +311,15 @@ mod tests {
         }
     }
 
-    fn wanted() -> Wanted {
-        Wanted(
+    fn desired() -> DesiredSubnet {
+        DesiredSubnet(
             ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z")
                 .unwrap(),
         )
     }
 
-    fn found(state: &str, more: &str) -> Seen {
-        Seen::Found(json!({"ours": true, more: 1, "properties": {"provisioningState": state}}))
+    fn found(state: &str, more: &str) -> Observed {
+        Observed::Found(json!({"ours": true, more: 1, "properties": {"provisioningState": state}}))
     }
 
     fn error() -> ArmError {
@@ -327,42 +327,42 @@ mod tests {
     }
 
     #[rstest]
-    #[case::absent_is_made(Seen::Absent, Verb::Put(json!({"over": false})))]
-    #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
-    #[case::unreadable_is_never_written(Seen::ReadFailed(error()), Verb::Wait)]
-    #[case::failed_operation_is_waited_out(Seen::WriteFailed(error()), Verb::Wait)]
-    #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
-    #[case::foreign_is_refused(Seen::Found(json!({"soft": 1})), Verb::Refuse)]
+    #[case::absent_is_made(Observed::Absent, Verb::Put(json!({"over": false})))]
+    #[case::create_under_way_is_waited_for(Observed::Pending, Verb::Wait)]
+    #[case::unreadable_is_never_written(Observed::ReadFailed(error()), Verb::Wait)]
+    #[case::failed_operation_is_waited_out(Observed::WriteFailed(error()), Verb::Wait)]
+    #[case::failed_delete_is_waited_out(Observed::DeleteFailed(error()), Verb::Wait)]
+    #[case::foreign_is_refused(Observed::Found(json!({"soft": 1})), Verb::Refuse)]
     #[case::moving_is_waited_for(found("Updating", "soft"), Verb::Wait)]
     #[case::as_wanted_while_others_write_it_is_kept(found("Updating", "theirs"), Verb::Keep)]
-    #[case::moving_is_waited_for_whoever_writes(Seen::Found(json!({"ours": true, "theirs": 1, "soft": 1, "properties": {"provisioningState": "Updating"}})), Verb::Wait)]
+    #[case::moving_is_waited_for_whoever_writes(Observed::Found(json!({"ours": true, "theirs": 1, "soft": 1, "properties": {"provisioningState": "Updating"}})), Verb::Wait)]
     #[case::deleting_is_waited_for(found("Deleting", "theirs"), Verb::Wait)]
     #[case::difference_is_put(found("Succeeded", "soft"), Verb::Put(json!({"over": true})))]
     #[case::immutable_difference_is_replaced(found("Succeeded", "hard"), Verb::Delete)]
     #[case::failed_is_put_again(found("Failed", "x"), Verb::Put(json!({"over": true})))]
     #[case::as_wanted_is_kept(found("Succeeded", "x"), Verb::Keep)]
-    fn toward_rule(#[case] seen: Seen, #[case] verb: Verb) {
-        assert_eq!(toward(&wanted(), &seen).verb, verb);
+    fn ensure_present_rule(#[case] observed: Observed, #[case] verb: Verb) {
+        assert_eq!(ensure_present(&desired(), &observed).verb, verb);
     }
 
     #[rstest]
-    #[case::absent_is_done(Seen::Absent, Verb::Keep)]
-    #[case::create_under_way_is_waited_for(Seen::Pending, Verb::Wait)]
-    #[case::unreadable_is_never_deleted(Seen::ReadFailed(error()), Verb::Wait)]
-    #[case::failed_write_proves_nothing_and_is_looked_at_first(Seen::WriteFailed(error()), Verb::Wait)]
-    #[case::failed_delete_is_waited_out(Seen::DeleteFailed(error()), Verb::Wait)]
-    #[case::foreign_is_refused(Seen::Found(json!({})), Verb::Refuse)]
+    #[case::absent_is_done(Observed::Absent, Verb::Keep)]
+    #[case::create_under_way_is_waited_for(Observed::Pending, Verb::Wait)]
+    #[case::unreadable_is_never_deleted(Observed::ReadFailed(error()), Verb::Wait)]
+    #[case::failed_write_proves_nothing_and_is_looked_at_first(Observed::WriteFailed(error()), Verb::Wait)]
+    #[case::failed_delete_is_waited_out(Observed::DeleteFailed(error()), Verb::Wait)]
+    #[case::foreign_is_refused(Observed::Found(json!({})), Verb::Refuse)]
     #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
     #[case::moving_is_deleted(found("Updating", "x"), Verb::Delete)]
     #[case::settled_is_deleted(found("Succeeded", "x"), Verb::Delete)]
-    fn away_rule(#[case] seen: Seen, #[case] verb: Verb) {
-        assert_eq!(away(&wanted(), &seen).verb, verb);
+    fn ensure_absent_rule(#[case] observed: Observed, #[case] verb: Verb) {
+        assert_eq!(ensure_absent(&desired(), &observed).verb, verb);
     }
 
     #[test]
     fn gone_and_settled_are_not_the_same() {
-        assert!(away(&wanted(), &Seen::Absent).gone());
-        assert!(toward(&wanted(), &found("Succeeded", "x")).settled().is_some());
-        assert!(!toward(&wanted(), &found("Succeeded", "x")).gone());
+        assert!(ensure_absent(&desired(), &Observed::Absent).gone());
+        assert!(ensure_present(&desired(), &found("Succeeded", "x")).ready().is_some());
+        assert!(!ensure_present(&desired(), &found("Succeeded", "x")).gone());
     }
 }

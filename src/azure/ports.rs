@@ -44,7 +44,7 @@ impl CallVerb {
 
 /// One finished ARM call, as the counters see it. Holds no id and no name: labels stay few.
 #[derive(Debug, Clone, Copy)]
-pub struct CallSeen {
+pub struct ObservedCall {
     /// The kind of the resource that was addressed.
     pub kind: Kind,
     /// What it was for.
@@ -60,7 +60,7 @@ pub struct CallSeen {
 /// Where calls and budgets are counted.
 pub trait Counters: Send + Sync {
     /// A call has ended.
-    fn call(&self, seen: CallSeen);
+    fn call(&self, observed: ObservedCall);
     /// Azure told what is left of a budget; `budget` is the header's name without the `x-ms-ratelimit-remaining-` prefix.
     fn budget(&self, budget: &'static str, remaining: u64);
     /// A call was not sent because its resource had no call budget left.

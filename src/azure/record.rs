@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::id::ResourceId;
-use super::mark::Marks;
+use super::owner_tags::OwnerTags;
 use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 
 /// Seconds that resolvers may keep an answer.
@@ -20,7 +20,7 @@ pub struct Record {
     /// Its id; the name is relative to the zone.
     pub id: ResourceId,
     /// Metadata, one entry of which names the owner.
-    pub marks: Marks,
+    pub owner_tags: OwnerTags,
     /// The one address that it shall have.
     pub address: Option<IpAddr>,
 }
@@ -44,20 +44,20 @@ impl Owned for Record {
         &self.id
     }
 
-    fn ours(&self, current: &Value) -> bool {
+    fn is_owned(&self, current: &Value) -> bool {
         let registered = current
             .pointer("/properties/isAutoRegistered")
             .and_then(Value::as_bool)
             .unwrap_or(false);
-        !registered && !self.marks.deny(current)
+        !registered && !self.owner_tags.deny(current)
     }
 }
 
 impl Resource for Record {
     fn differs(&self, current: &Value) -> Vec<Difference> {
-        let wanted: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
+        let desired: BTreeSet<String> = self.address.iter().map(ToString::to_string).collect();
         let ttl = current.pointer("/properties/ttl").and_then(Value::as_u64);
-        let rules = [(addresses(current) != wanted, "aRecords"), (ttl != Some(TTL), "ttl")];
+        let rules = [(addresses(current) != desired, "aRecords"), (ttl != Some(TTL), "ttl")];
         rules
             .into_iter()
             .filter_map(|(differs, field)| differs.then_some(Difference::of(field)))
@@ -74,7 +74,7 @@ impl Resource for Record {
         set(&mut body, &["properties", "ttl"], json!(TTL));
         set(&mut body, &["properties", "aRecords"], json!(records));
         if let Some(properties) = body.get_mut("properties") {
-            mark(properties, "metadata", &self.marks.all(), MAX_METADATA);
+            mark(properties, "metadata", &self.owner_tags.all(), MAX_METADATA);
         }
         body
     }
@@ -84,13 +84,13 @@ impl Resource for Record {
 mod tests {
     use super::*;
 
-    fn wanted() -> Record {
+    fn desired() -> Record {
         let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z";
         Record {
             id: ResourceId::parse(&format!("{zone}/A/*.apps")).unwrap(),
-            marks: Marks {
+            owner_tags: OwnerTags {
                 owner: ("cluster".into(), "x".into()),
-                ..Marks::default()
+                ..OwnerTags::default()
             },
             address: "10.0.0.5".parse().ok(),
         }
@@ -98,28 +98,28 @@ mod tests {
 
     #[test]
     fn foreign_value_beside_ours_is_drift() {
-        let mut body = wanted().body(None);
-        assert_eq!(wanted().differs(&body), []);
+        let mut body = desired().body(None);
+        assert_eq!(desired().differs(&body), []);
         set(
             &mut body,
             &["properties", "aRecords"],
             json!([{"ipv4Address": "10.0.0.5"}, {"ipv4Address": "6.6.6.6"}]),
         );
-        assert_eq!(wanted().differs(&body), [Difference::of("aRecords")]);
-        assert_eq!(wanted().differs(&wanted().body(Some(&body))), []);
+        assert_eq!(desired().differs(&body), [Difference::of("aRecords")]);
+        assert_eq!(desired().differs(&desired().body(Some(&body))), []);
     }
 
     #[test]
     fn foreign_record_is_refused() {
         let body =
             |metadata: Value| json!({"properties": {"metadata": metadata, "aRecords": [{"ipv4Address": "1.1.1.1"}]}});
-        assert!(!wanted().ours(&body(json!({"cluster": "another"}))));
+        assert!(!desired().is_owned(&body(json!({"cluster": "another"}))));
         // Records are looked at only in a zone that is ours.
-        assert!(wanted().ours(&body(Value::Null)));
+        assert!(desired().is_owned(&body(Value::Null)));
     }
 
     #[test]
     fn automatically_registered_record_is_foreign() {
-        assert!(!wanted().ours(&json!({"properties": {"isAutoRegistered": true}})));
+        assert!(!desired().is_owned(&json!({"properties": {"isAutoRegistered": true}})));
     }
 }

@@ -19,11 +19,11 @@ pub enum Kind {
     /// `Microsoft.Network/virtualNetworks/subnets`
     Subnet,
     /// `Microsoft.Network/privateLinkServices`
-    LinkService,
+    PrivateLinkService,
     /// `Microsoft.Network/privateLinkServices/privateEndpointConnections`
     Connection,
     /// `Microsoft.Network/privateEndpoints`
-    Endpoint,
+    PrivateEndpoint,
     /// `Microsoft.Network/privateDnsZones`
     Zone,
     /// `Microsoft.Network/privateDnsZones/virtualNetworkLinks`
@@ -38,9 +38,9 @@ impl Kind {
         Kind::LoadBalancer,
         Kind::VirtualNetwork,
         Kind::Subnet,
-        Kind::LinkService,
+        Kind::PrivateLinkService,
         Kind::Connection,
-        Kind::Endpoint,
+        Kind::PrivateEndpoint,
         Kind::Zone,
         Kind::ZoneLink,
         Kind::Record,
@@ -52,9 +52,9 @@ impl Kind {
             Kind::LoadBalancer => "load_balancer",
             Kind::VirtualNetwork => "virtual_network",
             Kind::Subnet => "subnet",
-            Kind::LinkService => "private_link_service",
+            Kind::PrivateLinkService => "private_link_service",
             Kind::Connection => "private_endpoint_connection",
-            Kind::Endpoint => "private_endpoint",
+            Kind::PrivateEndpoint => "private_endpoint",
             Kind::Zone => "private_dns_zone",
             Kind::ZoneLink => "virtual_network_link",
             Kind::Record => "record_set",
@@ -67,9 +67,9 @@ impl Kind {
             Kind::LoadBalancer => &["loadBalancers"],
             Kind::VirtualNetwork => &["virtualNetworks"],
             Kind::Subnet => &["virtualNetworks", "subnets"],
-            Kind::LinkService => &["privateLinkServices"],
+            Kind::PrivateLinkService => &["privateLinkServices"],
             Kind::Connection => &["privateLinkServices", "privateEndpointConnections"],
-            Kind::Endpoint => &["privateEndpoints"],
+            Kind::PrivateEndpoint => &["privateEndpoints"],
             Kind::Zone => &["privateDnsZones"],
             Kind::ZoneLink => &["privateDnsZones", "virtualNetworkLinks"],
             Kind::Record => &["privateDnsZones", "A"],
@@ -89,10 +89,10 @@ impl Kind {
     pub fn pace(self) -> Duration {
         match self {
             Kind::Subnet => Duration::from_secs(2),
-            Kind::LinkService | Kind::Connection => Duration::from_secs(4),
+            Kind::PrivateLinkService | Kind::Connection => Duration::from_secs(4),
             Kind::Zone | Kind::ZoneLink => Duration::from_secs(10),
             // Most take 30 to 45 s.
-            Kind::Endpoint => Duration::from_secs(15),
+            Kind::PrivateEndpoint => Duration::from_secs(15),
             _ => Duration::from_secs(5),
         }
     }
@@ -106,7 +106,7 @@ pub const MISSED: Duration = Duration::from_secs(5);
 
 /// What was seen of one resource.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seen {
+pub enum Observed {
     /// It is there; ARM's JSON.
     Found(Value),
     /// It is not there.
@@ -121,11 +121,11 @@ pub enum Seen {
     ReadFailed(ArmError),
 }
 
-impl Seen {
+impl Observed {
     /// ARM's JSON, if the resource is there.
     pub fn found(&self) -> Option<&Value> {
         match self {
-            Seen::Found(body) => Some(body),
+            Observed::Found(body) => Some(body),
             _ => None,
         }
     }
@@ -135,9 +135,9 @@ impl Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing is under way.
-    Settled,
+    Ready,
     /// An operation is changing or making it.
-    Moving,
+    InProgress,
     /// An operation is removing it.
     Deleting,
     /// The last operation failed or was cancelled.
@@ -148,10 +148,10 @@ pub enum Progress {
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>).
 pub fn progress(body: &Value) -> Progress {
     match body.pointer("/properties/provisioningState").and_then(Value::as_str) {
-        None | Some("Succeeded") => Progress::Settled,
+        None | Some("Succeeded") => Progress::Ready,
         Some("Failed" | "Canceled") => Progress::Failed,
         Some("Deleting") => Progress::Deleting,
-        Some(_) => Progress::Moving,
+        Some(_) => Progress::InProgress,
     }
 }
 
@@ -186,7 +186,7 @@ pub trait Owned: Debug + Send + Sync {
     /// Its id.
     fn id(&self) -> &ResourceId;
     /// Whether `current` is provably ours: by our mark, or by a structure that only ours can have.
-    fn ours(&self, current: &Value) -> bool;
+    fn is_owned(&self, current: &Value) -> bool;
 }
 
 /// A resource as it is wanted.
@@ -226,9 +226,9 @@ pub(super) fn set(body: &mut Value, path: &[&str], value: Value) {
 }
 
 /// Adds tags (or record metadata) at `path`, keeping others, if there is room for all of ours.
-pub(super) fn mark(body: &mut Value, path: &str, marks: &BTreeMap<String, String>, room: usize) {
+pub(super) fn mark(body: &mut Value, path: &str, owner_tags: &BTreeMap<String, String>, room: usize) {
     let mut all = body.get(path).and_then(Value::as_object).cloned().unwrap_or_default();
-    for (key, value) in marks {
+    for (key, value) in owner_tags {
         all.insert(key.clone(), Value::String(value.clone()));
     }
     if all.len() <= room {
@@ -252,11 +252,11 @@ mod tests {
     #[test]
     fn words_never_seen_before_mean_moving() {
         let state = |word: &str| progress(&json!({"properties": {"provisioningState": word}}));
-        assert_eq!(state("Succeeded"), Progress::Settled);
+        assert_eq!(state("Succeeded"), Progress::Ready);
         assert_eq!(state("Canceled"), Progress::Failed);
-        assert_eq!(state("Updating"), Progress::Moving);
-        assert_eq!(state("Pondering"), Progress::Moving);
-        assert_eq!(progress(&json!({})), Progress::Settled);
+        assert_eq!(state("Updating"), Progress::InProgress);
+        assert_eq!(state("Pondering"), Progress::InProgress);
+        assert_eq!(progress(&json!({})), Progress::Ready);
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Owned for NatSubnet {
         &self.id
     }
 
-    fn ours(&self, _: &Value) -> bool {
+    fn is_owned(&self, _: &Value) -> bool {
         true
     }
 }

@@ -110,6 +110,6 @@ mod tests {
             wait(&two, Budget::Reads, Kind::Record, 0),
             Some(Duration::from_secs(30))
         );
-        assert_eq!(wait(&two, Budget::Reads, Kind::Endpoint, 0), None);
+        assert_eq!(wait(&two, Budget::Reads, Kind::PrivateEndpoint, 0), None);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::id::ResourceId;
-use super::mark::Marks;
+use super::owner_tags::OwnerTags;
 use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 
 /// The limit of tags on private DNS resources.
@@ -15,7 +15,7 @@ pub struct Zone {
     /// Its id; the name is the zone's domain.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
-    pub marks: Marks,
+    pub owner_tags: OwnerTags,
     /// Whether its structure proves that it is ours: our link and records are in it, or were when this process saw it.
     pub proven: bool,
 }
@@ -34,15 +34,15 @@ impl Owned for Zone {
         &self.id
     }
 
-    fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || (self.proven && !self.marks.deny(current))
+    fn is_owned(&self, current: &Value) -> bool {
+        self.owner_tags.prove(current) || (self.proven && !self.owner_tags.deny(current))
     }
 }
 
 impl Resource for Zone {
     /// Every PUT of ours carries the mark; HyperShift's, which come without end, wipe it.
     fn moved_by_others(&self, current: &Value) -> bool {
-        !self.marks.prove(current)
+        !self.owner_tags.prove(current)
     }
 
     fn differs(&self, _: &Value) -> Vec<Difference> {
@@ -52,7 +52,7 @@ impl Resource for Zone {
     fn body(&self, current: Option<&Value>) -> Value {
         let mut body = base(current);
         set(&mut body, &["location"], json!("global"));
-        mark(&mut body, "tags", &self.marks.all(), MAX_DNS_TAGS);
+        mark(&mut body, "tags", &self.owner_tags.all(), MAX_DNS_TAGS);
         body
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::id::ResourceId;
-use super::mark::Marks;
+use super::owner_tags::OwnerTags;
 use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 use super::zone::MAX_DNS_TAGS;
 
@@ -13,7 +13,7 @@ pub struct ZoneLink {
     /// Its id.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
-    pub marks: Marks,
+    pub owner_tags: OwnerTags,
     /// The virtual network whose machines shall resolve names in the zone.
     pub virtual_network: ResourceId,
     /// Whether what is around it proves it ours, if it leads to that network: the zone's mark, or our records in the zone.
@@ -48,15 +48,15 @@ impl Owned for ZoneLink {
         &self.id
     }
 
-    fn ours(&self, current: &Value) -> bool {
-        self.marks.prove(current) || (self.proven && self.leads_to_ours(current) && !self.marks.deny(current))
+    fn is_owned(&self, current: &Value) -> bool {
+        self.owner_tags.prove(current) || (self.proven && self.leads_to_ours(current) && !self.owner_tags.deny(current))
     }
 }
 
 impl Resource for ZoneLink {
     /// As with zones: what is as wanted and written again goes on resolving.
     fn moved_by_others(&self, current: &Value) -> bool {
-        !self.marks.prove(current)
+        !self.owner_tags.prove(current)
     }
 
     fn differs(&self, current: &Value) -> Vec<Difference> {
@@ -86,7 +86,7 @@ impl Resource for ZoneLink {
         if let Some(properties) = body["properties"].as_object_mut() {
             properties.remove("virtualNetworkLinkState");
         }
-        mark(&mut body, "tags", &self.marks.all(), MAX_DNS_TAGS);
+        mark(&mut body, "tags", &self.owner_tags.all(), MAX_DNS_TAGS);
         body
     }
 }
@@ -95,16 +95,16 @@ impl Resource for ZoneLink {
 mod tests {
     use super::*;
 
-    fn wanted(proven: bool) -> ZoneLink {
+    fn desired(proven: bool) -> ZoneLink {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
         ZoneLink {
             id: ResourceId::parse(&format!(
                 "{net}/privateDnsZones/z.z/virtualNetworkLinks/private-router-vnet-link"
             ))
             .unwrap(),
-            marks: Marks {
+            owner_tags: OwnerTags {
                 owner: ("cluster".into(), "x".into()),
-                ..Marks::default()
+                ..OwnerTags::default()
             },
             virtual_network: ResourceId::parse(&format!("{net}/virtualNetworks/guest")).unwrap(),
             proven,
@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn unmarked_link_is_ours_only_where_its_surroundings_prove_it_and_to_our_network() {
-        let body = json!({"properties": {"virtualNetwork": {"id": wanted(true).virtual_network.to_string().to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")}}});
-        assert!(wanted(true).ours(&body));
-        assert!(!wanted(false).ours(&body));
-        assert!(!wanted(true).ours(&json!({"properties": {"virtualNetwork": {"id": "/other"}}})));
+        let body = json!({"properties": {"virtualNetwork": {"id": desired(true).virtual_network.to_string().to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")}}});
+        assert!(desired(true).is_owned(&body));
+        assert!(!desired(false).is_owned(&body));
+        assert!(!desired(true).is_owned(&json!({"properties": {"virtualNetwork": {"id": "/other"}}})));
         let mut theirs = body;
         theirs["tags"] = json!({"cluster": "y"});
-        assert!(!wanted(true).ours(&theirs), "the mark of another cluster");
+        assert!(!desired(true).is_owned(&theirs), "the mark of another cluster");
     }
 
     #[test]
     fn link_that_registers_names_is_repaired() {
-        let mut body = wanted(true).body(None);
+        let mut body = desired(true).body(None);
         set(&mut body, &["properties", "registrationEnabled"], json!(true));
-        assert_eq!(wanted(true).differs(&body), [Difference::of("registrationEnabled")]);
+        assert_eq!(desired(true).differs(&body), [Difference::of("registrationEnabled")]);
     }
 }

@@ -13,7 +13,7 @@ use crate::api::Role;
 use crate::azure::auth::{Cloud, CloudError, CredentialSource, CredentialsFile};
 use crate::azure::https::{HttpSettings, ProxySettings};
 use crate::azure::id::SubscriptionId;
-use crate::controllers::link_service::nat_prefix::NatSubnetRules;
+use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 
 const CREDENTIALS_FILE: &str = "AZURE_CREDENTIALS_FILE";
 const CLIENT_ID: &str = "AZURE_CLIENT_ID";

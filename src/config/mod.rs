@@ -20,13 +20,13 @@ use crate::azure::auth::{Cloud, CredentialSource};
 use crate::azure::https::HttpSettings;
 use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::scope::Scope;
-use crate::controllers::link_service::nat_prefix::NatSubnetRules;
+use crate::controllers::private_link_service::nat_prefix::NatSubnetRules;
 use crate::http::Serving;
 use crate::leader::LeaseTimes;
 use crate::scopes_file::ScopesFile;
 use crate::telemetry;
 
-pub use crate::controllers::link_service::frontend::FrontendMatch;
+pub use crate::controllers::private_link_service::frontend::FrontendMatch;
 pub use reader::{Environment, Given, Problems};
 pub use setting::{Fallback, SETTINGS, Setting, settings_of_plan};
 

@@ -10,7 +10,7 @@ use super::event::{Event, What};
 use crate::api::markers::ABANDON;
 use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role};
 use crate::azure::error::{ArmError, Class};
-use crate::azure::plan::{Done, Step, Why};
+use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions;
 
@@ -23,17 +23,17 @@ pub fn permission(
     cr: &AzurePrivateLinkService,
     role: Role,
     decision: &Decision,
-    done: &[Done],
+    outcomes: &[Outcome],
     failing: &dyn Fn(&Step) -> Duration,
 ) -> Option<Event> {
-    let steps = decision.steps.iter().zip(done);
-    let remaining: Vec<(&Step, &Done)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
-    let error = |(step, done): &(&Step, &Done)| failure(step, done).cloned();
-    let waits = |(step, _): &(&Step, &Done)| matches!(step.why, Why::Needs(_));
-    let overdue = |one: &(&Step, &Done)| failing(one.0) >= OVERDUE;
-    let locked = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_lock(&error));
-    let refused = |one: &(&Step, &Done)| error(one).is_some_and(|error| is_in_use(one.0, &error));
-    let stays = |one: &(&Step, &Done)| (locked(one) || refused(one)) && overdue(one);
+    let steps = decision.steps.iter().zip(outcomes);
+    let remaining: Vec<(&Step, &Outcome)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
+    let error = |(step, outcomes): &(&Step, &Outcome)| failure(step, outcomes).cloned();
+    let waits = |(step, _): &(&Step, &Outcome)| matches!(step.why, Why::Needs(_));
+    let overdue = |one: &(&Step, &Outcome)| failing(one.0) >= OVERDUE;
+    let locked = |one: &(&Step, &Outcome)| error(one).is_some_and(|error| is_lock(&error));
+    let refused = |one: &(&Step, &Outcome)| error(one).is_some_and(|error| is_in_use(one.0, &error));
+    let stays = |one: &(&Step, &Outcome)| (locked(one) || refused(one)) && overdue(one);
     if decision.problem.is_none() && remaining.iter().any(stays) && remaining.iter().all(|one| stays(one) || waits(one))
     {
         let why = if remaining.iter().any(refused) {
@@ -65,9 +65,9 @@ pub fn permission(
 }
 
 /// The steps of a deletion that a lock forbids.
-pub fn locked<'a>(decision: &'a Decision, done: &'a [Done]) -> impl Iterator<Item = &'a Step> {
-    let steps = decision.steps.iter().zip(done);
-    let locked = steps.filter(|(step, done)| failure(step, done).is_some_and(is_lock));
+pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Step> {
+    let steps = decision.steps.iter().zip(outcomes);
+    let locked = steps.filter(|(step, outcomes)| failure(step, outcomes).is_some_and(is_lock));
     locked.map(|(step, _)| step)
 }
 
@@ -81,10 +81,10 @@ pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }
 
-fn failure<'a>(step: &'a Step, done: &'a Done) -> Option<&'a ArmError> {
-    match done {
-        Done::Failed(error) => Some(error),
-        Done::Nothing => step.why.error(),
+fn failure<'a>(step: &'a Step, outcomes: &'a Outcome) -> Option<&'a ArmError> {
+    match outcomes {
+        Outcome::Failed(error) => Some(error),
+        Outcome::Nothing => step.why.error(),
         _ => None,
     }
 }
@@ -106,7 +106,7 @@ fn is_lock(error: &ArmError) -> bool {
 }
 
 /// The ids that stay. A connection stays with its service; where nothing could be looked at, what the status shows.
-fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Done)]) -> String {
+fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Outcome)]) -> String {
     let steps = remaining.iter().filter(|(step, _)| step.kind != Kind::Connection);
     let mut ids: Vec<String> = steps.map(|(step, _)| step.id.to_string()).collect();
     if ids.is_empty() {

@@ -8,7 +8,7 @@ use kube::runtime::reflector::ObjectRef;
 
 use crate::api::AzurePrivateLinkService;
 use crate::azure::id::ResourceId;
-use crate::azure::plan::{Done, Step};
+use crate::azure::plan::{Outcome, Step};
 use crate::azure::resource::Kind;
 
 /// A custom resource and its UID.
@@ -24,10 +24,11 @@ impl Awaiting {
     }
 
     /// Keeps which of these writes were not sent, because others into the same network come before.
-    pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], done: &[Done]) {
-        let waits =
-            |(step, done): &(&Step, &Done)| step.kind == Kind::Subnet && step.writes() && **done == Done::Nothing;
-        for (step, _) in steps.iter().zip(done).filter(waits) {
+    pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
+        let waits = |(step, outcomes): &(&Step, &Outcome)| {
+            step.kind == Kind::Subnet && step.writes() && **outcomes == Outcome::Nothing
+        };
+        for (step, _) in steps.iter().zip(outcomes).filter(waits) {
             let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
             self.all().insert(step.id.clone(), waiting);
         }
@@ -67,16 +68,16 @@ mod tests {
         let (all, mut waiting) = (Awaiting::default(), cr(Value::Null, json!({})));
         waiting.metadata.uid = Some("u".to_owned());
         let put = || [step(Verb::Put(json!({})))];
-        all.note(&waiting, &put(), &[Done::Accepted]);
-        all.note(&waiting, &[step(Verb::Wait)], &[Done::Nothing]);
+        all.note(&waiting, &put(), &[Outcome::Accepted]);
+        all.note(&waiting, &[step(Verb::Wait)], &[Outcome::Nothing]);
         assert_eq!(all.take(&put()[0].id), None);
-        all.note(&waiting, &put(), &[Done::Nothing]);
+        all.note(&waiting, &put(), &[Outcome::Nothing]);
         assert_eq!(
             all.take(&put()[0].id),
             Some(("u".to_owned(), ObjectRef::from_obj(&waiting)))
         );
         assert_eq!(all.take(&put()[0].id), None);
-        all.note(&waiting, &put(), &[Done::Nothing]);
+        all.note(&waiting, &put(), &[Outcome::Nothing]);
         all.forget("u");
         assert_eq!(all.take(&put()[0].id), None);
     }

@@ -85,7 +85,7 @@ impl Answers {
 
 /// A condition as this process last stated it.
 #[derive(Debug, Clone)]
-struct Statement {
+struct PublishedCondition {
     status: String,
     reason: String,
     statement: u64,
@@ -98,8 +98,8 @@ const KNOWN: usize = 32;
 
 /// The conditions of one object as this process last stated them, by their types.
 #[derive(Debug, Clone, Default)]
-pub struct Statements {
-    said: HashMap<String, Statement>,
+pub struct PublishedConditions {
+    said: HashMap<String, PublishedCondition>,
     /// What was stated, and what stood before the first statement, each with the second of its transition.
     earlier: VecDeque<u64>,
 }
@@ -123,7 +123,7 @@ fn get<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
-impl Statements {
+impl PublishedConditions {
     /// Whether `own` is to be written, where `stored` is what is there.
     pub fn to_be_written(&self, stored: &[Condition], own: &[Condition], now: Instant) -> bool {
         own.iter().any(|new| {
@@ -209,9 +209,9 @@ impl Statements {
     }
 
     /// What is stated now. Another status is defended at once again.
-    fn state(&mut self, new: &Condition) -> &mut Statement {
+    fn state(&mut self, new: &Condition) -> &mut PublishedCondition {
         let before = self.said.get(&new.type_).filter(|said| said.status == new.status);
-        let said = Statement {
+        let said = PublishedCondition {
             status: new.status.clone(),
             reason: new.reason.clone(),
             statement: statement(new),

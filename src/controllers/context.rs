@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::api::PatchParams;
 
 use super::awaiting::Awaiting;
-use super::contention::Statements;
+use super::contention::PublishedConditions;
 use super::custom_resources::CustomResources;
 use super::excluded::ExcludedNamespaces;
 use super::failures::Failures;
@@ -16,7 +16,7 @@ use super::recorder::Recorder;
 use crate::api::Role;
 use crate::azure::client::Client as ArmClient;
 use crate::azure::inventory::Inventory;
-use crate::azure::memory::Memory;
+use crate::azure::observation_cache::ObservationCache;
 use crate::metrics::Metrics;
 
 /// What a pass works with.
@@ -30,7 +30,7 @@ pub struct Context {
     /// Where Events are said.
     pub events: Recorder,
     /// What was stated in conditions.
-    pub stated: Stated,
+    pub published: PublishedStore,
     /// What is asked for again and again.
     pub polls: Polls,
     /// Who waits for its turn to write.
@@ -40,7 +40,7 @@ pub struct Context {
     /// How often passes have failed in a row.
     pub failures: Failures,
     /// What was seen in Azure.
-    pub memory: Arc<Memory>,
+    pub observations: Arc<ObservationCache>,
     /// Lists that clusters share.
     pub inventory: Inventory,
     /// Where everything is counted.
@@ -63,21 +63,21 @@ impl Context {
 
 /// What this process has stated in conditions, by the UID of the object.
 #[derive(Debug, Default)]
-pub struct Stated(Mutex<HashMap<String, Statements>>);
+pub struct PublishedStore(Mutex<HashMap<String, PublishedConditions>>);
 
-impl Stated {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Statements>> {
+impl PublishedStore {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, PublishedConditions>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// About one object.
-    pub fn of(&self, uid: &str) -> Statements {
+    pub fn of(&self, uid: &str) -> PublishedConditions {
         self.all().get(uid).cloned().unwrap_or_default()
     }
 
     /// Keeps what is stated about one object.
-    pub fn keep(&self, uid: &str, statements: Statements) {
-        self.all().insert(uid.to_owned(), statements);
+    pub fn keep(&self, uid: &str, published: PublishedConditions) {
+        self.all().insert(uid.to_owned(), published);
     }
 
     /// The object is gone.
@@ -127,13 +127,13 @@ pub(crate) mod sample {
             role: Role::Cpo,
             events: Recorder::new(kube.clone(), Role::Cpo, "test", metrics.clone()),
             kube,
-            stated: Stated::default(),
+            published: PublishedStore::default(),
             polls: Polls::default(),
             awaiting: Awaiting::default(),
             resources: Arc::new(CustomResources::new(Role::Cpo)),
             failures: Failures::default(),
             arm: ArmClient::new(Arc::new(NoAzure), endpoint, Arc::new(NoAzure), metrics.clone()),
-            memory: Arc::new(Memory::new(resync, resync)),
+            observations: Arc::new(ObservationCache::new(resync, resync)),
             inventory: Inventory::default(),
             metrics,
             excluded: ExcludedNamespaces::default(),

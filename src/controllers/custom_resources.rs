@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::claims::Holder;
 use super::context::Context;
-use super::frame::{PassError, within};
+use super::driver::{ReconcileError, within};
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
 
@@ -26,7 +26,7 @@ use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
 pub const MOST: usize = 8;
 
 /// For so long it is not told again that some of a namespace are not served: one too many may come and go without end.
-const TOLD_FOR: Duration = Duration::from_secs(600);
+const REPORTED_FOR: Duration = Duration::from_secs(600);
 
 /// What is read at once from a list of custom resources.
 const PAGE: u32 = 10;
@@ -43,19 +43,19 @@ struct Namespace {
     /// Those that are being deleted and that any role holds, the oldest first.
     deleting: BTreeSet<Holder>,
     /// When an Event has told that some are not served.
-    told: Option<Told>,
+    told: Option<Reported>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct Reported {
     at: Instant,
     /// Whether all have been served since.
     over: bool,
 }
 
-impl Told {
+impl Reported {
     fn is_recent(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.at) < TOLD_FOR
+        now.saturating_duration_since(self.at) < REPORTED_FOR
     }
 }
 
@@ -177,7 +177,7 @@ impl CustomResources {
     }
 
     /// Fills it with the custom resources of a namespace, for who does not watch.
-    pub async fn read(&self, api: &Api<AzurePrivateLinkService>) -> Result<(), PassError> {
+    pub async fn read(&self, api: &Api<AzurePrivateLinkService>) -> Result<(), ReconcileError> {
         self.heard(&Event::Init);
         let mut params = ListParams::default().limit(PAGE);
         loop {
@@ -215,11 +215,11 @@ impl CustomResources {
         let mut state = self.state();
         let namespace = state.namespaces.get_mut(namespace)?;
         let (rest, now) = (namespace.rest(), Instant::now());
-        let stands = |told: Told| !told.over || told.is_recent(now);
+        let stands = |told: Reported| !told.over || told.is_recent(now);
         if rest == 0 || namespace.told.is_some_and(stands) {
             return None;
         }
-        namespace.told = Some(Told { at: now, over: false });
+        namespace.told = Some(Reported { at: now, over: false });
         Some(rest)
     }
 
@@ -320,7 +320,7 @@ pub async fn siblings(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     again: bool,
-) -> Result<Vec<Arc<AzurePrivateLinkService>>, PassError> {
+) -> Result<Vec<Arc<AzurePrivateLinkService>>, ReconcileError> {
     let namespace = cr.namespace().unwrap_or_default();
     let mut all = cx.resources.of_namespace(&namespace);
     all.retain(|other| other.metadata.uid != cr.metadata.uid);
@@ -335,7 +335,7 @@ pub async fn read_again(
     kube: &kube::Client,
     namespace: &str,
     known: Vec<Arc<AzurePrivateLinkService>>,
-) -> Result<Vec<Arc<AzurePrivateLinkService>>, PassError> {
+) -> Result<Vec<Arc<AzurePrivateLinkService>>, ReconcileError> {
     let api: Api<AzurePrivateLinkService> = Api::namespaced(kube.clone(), namespace);
     let reads = known
         .into_iter()

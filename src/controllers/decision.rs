@@ -7,12 +7,12 @@ use kube::ResourceExt;
 
 use crate::api::{AzurePrivateLinkService, Reason, Role, held_by};
 use crate::azure::error::{ArmError, Class};
-use crate::azure::plan::{Done, Step, Why};
+use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 
 /// Which way a pass goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
+pub enum Lifecycle {
     /// What is wanted is brought about.
     Build,
     /// What is ours is taken away.
@@ -21,7 +21,7 @@ pub enum Course {
     Nothing,
 }
 
-impl Course {
+impl Lifecycle {
     /// The way of `role` with an object; `going` is whether the object goes, or what it belongs to.
     pub fn of(role: Role, cr: &AzurePrivateLinkService, going: bool) -> Self {
         match (going, held_by(cr, role.finalizer())) {
@@ -152,26 +152,28 @@ impl Decision {
 }
 
 /// What to say of a step that is not done, and why: none if it is settled, or gone as wanted.
-pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
+pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
     let subject = format!("{kind} {name}");
-    match (done, &step.why) {
-        (Done::Nothing, Why::Unread(error)) => Some(Problem::unread(reason_of(error, failure), &subject, error)),
-        (Done::Failed(error), _) | (Done::Nothing, Why::Error(error)) => {
+    match (outcome, &step.why) {
+        (Outcome::Nothing, Why::Unread(error)) => Some(Problem::unread(reason_of(error, failure), &subject, error)),
+        (Outcome::Failed(error), _) | (Outcome::Nothing, Why::Error(error)) => {
             Some(Problem::error(reason_of(error, failure), &subject, error))
         }
-        (Done::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
-        (Done::Nothing, Why::NotOurs) => problem(
+        (Outcome::GateShut, _) => problem(Reason::Provisioning, "another instance is taking over".to_owned()),
+        (Outcome::Nothing, Why::NotOurs) => problem(
             Reason::NotOurs,
             format!("{kind} {name} exists and does not belong to this cluster"),
         ),
-        (Done::Nothing, Why::InUse(_)) => None,
-        (Done::Nothing, Why::Needs(what)) => problem(Reason::Provisioning, format!("{kind} {name} waits for {what}")),
-        (Done::Nothing | Done::Reached(_), Why::AsWanted) => None,
-        (Done::Settled, why) if !matches!(why, Why::Replace(_)) => None,
+        (Outcome::Nothing, Why::InUse(_)) => None,
+        (Outcome::Nothing, Why::Needs(what)) => {
+            problem(Reason::Provisioning, format!("{kind} {name} waits for {what}"))
+        }
+        (Outcome::Nothing | Outcome::Reached(_), Why::UpToDate) => None,
+        (Outcome::Ready, why) if !matches!(why, Why::Replace(_)) => None,
         (_, Why::Replace(_)) => problem(Reason::Provisioning, format!("{kind} {name} is being replaced")),
-        (_, Why::Moving | Why::Unproven) if failure == Reason::DeletionFailed => {
+        (_, Why::InProgress | Why::Unproven) if failure == Reason::DeletionFailed => {
             problem(Reason::Deleting, format!("{kind} {name} is being deleted"))
         }
         (_, Why::Unwanted) => problem(Reason::Deleting, format!("{kind} {name} is being deleted")),
@@ -181,20 +183,20 @@ pub fn shortfall(step: &Step, done: &Done, failure: Reason) -> Option<Problem> {
 
 /// What is in the way of a decision: its problem, or that of the first of some steps; `failure` names what it means if a step
 /// fails.
-pub fn obstacle<'a>(
+pub fn blocking_problem<'a>(
     decision: &Decision,
-    steps: impl IntoIterator<Item = (&'a Step, &'a Done)>,
+    steps: impl IntoIterator<Item = (&'a Step, &'a Outcome)>,
     failure: impl Fn(&Step) -> Reason,
 ) -> Option<Problem> {
     let problems = steps
         .into_iter()
-        .filter_map(|(step, done)| Some((step, shortfall(step, done, failure(step))?)));
-    decision.problem.clone().or_else(|| foremost(None, problems))
+        .filter_map(|(step, outcome)| Some((step, step_problem(step, outcome, failure(step))?)));
+    decision.problem.clone().or_else(|| first_problem(None, problems))
 }
 
 /// The first of several problems. What could not be read just now says least, and so does what waits for it: `unread` tells
 /// that there is such a thing already.
-pub fn foremost<'a>(
+pub fn first_problem<'a>(
     unread: Option<&Problem>,
     problems: impl IntoIterator<Item = (&'a Step, Problem)>,
 ) -> Option<Problem> {
@@ -248,7 +250,7 @@ mod tests {
         let id = ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints/pe")
             .unwrap();
         Step {
-            kind: Kind::Endpoint,
+            kind: Kind::PrivateEndpoint,
             id,
             verb: Verb::Wait,
             why,
@@ -265,21 +267,21 @@ mod tests {
     }
 
     #[rstest]
-    #[case::settled(Why::Absent, Done::Settled, None)]
-    #[case::as_wanted(Why::AsWanted, Done::Nothing, None)]
-    #[case::under_way(Why::Absent, Done::Accepted, Some((Reason::Provisioning, "private_endpoint pe is being provisioned")))]
-    #[case::refused_by_azure(Why::Absent, Done::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
-    #[case::unreadable(Why::Error(denied()), Done::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
-    #[case::foreign(Why::NotOurs, Done::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
-    #[case::used_by_others(Why::InUse("links of others"), Done::Nothing, None)]
-    #[case::old_one_deleted(Why::Replace(vec!["x"]), Done::Settled, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
-    #[case::going(Why::Unwanted, Done::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
+    #[case::ready(Why::Absent, Outcome::Ready, None)]
+    #[case::as_wanted(Why::UpToDate, Outcome::Nothing, None)]
+    #[case::under_way(Why::Absent, Outcome::Accepted, Some((Reason::Provisioning, "private_endpoint pe is being provisioned")))]
+    #[case::refused_by_azure(Why::Absent, Outcome::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
+    #[case::unreadable(Why::Error(denied()), Outcome::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
+    #[case::foreign(Why::NotOurs, Outcome::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
+    #[case::used_by_others(Why::InUse("links of others"), Outcome::Nothing, None)]
+    #[case::old_one_deleted(Why::Replace(vec!["x"]), Outcome::Ready, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
+    #[case::going(Why::Unwanted, Outcome::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
     fn every_unfinished_step_has_a_reason(
         #[case] why: Why,
-        #[case] done: Done,
+        #[case] outcome: Outcome,
         #[case] expected: Option<(Reason, &str)>,
     ) {
-        let said = shortfall(&step(why), &done, Reason::PrivateEndpointCreationFailed);
+        let said = step_problem(&step(why), &outcome, Reason::PrivateEndpointCreationFailed);
         assert_eq!(
             said.map(|p| (p.reason, p.message)),
             expected.map(|(r, m)| (r, m.to_owned()))
@@ -291,15 +293,15 @@ mod tests {
     #[case::conflict(409, "AnotherOperationInProgress", Reason::DeletionFailed)]
     fn lock_has_a_reason_of_its_own(#[case] status: u16, #[case] code: &str, #[case] reason: Reason) {
         let error = ArmError::from_json(status, &json!({"error": {"code": code, "message": "x"}}), None);
-        let said = shortfall(&step(Why::Unwanted), &Done::Failed(error), Reason::DeletionFailed);
+        let said = step_problem(&step(Why::Unwanted), &Outcome::Failed(error), Reason::DeletionFailed);
         assert_eq!(said.map(|p| p.reason), Some(reason));
     }
 
     #[test]
     fn what_moves_while_it_goes_is_being_deleted() {
-        let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::DeletionFailed);
+        let said = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::DeletionFailed);
         assert_eq!(said.map(|p| p.reason), Some(Reason::Deleting));
-        let said = shortfall(&step(Why::Moving), &Done::Nothing, Reason::PLSCreationFailed);
+        let said = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::PLSCreationFailed);
         assert_eq!(said.map(|p| p.reason), Some(Reason::Provisioning));
     }
 
@@ -308,10 +310,10 @@ mod tests {
     #[case::refused_and_waited_out(Why::Error(denied()), true)]
     #[case::no_time_for_a_read(Why::Unread(ArmError::own(Class::Throttled, "X")), false)]
     #[case::neighbour_changes(Why::Error(ArmError::own(Class::Busy, "X")), false)]
-    #[case::under_way(Why::Moving, false)]
+    #[case::under_way(Why::InProgress, false)]
     fn pass_that_an_error_keeps_from_its_end_has_failed(#[case] why: Why, #[case] fails: bool) {
         let decision = Decision {
-            steps: vec![step(Why::AsWanted), step(why)],
+            steps: vec![step(Why::UpToDate), step(why)],
             ..Decision::default()
         };
         assert_eq!(decision.fails(), fails);
@@ -336,8 +338,8 @@ mod tests {
             let body = json!({"error": {"code": code, "message": marked, "details": [{"code": code, "message": marked}]}});
             let error = ArmError::from_json(status, &body, None);
             let of_step = [
-                shortfall(&step(Why::Absent), &Done::Failed(error.clone()), Reason::PLSCreationFailed),
-                shortfall(&step(Why::Error(error.clone())), &Done::Nothing, Reason::DeletionFailed),
+                step_problem(&step(Why::Absent), &Outcome::Failed(error.clone()), Reason::PLSCreationFailed),
+                step_problem(&step(Why::Error(error.clone())), &Outcome::Nothing, Reason::DeletionFailed),
                 Some(Problem::error(Reason::ILBLookupFailed, "load balancers", &error)),
             ];
             for problem in of_step.into_iter().flatten() {

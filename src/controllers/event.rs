@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use crate::api::{ConditionType, Reason, Status};
 use crate::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
 use crate::azure::id::ResourceId;
-use crate::azure::plan::{Change, Done, Step, Why};
+use crate::azure::plan::{Change, Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions::NewCondition;
 use crate::controllers::decision::Decision;
@@ -129,10 +129,10 @@ pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
 }
 
 /// A resource that was called too often, by what became of the steps.
-pub fn call_budget_exhausted(steps: &[Step], done: &[Done]) -> Option<Event> {
+pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Event> {
     let exhausted = |error: &ArmError| error.code == CALL_BUDGET_EXHAUSTED;
-    let step = steps.iter().zip(done).find_map(|(step, done)| {
-        let unsent = matches!(done, Done::Failed(error) if exhausted(error));
+    let step = steps.iter().zip(outcomes).find_map(|(step, outcomes)| {
+        let unsent = matches!(outcomes, Outcome::Failed(error) if exhausted(error));
         (unsent || step.why.error().is_some_and(exhausted)).then_some(step)
     })?;
     let note = format!(
@@ -145,8 +145,8 @@ pub fn call_budget_exhausted(steps: &[Step], done: &[Done]) -> Option<Event> {
 
 /// A custom resource without an intent of ours, whose service or endpoint is there as wanted: somebody else made it.
 pub fn adopted(steps: &[Step]) -> Option<Event> {
-    let own = |step: &&Step| matches!(step.kind, Kind::LinkService | Kind::Endpoint);
-    let found = steps.iter().filter(own).find(|step| step.settled().is_some())?;
+    let own = |step: &&Step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint);
+    let found = steps.iter().filter(own).find(|step| step.ready().is_some())?;
     let note = format!("{} {} is there already and taken over", found.kind.label(), found.id);
     Some(Event::new(What::Adopted, note))
 }

@@ -32,10 +32,10 @@ mod tests {
 
     #[test]
     fn namespace_is_excluded_by_flag_and_by_file_as_it_is_now() {
-        let (file, seen) = watch::channel(Arc::new(AllowedScopes::default()));
+        let (file, observed) = watch::channel(Arc::new(AllowedScopes::default()));
         let excluded = ExcludedNamespaces {
             fixed: BTreeSet::from(["a".to_owned()]),
-            file: Some(seen),
+            file: Some(observed),
         };
         assert!(excluded.contains("a") && !excluded.contains("b"));
         let text = "{hostedClusters: [], excludeNamespaces: [b]}";

@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::azure::error::ArmError;
 use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::load_balancer::Frontend;
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::resource::{Kind, Observed};
 
 /// Something that a decision needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Need {
     /// One resource.
-    Look(Kind, ResourceId),
+    Read(Kind, ResourceId),
     /// One resource, read just now: what else was done may have changed it since the last look.
-    NewLook(Kind, ResourceId),
+    FreshRead(Kind, ResourceId),
     /// The internal frontends of a group's load balancers, or of the whole subscription's.
     Frontends(SubscriptionId, Option<String>),
     /// The same, read just now on behalf of a namespace: what is searched for may have appeared since the last list.
@@ -34,13 +34,13 @@ pub type Needs = Vec<Need>;
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Single resources.
-    pub looks: HashMap<ResourceId, Seen>,
+    pub reads: HashMap<ResourceId, Observed>,
     /// Those that this process has seen to be ours, and not to be gone since.
     pub proven: HashSet<ResourceId>,
     /// Those that are absent for certain.
     pub surely_gone: HashSet<ResourceId>,
     /// The single resources that were read just now.
-    pub new_looks: HashSet<ResourceId>,
+    pub fresh_reads: HashSet<ResourceId>,
     /// For how long resources that are absent have been so, as far as this process has seen.
     pub gone_for: HashMap<ResourceId, Duration>,
     /// Frontends by scope.
@@ -57,16 +57,16 @@ pub struct Facts {
 
 impl Facts {
     /// What was seen of a resource.
-    pub fn look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
-        self.looks.get(id).ok_or_else(|| vec![Need::Look(kind, id.clone())])
+    pub fn read(&self, kind: Kind, id: &ResourceId) -> Result<&Observed, Needs> {
+        self.reads.get(id).ok_or_else(|| vec![Need::Read(kind, id.clone())])
     }
 
     /// What was seen of a resource, read just now.
-    pub fn new_look(&self, kind: Kind, id: &ResourceId) -> Result<&Seen, Needs> {
-        if self.new_looks.contains(id) {
-            return self.look(kind, id);
+    pub fn fresh_read(&self, kind: Kind, id: &ResourceId) -> Result<&Observed, Needs> {
+        if self.fresh_reads.contains(id) {
+            return self.read(kind, id);
         }
-        Err(vec![Need::NewLook(kind, id.clone())])
+        Err(vec![Need::FreshRead(kind, id.clone())])
     }
 
     /// For how long a resource has been absent; nothing where it was not seen before.
@@ -75,9 +75,9 @@ impl Facts {
     }
 
     /// Says at once what of several resources has not been seen yet.
-    pub fn looks(&self, wanted: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
-        let missing = wanted.iter().filter(|(_, id)| !self.looks.contains_key(id));
-        let needs: Needs = missing.map(|(kind, id)| Need::Look(*kind, (*id).clone())).collect();
+    pub fn reads(&self, desired: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
+        let missing = desired.iter().filter(|(_, id)| !self.reads.contains_key(id));
+        let needs: Needs = missing.map(|(kind, id)| Need::Read(*kind, (*id).clone())).collect();
         if needs.is_empty() { Ok(()) } else { Err(needs) }
     }
 

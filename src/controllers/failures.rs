@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::frame::PassError;
-use crate::metrics::PassResult;
+use super::driver::ReconcileError;
+use crate::metrics::ReconcileResult;
 
 /// Somebody else wrote the object at the same time: the first of such in a row is tried again after this.
 const AFTER_CONFLICT: Duration = Duration::from_millis(200);
@@ -35,16 +35,16 @@ impl Failures {
     }
 
     /// A pass could not go on: logs it, and gives how it counts and how long to wait.
-    pub fn failed(&self, uid: &str, error: &PassError) -> (PassResult, Duration) {
+    pub fn failed(&self, uid: &str, error: &ReconcileError) -> (ReconcileResult, Duration) {
         let row = self.in_a_row(uid);
         let first = if error.conflict() { AFTER_CONFLICT } else { AFTER_ERROR };
         let wait = longer(first, row);
         if error.conflict() && row <= HARMLESS {
             tracing::debug!(%error, "somebody else changed the object first");
-            return (PassResult::Waiting, wait);
+            return (ReconcileResult::Waiting, wait);
         }
         tracing::warn!(%error, again_in_s = wait.as_secs(), "pass failed");
-        (PassResult::Failed, wait)
+        (ReconcileResult::Failed, wait)
     }
 
     /// A pass panicked: logs it, and gives how long to wait.
@@ -71,12 +71,12 @@ mod tests {
 
     use super::*;
 
-    fn refused(code: u16) -> PassError {
+    fn refused(code: u16) -> ReconcileError {
         let status = Status::failure("x", "y").with_code(code);
-        PassError::Kube(kube::Error::Api(status.boxed()))
+        ReconcileError::Kube(kube::Error::Api(status.boxed()))
     }
 
-    fn told(failures: &Failures, error: &PassError) -> (PassResult, u128) {
+    fn told(failures: &Failures, error: &ReconcileError) -> (ReconcileResult, u128) {
         let (result, wait) = failures.failed("u", error);
         (result, wait.as_millis())
     }
@@ -84,26 +84,29 @@ mod tests {
     #[test]
     fn errors_in_a_row_wait_longer_up_to_a_minute() {
         let failures = Failures::default();
-        let all: Vec<_> = (0..9).map(|_| told(&failures, &PassError::Timeout)).collect();
-        let waits = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(|s| (PassResult::Failed, s * 1000));
+        let all: Vec<_> = (0..9).map(|_| told(&failures, &ReconcileError::Timeout)).collect();
+        let waits = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(|s| (ReconcileResult::Failed, s * 1000));
         assert_eq!(all, waits);
         failures.over("u");
-        assert_eq!(told(&failures, &PassError::Timeout).1, 1000);
+        assert_eq!(told(&failures, &ReconcileError::Timeout).1, 1000);
     }
 
     #[test]
     fn conflicts_in_a_row_wait_longer_and_the_fifth_is_a_failure() {
-        for conflict in [refused(409), PassError::Gone] {
+        for conflict in [refused(409), ReconcileError::Gone] {
             let failures = Failures::default();
             let all: Vec<_> = (0..6).map(|_| told(&failures, &conflict)).collect();
-            let harmless = [200, 400, 800, 1600].map(|ms| (PassResult::Waiting, ms));
-            let failed = [3200, 6400].map(|ms| (PassResult::Failed, ms));
+            let harmless = [200, 400, 800, 1600].map(|ms| (ReconcileResult::Waiting, ms));
+            let failed = [3200, 6400].map(|ms| (ReconcileResult::Failed, ms));
             assert_eq!(all, [harmless.as_slice(), &failed].concat());
         }
     }
 
     #[test]
     fn what_is_not_found_by_a_read_or_a_creation_is_no_conflict() {
-        assert_eq!(told(&Failures::default(), &refused(404)), (PassResult::Failed, 1000));
+        assert_eq!(
+            told(&Failures::default(), &refused(404)),
+            (ReconcileResult::Failed, 1000)
+        );
     }
 }

@@ -34,7 +34,7 @@ impl Identity {
 }
 
 /// The management side hears of HostedClusters, but not of HostedControlPlanes.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(30);
+pub const IDENTITY_RETRY: Duration = Duration::from_secs(30);
 
 /// The HostedClusters that may be the one of a custom resource in `namespace`: those that have their control plane here, the
 /// first of them first, so that no annotation chooses among them; then the one that it names, if that has it here too.
@@ -79,7 +79,7 @@ fn agree(
             Reason::HostedControlPlaneNotFound,
             "the HostedControlPlane does not exist".to_owned(),
         )
-        .again(LOOK_AGAIN)
+        .again(IDENTITY_RETRY)
     })?;
     let own = of_spec(&cluster.name, &hosted.spec)?;
     let annotation = control_plane.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
@@ -88,7 +88,7 @@ fn agree(
         && cluster_ref(annotation).as_ref() == Ok(cluster);
     if !same {
         let text = "HostedCluster and HostedControlPlane disagree on the cluster";
-        return Err(Problem::new(Reason::IdentityMismatch, text).again(LOOK_AGAIN));
+        return Err(Problem::new(Reason::IdentityMismatch, text).again(IDENTITY_RETRY));
     }
     for spec in [&hosted.spec, &control_plane.spec] {
         let named = spec
@@ -98,7 +98,7 @@ fn agree(
             .map_or(PUBLIC_CLOUD, AzurePlatform::cloud_name);
         if named != cloud {
             let text = format!("the cluster is in {named}, this process serves {cloud}");
-            return Err(Problem::new(Reason::CloudMismatch, text).again(LOOK_AGAIN));
+            return Err(Problem::new(Reason::CloudMismatch, text).again(IDENTITY_RETRY));
         }
     }
     Ok(own)
@@ -121,7 +121,7 @@ pub fn vouched(
     let came_later = all.holders(&derives).any(|holder| holder.object == cluster);
     if hosted.is_some() && named.is_none() && came_later {
         let text = "an older HostedCluster has its control plane in this namespace";
-        return Err(Problem::new(Reason::DuplicateIdentity, text).again(LOOK_AGAIN));
+        return Err(Problem::new(Reason::DuplicateIdentity, text).again(IDENTITY_RETRY));
     }
     let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
     let contested = named
@@ -159,13 +159,13 @@ fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &C
             .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
     // What ends it may be an event that this role does not hear.
-    by_older.or_else(by_any).map(|problem| problem.again(LOOK_AGAIN))
+    by_older.or_else(by_any).map(|problem| problem.again(IDENTITY_RETRY))
 }
 
 /// Why the NAT subnet that a custom resource gives is not its cluster's to use.
 pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
     let given = cr.spec.nat_subnet_id.as_deref()?;
-    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).again(LOOK_AGAIN));
+    let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY));
     if !claims::nat_subnet(&hosted.spec).is_some_and(|named| same(named, given)) {
         return refused("natSubnetID is not that of the HostedCluster");
     }
@@ -181,7 +181,7 @@ pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, 
 
 /// Whose resources a custom resource that goes leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leaving {
+pub enum DeletedCluster {
     /// This cluster's.
     Of(Identity),
     /// Those of a cluster whose ids a HostedCluster has that is not ours.
@@ -205,7 +205,7 @@ pub struct Traces<'a> {
 ///
 /// What can be forged counts only for ids that no other HostedCluster has, and that have the form of a cluster's: names
 /// of others' services do not.
-pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> Leaving {
+pub fn deleted_cluster(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> DeletedCluster {
     let Traces {
         recorded,
         hosted,
@@ -243,17 +243,21 @@ pub fn leaving(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -
     let mut taken = false;
     for (ours, identity) in known.into_iter().flatten() {
         if ours {
-            return Leaving::Of(identity);
+            return DeletedCluster::Of(identity);
         }
         taken = true;
     }
-    if taken { Leaving::OfAnother } else { Leaving::Unknown }
+    if taken {
+        DeletedCluster::OfAnother
+    } else {
+        DeletedCluster::Unknown
+    }
 }
 
 /// The cluster id in the name of the service that the status shows; all that is left when nothing was recorded.
 fn of_status(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let id = cr.status.as_ref()?.private_link_service_id.as_deref()?;
-    let id = ResourceId::parse_as(Kind::LinkService, id).ok()?;
+    let id = ResourceId::parse_as(Kind::PrivateLinkService, id).ok()?;
     let cluster_id = names::cluster_id_of_link_service(&cr.name_any(), id.name())?;
     is_uuid(cluster_id).then(|| Identity {
         name: String::new(),

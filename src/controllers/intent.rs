@@ -92,7 +92,7 @@ pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
     let held = held_by(cr, role.finalizer());
     let any = |fits: fn(&Step) -> bool| steps.iter().any(fits);
     any(Step::writes)
-        || (!(recorded && held) && any(|step| step.settled().is_some()))
+        || (!(recorded && held) && any(|step| step.ready().is_some()))
         || (recorded && any(|step| step.why == Why::NotOurs))
 }
 
@@ -131,7 +131,7 @@ mod tests {
 
     fn step(verb: Verb, why: Why) -> Step {
         Step {
-            kind: Kind::Endpoint,
+            kind: Kind::PrivateEndpoint,
             id: samples::id(&samples::guest("privateEndpoints/pe")),
             found: (verb == Verb::Keep).then(|| json!({})),
             verb,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn there() -> Step {
-        step(Verb::Keep, Why::AsWanted)
+        step(Verb::Keep, Why::UpToDate)
     }
 
     fn foreign() -> Step {
@@ -158,7 +158,7 @@ mod tests {
     #[case::at_rest(there(), true, true, false)]
     #[case::nothing_is_ours(foreign(), false, false, false)]
     #[case::what_was_recorded_is_foreign(foreign(), true, true, true)]
-    #[case::waiting(Step::needs(Kind::Endpoint, samples::id(&samples::guest("privateEndpoints/pe")), "x"), false, false, false)]
+    #[case::waiting(Step::needs(Kind::PrivateEndpoint, samples::id(&samples::guest("privateEndpoints/pe")), "x"), false, false, false)]
     fn intent_is_recorded_when_something_is_or_will_be_ours(
         #[case] step: Step,
         #[case] recorded: bool,

@@ -1,29 +1,29 @@
-//! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `frame` does the rest of a pass.
+//! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `driver` does the rest of a pass.
 
 pub mod abandon;
 pub mod awaiting;
 pub mod claims;
+pub mod cluster_index;
+pub mod concurrency_limit;
 pub mod contention;
 pub mod context;
 pub mod custom_resources;
 pub mod decision;
-pub mod endpoint;
+pub mod driver;
 pub mod event;
 pub mod excluded;
 pub mod facts;
 pub mod failures;
-pub mod frame;
 pub mod hosted_cluster;
 pub mod identity;
 pub mod intent;
-pub mod link_service;
-pub mod neighbours;
 pub mod observe;
 pub mod owner;
 pub mod pace;
-pub mod places;
 pub mod polls;
 pub mod preview;
+pub mod private_endpoint;
+pub mod private_link_service;
 pub mod rate;
 pub mod recorder;
 pub mod report;

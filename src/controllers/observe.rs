@@ -9,12 +9,12 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::facts::{Facts, Need, Needs};
 use super::polls;
-use crate::azure::client::Pass;
+use crate::azure::client::Reconcile;
 use crate::azure::error::ArmError;
 use crate::azure::id::SubscriptionId;
 use crate::azure::load_balancer::Frontend;
-use crate::azure::look::Looker;
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::read::Reader;
+use crate::azure::resource::{Kind, Observed};
 
 /// A list that is searched for something that must have appeared just now may be this old: whatever appears, and wherever, it
 /// is not read more often.
@@ -23,28 +23,28 @@ const JUST_NOW: Duration = Duration::from_secs(1);
 /// Runs `decide` until it needs nothing more.
 pub async fn until_decided<T>(
     cx: &Context,
-    pass: Pass,
+    reconcile: Reconcile,
     facts: &mut Facts,
     decide: &mut impl FnMut(&Facts) -> Result<T, Needs>,
 ) -> T {
     loop {
         match decide(facts) {
             Ok(decided) => return decided,
-            Err(needs) => satisfy(cx, pass, facts, needs).await,
+            Err(needs) => satisfy(cx, reconcile, facts, needs).await,
         }
     }
 }
 
-async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
-    read_single(cx, pass, facts, &needs).await;
+async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: Needs) {
+    read_single(cx, reconcile, facts, &needs).await;
     for need in needs {
         match need {
-            Need::Look(..) => {}
-            Need::NewLook(_, id) => {
-                facts.new_looks.insert(id);
+            Need::Read(..) => {}
+            Need::FreshRead(_, id) => {
+                facts.fresh_reads.insert(id);
             }
             Need::Frontends(subscription, group) => {
-                let found = frontends(cx, pass, &subscription, group.as_deref(), cx.resync * 4 / 5)
+                let found = frontends(cx, reconcile, &subscription, group.as_deref(), cx.resync * 4 / 5)
                     .await
                     .1;
                 facts.frontends.insert((subscription, group), found);
@@ -54,9 +54,9 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
                 let held = !cx.polls.may_list(&namespace, &list, Instant::now());
                 // Where it is held, another one for the namespace was made no longer ago.
                 let age = if held { polls::LIST_EACH + JUST_NOW } else { JUST_NOW };
-                let (seen, found) = frontends(cx, pass, &subscription, group.as_deref(), age).await;
+                let (observed, found) = frontends(cx, reconcile, &subscription, group.as_deref(), age).await;
                 facts.frontends.insert((subscription.clone(), group.clone()), found);
-                facts.older_frontends |= seen < pass.began;
+                facts.older_frontends |= observed < reconcile.began;
                 facts.held_frontends |= held;
                 facts.new_frontends.insert((subscription, group));
             }
@@ -68,9 +68,9 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
                 };
                 let found = cx
                     .arm
-                    .list(pass, kind, zone.subscription(), &format!("{zone}/{part}"))
+                    .list(reconcile, kind, zone.subscription(), &format!("{zone}/{part}"))
                     .await;
-                let found = cx.memory.list_of(&zone, found, Instant::now());
+                let found = cx.observations.list_of(&zone, found, Instant::now());
                 facts.inside.insert((kind, zone), found);
             }
         }
@@ -78,57 +78,59 @@ async fn satisfy(cx: &Context, pass: Pass, facts: &mut Facts, needs: Needs) {
 }
 
 /// What looks need, in one pass.
-pub(super) fn looker(cx: &Context, pass: Pass) -> Looker<'_> {
-    Looker {
+pub(super) fn looker(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
+    Reader {
         client: &cx.arm,
-        memory: &cx.memory,
+        observations: &cx.observations,
         inventory: &cx.inventory,
-        pass,
+        reconcile,
     }
 }
 
 /// Reads the single resources among the needs, all at once.
-async fn read_single(cx: &Context, pass: Pass, facts: &mut Facts, needs: &[Need]) {
-    let looker = looker(cx, pass);
-    let looks = needs.iter().map(async |need| {
-        let (kind, id, seen) = match need {
-            Need::Look(kind, id) => (*kind, id, looker.look(*kind, id).await),
-            Need::NewLook(kind, id) => (*kind, id, looker.look_anew(*kind, id).await),
+async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: &[Need]) {
+    let looker = looker(cx, reconcile);
+    let reads = needs.iter().map(async |need| {
+        let (kind, id, observed) = match need {
+            Need::Read(kind, id) => (*kind, id, looker.read(*kind, id).await),
+            Need::FreshRead(kind, id) => (*kind, id, looker.read_uncached(*kind, id).await),
             _ => return None,
         };
-        if kind == Kind::Endpoint && seen == Seen::Absent {
+        if kind == Kind::PrivateEndpoint && observed == Observed::Absent {
             // Its names wait until that is certain.
             looker.prove_gone(kind, id).await;
         }
-        Some((id.clone(), seen))
+        Some((id.clone(), observed))
     });
-    let seen: Vec<_> = join_all(looks).await.into_iter().flatten().collect();
+    let observed: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
     let now = Instant::now();
-    let gone = seen
+    let gone = observed
         .iter()
-        .filter_map(|(id, _)| Some((id.clone(), cx.memory.gone_for(id, now)?)));
+        .filter_map(|(id, _)| Some((id.clone(), cx.observations.gone_for(id, now)?)));
     facts.gone_for.extend(gone);
-    for (id, seen) in &seen {
+    for (id, observed) in &observed {
         // It may have been seen otherwise before.
         facts.proven.remove(id);
         facts.surely_gone.remove(id);
-        match seen {
-            Seen::Found(body) if cx.memory.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
-            Seen::Absent if cx.memory.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
+        match observed {
+            Observed::Found(body) if cx.observations.is_proven(id, body) => drop(facts.proven.insert(id.clone())),
+            Observed::Absent if cx.observations.surely_gone(id) => drop(facts.surely_gone.insert(id.clone())),
             _ => {}
         }
     }
-    facts.looks.extend(seen);
+    facts.reads.extend(observed);
 }
 
 async fn frontends(
     cx: &Context,
-    pass: Pass,
+    reconcile: Reconcile,
     subscription: &SubscriptionId,
     group: Option<&str>,
     age: Duration,
 ) -> (Instant, Result<Vec<Frontend>, ArmError>) {
-    cx.inventory.frontends(&cx.arm, pass, subscription, group, age).await
+    cx.inventory
+        .frontends(&cx.arm, reconcile, subscription, group, age)
+        .await
 }
 
 #[cfg(test)]
@@ -170,13 +172,13 @@ mod tests {
 
     /// Searches for a frontend on behalf of a namespace; whether what was found is older than the question.
     async fn search(cx: &Context, namespace: &str) -> bool {
-        let (pass, subscription) = (
-            Pass::begin(),
+        let (reconcile, subscription) = (
+            Reconcile::begin(),
             SubscriptionId::parse(crate::controllers::samples::MANAGEMENT).unwrap(),
         );
         let mut facts = Facts::default();
         let mut decide = |facts: &Facts| facts.new_frontends(&subscription, Some("g"), namespace).cloned();
-        let found = until_decided(cx, pass, &mut facts, &mut decide).await;
+        let found = until_decided(cx, reconcile, &mut facts, &mut decide).await;
         assert!(found.is_ok_and(|found| found.is_empty()));
         facts.older_frontends
     }

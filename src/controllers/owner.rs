@@ -2,10 +2,10 @@
 
 use kube::{Api, ResourceExt};
 
+use super::cluster_index::ClusterIndex;
 use super::context::Context;
-use super::frame::{PassError, within};
+use super::driver::{ReconcileError, within};
 use super::identity;
-use super::neighbours::Neighbours;
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::names;
@@ -14,7 +14,7 @@ use crate::names;
 pub async fn control_plane(
     cx: &Context,
     cr: &AzurePrivateLinkService,
-) -> Result<Option<HostedControlPlane>, PassError> {
+) -> Result<Option<HostedControlPlane>, ReconcileError> {
     let owners = cr.owner_references().iter();
     let mut owners = owners.filter(|owner| owner.kind == "HostedControlPlane" && names::is_object_name(&owner.name));
     let Some(owner) = owners.next() else {
@@ -31,11 +31,11 @@ pub async fn control_plane(
 pub async fn hosted_cluster(
     cx: &Context,
     cr: &AzurePrivateLinkService,
-    neighbours: &Neighbours,
-) -> Result<Option<HostedCluster>, PassError> {
+    cluster_index: &ClusterIndex,
+) -> Result<Option<HostedCluster>, ReconcileError> {
     let annotation = cr.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
     let namespace = cr.namespace().unwrap_or_default();
-    let candidates = identity::candidates(annotation, &namespace, &neighbours.clusters());
+    let candidates = identity::candidates(annotation, &namespace, &cluster_index.clusters());
     for cluster in candidates {
         let api: Api<HostedCluster> = Api::namespaced(cx.kube.clone(), &cluster.namespace);
         if let Some(found) = within(api.get_opt(&cluster.name)).await? {

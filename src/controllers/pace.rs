@@ -179,7 +179,7 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(10);
     const ROUTER: (&str, &str) = ("n", "private-router");
 
-    fn seen(object: &str, inputs: &str) -> Fingerprint {
+    fn observed(object: &str, inputs: &str) -> Fingerprint {
         Fingerprint::of(object).with(inputs)
     }
 
@@ -187,12 +187,12 @@ mod tests {
     async fn a_reconcile_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert!(pacer.ended("u", seen("a", "x"), WAIT, now));
-        assert_eq!(pacer.early("u", seen("a", "x"), now), Some(WAIT));
-        assert_eq!(pacer.early("u", seen("b", "x"), now), None);
-        assert_eq!(pacer.early("u", seen("a", "y"), now), None);
-        assert_eq!(pacer.early("u", seen("a", "x"), now + WAIT), None);
-        let changed = |object: &str| pacer.has_changed("u", seen(object, "x"));
+        assert!(pacer.ended("u", observed("a", "x"), WAIT, now));
+        assert_eq!(pacer.early("u", observed("a", "x"), now), Some(WAIT));
+        assert_eq!(pacer.early("u", observed("b", "x"), now), None);
+        assert_eq!(pacer.early("u", observed("a", "y"), now), None);
+        assert_eq!(pacer.early("u", observed("a", "x"), now + WAIT), None);
+        let changed = |object: &str| pacer.has_changed("u", observed(object, "x"));
         assert_eq!(["a", "b"].map(changed), [false, true]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let (pacer, now) = (Pacer::default(), Instant::now());
         let begin = |object: &str, now| pacer.begin(ROUTER, "u", Fingerprint::of(object), now);
         assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
-        pacer.ended("u", seen("a", "x"), WAIT, now);
+        pacer.ended("u", observed("a", "x"), WAIT, now);
         assert_eq!(begin("a", now), Err(WAIT));
         assert_eq!(begin("b", now), Ok(()));
         pacer.wake("u");
@@ -216,10 +216,10 @@ mod tests {
     async fn what_it_waited_for_makes_it_due() {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert!(pacer.ended("u", seen("a", "x"), WAIT, now));
+        assert!(pacer.ended("u", observed("a", "x"), WAIT, now));
         pacer.due("u", now);
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert_eq!(pacer.early("u", seen("a", "x"), now), None);
+        assert_eq!(pacer.early("u", observed("a", "x"), now), None);
         pacer.due("v", now);
         assert!(!pacer.paces().contains_key("v"));
     }
@@ -275,7 +275,7 @@ mod tests {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         pacer.forget("u");
-        assert!(!pacer.ended("u", seen("a", "x"), WAIT, now));
+        assert!(!pacer.ended("u", observed("a", "x"), WAIT, now));
         assert!(pacer.paces().is_empty());
     }
 }

@@ -9,23 +9,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::decision::{Course, Decision};
+use super::decision::{Decision, Lifecycle};
 use super::facts::Facts;
 use super::intent;
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, Role, held_by};
 use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
-use crate::azure::plan::{Done, Step, Verb, Why};
-use crate::azure::resource::{Kind, Seen};
+use crate::azure::plan::{Outcome, Step, Verb, Why};
+use crate::azure::resource::{Kind, Observed};
 use crate::conditions;
 
 /// What a pass has found out and decided, up to where it would send the first write.
-pub struct Foreseen {
+pub struct DryRun {
     /// Which way it goes.
-    pub course: Course,
+    pub lifecycle: Lifecycle,
     /// What Kubernetes says around the object.
-    pub around: Vec<Fact>,
+    pub inputs: Vec<Fact>,
     /// What was read of Azure.
     pub facts: Facts,
     /// What it decided.
@@ -38,12 +38,12 @@ pub struct Foreseen {
     pub wait: Option<Duration>,
 }
 
-impl Foreseen {
+impl DryRun {
     /// For an object that goes and of which the role holds nothing.
-    pub fn nothing(around: Vec<Fact>) -> Self {
+    pub fn nothing(inputs: Vec<Fact>) -> Self {
         Self {
-            course: Course::Nothing,
-            around,
+            lifecycle: Lifecycle::Nothing,
+            inputs,
             facts: Facts::default(),
             decision: Decision::default(),
             report: None,
@@ -54,11 +54,11 @@ impl Foreseen {
 }
 
 /// What becomes of each step if Azure takes it: a record is in force at once, all else is worked on.
-pub fn as_sent(steps: &[Step]) -> Vec<Done> {
+pub fn as_sent(steps: &[Step]) -> Vec<Outcome> {
     let sent = |step: &Step| match (step.writes(), step.kind) {
-        (false, _) => Done::Nothing,
-        (true, Kind::Record) => Done::Settled,
-        (true, _) => Done::Accepted,
+        (false, _) => Outcome::Nothing,
+        (true, Kind::Record) => Outcome::Ready,
+        (true, _) => Outcome::Accepted,
     };
     steps.iter().map(sent).collect()
 }
@@ -74,11 +74,11 @@ pub struct Preview {
     /// Whether something could not be read, so that more may have to be done.
     pub unreadable: bool,
     /// `build`, `teardown` or `nothing`.
-    pub course: &'static str,
+    pub lifecycle: &'static str,
     /// Whether the cluster is paused: nothing is looked at or touched.
     pub paused: bool,
     /// What keeps the pass from any step.
-    pub problem: Option<Said>,
+    pub problem: Option<ConditionSummary>,
     /// What is known.
     pub facts: Vec<Fact>,
     /// The steps in the order in which they would be sent.
@@ -92,7 +92,7 @@ pub struct Preview {
     /// All conditions of the role.
     pub conditions: Vec<ConditionChange>,
     /// When the next pass would be due, in seconds.
-    pub looks_again_in_seconds: Option<u64>,
+    pub requeue_after_seconds: Option<u64>,
 }
 
 /// Something that is known, and how it was found.
@@ -152,14 +152,14 @@ pub struct ConditionChange {
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// As it is.
-    pub is: Option<Said>,
+    pub is: Option<ConditionSummary>,
     /// As it would be.
-    pub would_be: Said,
+    pub would_be: ConditionSummary,
 }
 
 /// What a condition says; of a problem, without the status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Said {
+pub struct ConditionSummary {
     /// `True` or `False`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
@@ -171,15 +171,15 @@ pub struct Said {
 
 impl Preview {
     /// What a pass over `cr` would do that has got this far.
-    pub fn of(role: Role, cr: &AzurePrivateLinkService, foreseen: Foreseen, now: Timestamp) -> Self {
-        let (course, decision) = (foreseen.course, &foreseen.decision);
+    pub fn of(role: Role, cr: &AzurePrivateLinkService, dry_run: DryRun, now: Timestamp) -> Self {
+        let (lifecycle, decision) = (dry_run.lifecycle, &dry_run.decision);
         let due = intent::due(cr, role, &decision.steps);
         let intent = decision
             .intent
             .as_deref()
             .filter(|_| due)
             .filter(|text| intent::patch(cr, role, text).is_some());
-        let releases = course == Course::Teardown && decision.nothing_left();
+        let releases = lifecycle == Lifecycle::Teardown && decision.nothing_left();
         let sets = intent.is_some() && cr.metadata.deletion_timestamp.is_none();
         let held = held_by(cr, role.finalizer());
         let own = match (releases, sets && !held) {
@@ -192,34 +192,34 @@ impl Preview {
             kind: "AzurePrivateLinkService",
             finalizer: role.finalizer(),
         });
-        let report = foreseen.report.as_ref().filter(|_| !decision.paused && !releases);
-        let finalizers: Vec<_> = foreseen.holds.iter().cloned().chain(own).collect();
+        let report = dry_run.report.as_ref().filter(|_| !decision.paused && !releases);
+        let finalizers: Vec<_> = dry_run.holds.iter().cloned().chain(own).collect();
         let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
         let conditions_change = report.is_some_and(|report| conditions_patch(cr, &report.dated(cr, now)).is_some());
         let active = decision.problem.is_some() || decision.steps.iter().any(|step| !at_rest(step));
         let writes_kube = intent.is_some() || !finalizers.is_empty() || !fields.is_empty() || conditions_change;
         Self {
             role: role.as_str(),
-            pending: course != Course::Nothing && !decision.paused && (active || writes_kube),
-            unreadable: unreadable(&foreseen.facts),
-            course: match course {
-                Course::Build => "build",
-                Course::Teardown => "teardown",
-                Course::Nothing => "nothing",
+            pending: lifecycle != Lifecycle::Nothing && !decision.paused && (active || writes_kube),
+            unreadable: unreadable(&dry_run.facts),
+            lifecycle: match lifecycle {
+                Lifecycle::Build => "build",
+                Lifecycle::Teardown => "teardown",
+                Lifecycle::Nothing => "nothing",
             },
             paused: decision.paused,
-            problem: decision.problem.as_ref().map(|problem| Said {
+            problem: decision.problem.as_ref().map(|problem| ConditionSummary {
                 status: None,
                 reason: problem.reason.as_str().to_owned(),
                 message: problem.message.clone(),
             }),
-            facts: foreseen.around.into_iter().chain(facts(&foreseen.facts)).collect(),
+            facts: dry_run.inputs.into_iter().chain(facts(&dry_run.facts)).collect(),
             steps: decision.steps.iter().map(step).collect(),
             finalizers,
             intent: intent.and_then(|text| serde_json::from_str(text).ok()),
             fields,
             conditions: report.map(|report| condition_changes(cr, report)).unwrap_or_default(),
-            looks_again_in_seconds: foreseen.wait.map(|wait| wait.as_secs()),
+            requeue_after_seconds: dry_run.wait.map(|wait| wait.as_secs()),
         }
     }
 }
@@ -249,14 +249,17 @@ fn step(step: &Step) -> PreviewStep {
 }
 
 fn unreadable(facts: &Facts) -> bool {
-    facts.looks.values().any(|seen| matches!(seen, Seen::ReadFailed(_)))
+    facts
+        .reads
+        .values()
+        .any(|observed| matches!(observed, Observed::ReadFailed(_)))
         || facts.frontends.values().any(Result::is_err)
         || facts.inside.values().any(Result::is_err)
 }
 
 /// What was read of Azure, in an order that does not change.
 fn facts(facts: &Facts) -> Vec<Fact> {
-    let mut all: Vec<_> = facts.looks.iter().map(|(id, seen)| look(id, seen)).collect();
+    let mut all: Vec<_> = facts.reads.iter().map(|(id, observed)| read(id, observed)).collect();
     for ((subscription, group), found) in &facts.frontends {
         let group = group.as_ref().map(|group| format!("/resourceGroups/{group}"));
         all.push(Fact {
@@ -276,16 +279,16 @@ fn facts(facts: &Facts) -> Vec<Fact> {
     all
 }
 
-fn look(id: &ResourceId, seen: &Seen) -> Fact {
+fn read(id: &ResourceId, observed: &Observed) -> Fact {
     let kind = Kind::ALL.into_iter().find(|kind| id.is(*kind));
-    let state = match seen {
-        Seen::Found(body) => {
+    let state = match observed {
+        Observed::Found(body) => {
             let state = body.pointer("/properties/provisioningState").and_then(Value::as_str);
             state.unwrap_or("there").to_owned()
         }
-        Seen::Absent => "absent".to_owned(),
-        Seen::Pending => "being made".to_owned(),
-        Seen::WriteFailed(error) | Seen::DeleteFailed(error) | Seen::ReadFailed(error) => error.to_string(),
+        Observed::Absent => "absent".to_owned(),
+        Observed::Pending => "being made".to_owned(),
+        Observed::WriteFailed(error) | Observed::DeleteFailed(error) | Observed::ReadFailed(error) => error.to_string(),
     };
     Fact {
         kind: kind.map_or("resource", Kind::label),
@@ -316,7 +319,7 @@ fn field_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<FieldChan
 fn condition_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<ConditionChange> {
     let status = cr.status.as_ref();
     let current = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let said = |condition: &Condition| Said {
+    let said = |condition: &Condition| ConditionSummary {
         status: Some(condition.status.clone()),
         reason: condition.reason.clone(),
         message: condition.message.clone(),
@@ -324,7 +327,7 @@ fn condition_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<Condi
     let change = |new: &conditions::NewCondition| ConditionChange {
         kind: new.kind.as_str(),
         is: conditions::get(current, new.kind).map(said),
-        would_be: Said {
+        would_be: ConditionSummary {
             status: Some(new.status.as_str().to_owned()),
             reason: new.reason.as_str().to_owned(),
             message: new.message.clone(),

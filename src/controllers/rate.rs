@@ -116,8 +116,8 @@ mod tests {
     async fn object_changed_100_times_a_second_has_two_reconciles_a_second() {
         let (mut rate, began) = (Rate::default(), Instant::now());
         let changes = (0..1000).map(|n| began + Duration::from_millis(10) * n);
-        let done = changes.filter(|now| rate.take(*now).is_ok()).count();
-        assert_eq!(done, 20 + 19);
+        let outcomes = changes.filter(|now| rate.take(*now).is_ok()).count();
+        assert_eq!(outcomes, 20 + 19);
         let later = began + Duration::from_secs(60);
         assert!((0..20).all(|_| rate.take(later).is_ok()));
         assert_eq!(rate.take(later), Err(OF_AN_OBJECT.interval));

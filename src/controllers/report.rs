@@ -12,7 +12,7 @@ use crate::api::{AzurePrivateLinkService, ConditionType, Reason, Role, Status};
 use crate::azure::id::same;
 use crate::conditions::{self, NewCondition};
 use crate::controllers::abandon;
-use crate::controllers::contention::Statements;
+use crate::controllers::contention::PublishedConditions;
 use crate::controllers::decision::Problem;
 
 /// Conditions and plain fields as they shall be.
@@ -90,25 +90,25 @@ pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, pr
 
 /// Whether a field is as wanted. Ids are compared as ARM does, or two writers that spell one differently would wake each other
 /// for ever.
-fn field_stands(name: &str, current: &Value, want: &Value) -> bool {
-    match (current.as_str(), want.as_str()) {
-        (Some(current), Some(want)) if name.ends_with("ID") => same(current, want),
-        _ => current == want,
+fn field_stands(name: &str, current: &Value, desired: &Value) -> bool {
+    match (current.as_str(), desired.as_str()) {
+        (Some(current), Some(desired)) if name.ends_with("ID") => same(current, desired),
+        _ => current == desired,
     }
 }
 
 /// The merge patch for the plain fields that differ, if any do.
 pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Value> {
     let current = serde_json::to_value(&cr.status).unwrap_or_default();
-    let differs = |(name, want): &(&String, &Value)| {
+    let differs = |(name, desired): &(&String, &Value)| {
         let current = current.get(name.as_str()).unwrap_or(&Value::Null);
-        !field_stands(name, current, want)
+        !field_stands(name, current, desired)
     };
     let fields: Map<String, Value> = report
         .fields
         .iter()
         .filter(differs)
-        .map(|(name, want)| (name.clone(), want.clone()))
+        .map(|(name, desired)| (name.clone(), desired.clone()))
         .collect();
     (!fields.is_empty())
         .then(|| json!({"metadata": {"resourceVersion": cr.metadata.resource_version}, "status": fields}))
@@ -135,8 +135,8 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Opti
 /// The parts of a custom resource whose change is worth a pass of `role`, as one text.
 ///
 /// The other role's conditions count only for the role that summarises them, one's own only where another writer
-/// contradicts `statements` and it is time to answer. It is the same of an object as watches keep it.
-pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statements, now: Instant) -> String {
+/// contradicts `published` and it is time to answer. It is the same of an object as watches keep it.
+pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &PublishedConditions, now: Instant) -> String {
     let status = cr.status.clone().unwrap_or_default();
     let theirs = ConditionType::owned_by(Role::Ho)
         .filter(|_| role == Role::Cpo)
@@ -168,7 +168,7 @@ pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, statements: &Statem
         guest,
         role == Role::Ho && abandon::guest_is_locked(cr),
         theirs,
-        statements.heeded(&status.conditions, role, now),
+        published.heeded(&status.conditions, role, now),
     ])
     .to_string()
 }
@@ -297,8 +297,8 @@ mod tests {
         );
     }
 
-    fn seen(cr: &AzurePrivateLinkService, role: Role) -> String {
-        fingerprint(cr, role, &Statements::default(), Instant::now())
+    fn observed(cr: &AzurePrivateLinkService, role: Role) -> String {
+        fingerprint(cr, role, &PublishedConditions::default(), Instant::now())
     }
 
     #[test]
@@ -308,10 +308,10 @@ mod tests {
             cr(json!({"dnsZoneName": "a.b", "privateLinkServiceAlias": "x"})),
             cr(json!({"dnsZoneName": "a.b", "privateEndpointIP": "10.0.0.1"})),
         );
-        assert_ne!(seen(&before, Role::Cpo), seen(&alias, Role::Cpo));
-        assert_ne!(seen(&before, Role::Ho), seen(&alias, Role::Ho));
-        assert_ne!(seen(&before, Role::Cpo), seen(&endpoint, Role::Cpo));
-        assert_eq!(seen(&before, Role::Ho), seen(&endpoint, Role::Ho));
+        assert_ne!(observed(&before, Role::Cpo), observed(&alias, Role::Cpo));
+        assert_ne!(observed(&before, Role::Ho), observed(&alias, Role::Ho));
+        assert_ne!(observed(&before, Role::Cpo), observed(&endpoint, Role::Cpo));
+        assert_eq!(observed(&before, Role::Ho), observed(&endpoint, Role::Ho));
     }
 
     #[rstest]
@@ -323,7 +323,7 @@ mod tests {
         let mut after = cr(Value::Null);
         change(&mut after);
         for role in Role::ALL {
-            assert_ne!(seen(&cr(Value::Null), role), seen(&after, role));
+            assert_ne!(observed(&cr(Value::Null), role), observed(&after, role));
         }
     }
 
@@ -335,7 +335,7 @@ mod tests {
     #[case("baseDomainDNSZoneID", false)]
     #[case("dnsZoneName", false)]
     fn field_of_the_status_wakes_whom_it_concerns(#[case] field: &str, #[case] management: bool) {
-        let wakes = |role| seen(&cr(json!({})), role) != seen(&cr(json!({field: "x"})), role);
+        let wakes = |role| observed(&cr(json!({})), role) != observed(&cr(json!({field: "x"})), role);
         assert_eq!((wakes(Role::Ho), wakes(Role::Cpo)), (management, true));
     }
 
@@ -350,11 +350,11 @@ mod tests {
             conditions::merge(&[], vec![condition], Timestamp::UNIX_EPOCH)
         };
         let own = told(Status::True, "ours");
-        let mut statements = Statements::default();
-        statements.written(&[], &own, now);
-        let seen = |all: &[Condition]| fingerprint(&cr(json!({"conditions": all})), Role::Ho, &statements, now);
-        assert_eq!(seen(&own), seen(&told(Status::True, "theirs")));
-        assert_ne!(seen(&own), seen(&told(Status::False, "theirs")));
+        let mut published = PublishedConditions::default();
+        published.written(&[], &own, now);
+        let observed = |all: &[Condition]| fingerprint(&cr(json!({"conditions": all})), Role::Ho, &published, now);
+        assert_eq!(observed(&own), observed(&told(Status::True, "theirs")));
+        assert_ne!(observed(&own), observed(&told(Status::False, "theirs")));
     }
 
     #[test]
@@ -363,8 +363,8 @@ mod tests {
         other.metadata.annotations = Some([("example.com/note".to_owned(), "x".to_owned())].into());
         let mut intent = cr(Value::Null);
         intent.metadata.annotations = Some([(crate::api::markers::CPO_INTENT.to_owned(), "{}".to_owned())].into());
-        assert_eq!(seen(&cr(Value::Null), Role::Ho), seen(&other, Role::Ho));
-        assert_ne!(seen(&cr(Value::Null), Role::Ho), seen(&intent, Role::Ho));
+        assert_eq!(observed(&cr(Value::Null), Role::Ho), observed(&other, Role::Ho));
+        assert_ne!(observed(&cr(Value::Null), Role::Ho), observed(&intent, Role::Ho));
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
         pruned.prune();
         assert_ne!(whole, pruned);
         for role in Role::ALL {
-            assert_eq!(seen(&whole, role), seen(&pruned, role));
+            assert_eq!(observed(&whole, role), observed(&pruned, role));
         }
     }
 
@@ -389,6 +389,6 @@ mod tests {
         let before = cr(json!({"dnsZoneName": "a.b"}));
         let patch = conditions_patch(&before, &report().dated(&before, Timestamp::UNIX_EPOCH)).unwrap();
         let after = cr(json!({"dnsZoneName": "a.b", "conditions": patch["status"]["conditions"]}));
-        assert_ne!(seen(&before, Role::Cpo), seen(&after, Role::Cpo));
+        assert_ne!(observed(&before, Role::Cpo), observed(&after, Role::Cpo));
     }
 }

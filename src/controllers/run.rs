@@ -11,39 +11,39 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::concurrency_limit::ConcurrencyLimit;
 use super::context::Context;
 use super::custom_resources::MOST;
 use super::decision::Decision;
+use super::driver::{ReconcileError, within};
 use super::event::{Event, What};
-use super::frame::{PassError, within};
 use super::pace::{Fingerprint, Pacer};
-use super::places::Places;
-use super::preview::Foreseen;
+use super::preview::DryRun;
 use super::report::{Report, fingerprint};
 use crate::api::{AzurePrivateLinkService, Status};
-use crate::azure::client::Pass;
-use crate::azure::plan::Done;
-use crate::metrics::{Controller as Label, Pass as Counted, PassResult};
+use crate::azure::client::Reconcile;
+use crate::azure::plan::Outcome;
+use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
 /// How a pass has ended.
-pub struct Ended {
+pub struct ReconcileOutcome {
     /// The object as last written.
     pub cr: AzurePrivateLinkService,
     /// When the next pass is due.
     pub wait: Duration,
     /// For the counters.
-    pub result: PassResult,
+    pub result: ReconcileResult,
     /// Whether nothing more is to be done for the object.
     pub released: bool,
 }
 
-impl Ended {
+impl ReconcileOutcome {
     /// All is as wanted.
-    fn settled(cr: AzurePrivateLinkService, wait: Duration) -> Self {
+    fn ready(cr: AzurePrivateLinkService, wait: Duration) -> Self {
         Self {
             cr,
             wait,
-            result: PassResult::Settled,
+            result: ReconcileResult::Ready,
             released: false,
         }
     }
@@ -53,7 +53,7 @@ impl Ended {
         Self {
             cr,
             wait,
-            result: PassResult::Waiting,
+            result: ReconcileResult::Waiting,
             released: false,
         }
     }
@@ -65,25 +65,25 @@ impl Ended {
         wait: Duration,
         report: &Report,
         decision: &Decision,
-        done: &[Done],
+        outcomes: &[Outcome],
     ) -> Self {
         let all_hold = report.conditions.iter().all(|one| one.status == Status::True);
         if all_hold && !decision.fails() {
-            Self::settled(cr, wait)
+            Self::ready(cr, wait)
         } else {
-            Self::unsettled(cr, wait, decision, done)
+            Self::unsettled(cr, wait, decision, outcomes)
         }
     }
 
     /// Not as wanted yet, for what the decision and its outcome say.
-    pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, done: &[Done]) -> Self {
-        let failed = decision.fails() || done.iter().any(|done| matches!(done, Done::Failed(_)));
+    pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, outcomes: &[Outcome]) -> Self {
+        let failed = decision.fails() || outcomes.iter().any(|outcomes| matches!(outcomes, Outcome::Failed(_)));
         let refused =
             decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.left());
         let result = match (failed, refused) {
-            (true, _) => PassResult::Failed,
-            (_, true) => PassResult::Refused,
-            _ => PassResult::Waiting,
+            (true, _) => ReconcileResult::Failed,
+            (_, true) => ReconcileResult::Refused,
+            _ => ReconcileResult::Waiting,
         };
         Self {
             cr,
@@ -98,7 +98,7 @@ impl Ended {
         Self {
             cr,
             wait: Duration::ZERO,
-            result: PassResult::Settled,
+            result: ReconcileResult::Ready,
             released: true,
         }
     }
@@ -107,46 +107,46 @@ impl Ended {
 /// One role's way of bringing a custom resource about.
 pub trait Reconciler: Send + Sync + 'static {
     /// What Kubernetes says around the object.
-    type Around: Send;
+    type Inputs: Send;
 
     /// Reads the surroundings; the text stands for all of them whose change is worth a pass.
-    fn around(
+    fn inputs(
         &self,
         cx: &Context,
         cr: &AzurePrivateLinkService,
-    ) -> impl Future<Output = Result<(Self::Around, String), PassError>> + Send;
+    ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
 
     /// One pass.
-    fn pass(
+    fn reconcile(
         &self,
         cx: &Context,
-        pass: Pass,
+        reconcile: Reconcile,
         cr: AzurePrivateLinkService,
-        around: Self::Around,
-    ) -> impl Future<Output = Result<Ended, PassError>> + Send;
+        inputs: Self::Inputs,
+    ) -> impl Future<Output = Result<ReconcileOutcome, ReconcileError>> + Send;
 
     /// The object with this UID is gone.
     fn forget(&self, _uid: &str) {}
 }
 
 /// A reconciler that can tell what a pass would do.
-pub trait Foresees: Reconciler {
+pub trait SupportsDryRun: Reconciler {
     /// Goes as far as a pass goes before its first write.
-    fn foresee(
+    fn dry_run(
         &self,
         cx: &Context,
-        pass: Pass,
+        reconcile: Reconcile,
         cr: &AzurePrivateLinkService,
-        around: &Self::Around,
-    ) -> impl Future<Output = Foreseen> + Send;
+        inputs: &Self::Inputs,
+    ) -> impl Future<Output = DryRun> + Send;
 }
 
 /// How far a pass has come.
 struct Begun<'a> {
     uid: String,
     /// What the pacer is to compare.
-    seen: Fingerprint,
-    counted: Option<Counted<'a>>,
+    observed: Fingerprint,
+    counted: Option<RunningReconcile<'a>>,
 }
 
 /// A reconciler with what it works with.
@@ -179,22 +179,22 @@ impl<R: Reconciler> Runner<R> {
         self.cx.awaiting.forget(uid);
         self.cx.failures.over(uid);
         self.cx.events.forget(uid);
-        self.cx.stated.forget(uid);
+        self.cx.published.forget(uid);
         self.reconciler.forget(uid);
     }
 
     /// A reconcile has ended. What it has kept of an object that has gone meanwhile goes too.
-    fn ended(&self, uid: &str, seen: Fingerprint, wait: Duration) {
-        if !self.pacer.ended(uid, seen, wait, Instant::now()) {
+    fn ended(&self, uid: &str, observed: Fingerprint, wait: Duration) {
+        if !self.pacer.ended(uid, observed, wait, Instant::now()) {
             self.forget(uid);
         }
     }
 
-    async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, PassError> {
-        let pass = Pass::begin();
+    async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, ReconcileError> {
+        let reconcile = Reconcile::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %pass.correlation);
-        let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, pass))
+        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %reconcile.correlation);
+        let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, reconcile))
             .catch_unwind()
             .instrument(span.clone());
         let action = guarded.await.unwrap_or_else(|_| {
@@ -208,26 +208,34 @@ impl<R: Reconciler> Runner<R> {
     }
 
     /// One pass, unless it comes too early; an error becomes a delay.
-    async fn guarded(&self, cached: &AzurePrivateLinkService, namespace: &str, name: &str, pass: Pass) -> Action {
+    async fn guarded(
+        &self,
+        cached: &AzurePrivateLinkService,
+        namespace: &str,
+        name: &str,
+        reconcile: Reconcile,
+    ) -> Action {
         let mut begun = Begun {
             uid: cached.uid().unwrap_or_default(),
-            seen: self.fingerprint(cached),
+            observed: self.fingerprint(cached),
             counted: None,
         };
         if let Err(wait) = self
             .pacer
-            .begin((namespace, name), &begun.uid, begun.seen, Instant::now())
+            .begin((namespace, name), &begun.uid, begun.observed, Instant::now())
         {
             return self.or_answer(cached, wait);
         }
-        match self.paced(namespace, name, pass, &mut begun).await {
+        match self.paced(namespace, name, reconcile, &mut begun).await {
             Ok(action) => action,
             Err(error) => {
-                let Begun { uid, seen, counted } = begun;
+                let Begun { uid, observed, counted } = begun;
                 let (result, wait) = self.cx.failures.failed(&uid, &error);
                 // One that could not even be begun has failed too.
-                counted.unwrap_or_else(|| self.cx.metrics.pass(self.label)).end(result);
-                self.ended(&uid, seen, wait);
+                counted
+                    .unwrap_or_else(|| self.cx.metrics.reconcile(self.label))
+                    .end(result);
+                self.ended(&uid, observed, wait);
                 Action::requeue(wait)
             }
         }
@@ -249,16 +257,16 @@ impl<R: Reconciler> Runner<R> {
     }
 
     fn fingerprint(&self, cr: &AzurePrivateLinkService) -> Fingerprint {
-        let statements = self.cx.stated.of(&cr.uid().unwrap_or_default());
+        let published = self.cx.published.of(&cr.uid().unwrap_or_default());
         let now = Instant::now().into_std();
-        Fingerprint::of(&fingerprint(cr, self.cx.role, &statements, now))
+        Fingerprint::of(&fingerprint(cr, self.cx.role, &published, now))
     }
 
     /// Waits so long, or until another writer is to be answered.
     fn or_answer(&self, cr: &AzurePrivateLinkService, wait: Duration) -> Action {
-        let statements = self.cx.stated.of(&cr.uid().unwrap_or_default());
+        let published = self.cx.published.of(&cr.uid().unwrap_or_default());
         let stored = cr.status.as_ref().map(|status| status.conditions.as_slice());
-        let answer = statements.next_answer(stored.unwrap_or_default(), Instant::now().into_std());
+        let answer = published.next_answer(stored.unwrap_or_default(), Instant::now().into_std());
         Action::requeue(answer.map_or(wait, |answer| answer.min(wait)))
     }
 
@@ -266,9 +274,9 @@ impl<R: Reconciler> Runner<R> {
         &'a self,
         namespace: &str,
         name: &str,
-        pass: Pass,
+        reconcile: Reconcile,
         begun: &mut Begun<'a>,
-    ) -> Result<Action, PassError> {
+    ) -> Result<Action, ReconcileError> {
         // The cache may lag behind our own last write.
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
         let Some(cr) = within(api.get_opt(name)).await? else {
@@ -281,16 +289,16 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::await_change());
         }
         let uid = &begun.uid;
-        let (around, surroundings) = self.reconciler.around(&self.cx, &cr).await?;
-        begun.seen = self.fingerprint(&cr).with(&surroundings);
-        if let Some(rest) = self.pacer.early(uid, begun.seen, Instant::now()) {
+        let (inputs, surroundings) = self.reconciler.inputs(&self.cx, &cr).await?;
+        begun.observed = self.fingerprint(&cr).with(&surroundings);
+        if let Some(rest) = self.pacer.early(uid, begun.observed, Instant::now()) {
             return Ok(self.or_answer(&cr, rest));
         }
-        if self.pacer.has_changed(uid, begun.seen) {
+        if self.pacer.has_changed(uid, begun.observed) {
             self.cx.polls.change(uid);
         }
-        begun.counted = Some(self.cx.metrics.pass(self.label));
-        let ended = self.reconciler.pass(&self.cx, pass, cr, around).await?;
+        begun.counted = Some(self.cx.metrics.reconcile(self.label));
+        let ended = self.reconciler.reconcile(&self.cx, reconcile, cr, inputs).await?;
         if let Some(counted) = begun.counted.take() {
             counted.end(ended.result);
         }
@@ -299,8 +307,8 @@ impl<R: Reconciler> Runner<R> {
             self.forget(uid);
             return Ok(Action::await_change());
         }
-        let seen = self.fingerprint(&ended.cr).with(&surroundings);
-        self.ended(uid, seen, ended.wait);
+        let observed = self.fingerprint(&ended.cr).with(&surroundings);
+        self.ended(uid, observed, ended.wait);
         Ok(self.or_answer(&ended.cr, ended.wait))
     }
 }
@@ -312,9 +320,9 @@ pub async fn run<R: Reconciler>(
     concurrency: u16,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Places::new(runner.label, concurrency));
+    let places = Arc::new(ConcurrencyLimit::new(runner.label, concurrency));
     let over = Arc::clone(&places);
-    let passes = controller
+    let reconciles = controller
         .graceful_shutdown_on(async move { over.end_with(stop).await })
         .run(
             move |cr, runner: Arc<Runner<R>>| {
@@ -339,7 +347,7 @@ pub async fn run<R: Reconciler>(
             },
             runner,
         );
-    passes
+    reconciles
         .for_each(async |result| {
             if let Err(error) = result {
                 tracing::debug!(%error, "queue");

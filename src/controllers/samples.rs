@@ -6,7 +6,7 @@ use super::facts::{Facts, Need, Needs};
 use super::identity::Identity;
 use crate::api::AzurePrivateLinkService;
 use crate::azure::id::ResourceId;
-use crate::azure::resource::Seen;
+use crate::azure::resource::Observed;
 
 pub(super) const GUEST: &str = "11111111-1111-4111-8111-111111111111";
 pub(super) const MANAGEMENT: &str = "33333333-3333-4333-8333-333333333333";
@@ -63,25 +63,25 @@ pub(super) fn decided<T>(
 }
 
 /// What is absent is so for certain.
-fn look(facts: &mut Facts, world: &[(String, Value)], wanted: ResourceId) {
-    let found = world.iter().find(|(text, _)| id(text) == wanted);
+fn read(facts: &mut Facts, world: &[(String, Value)], desired: ResourceId) {
+    let found = world.iter().find(|(text, _)| id(text) == desired);
     if found.is_none() {
-        facts.surely_gone.insert(wanted.clone());
+        facts.surely_gone.insert(desired.clone());
     }
-    let seen = found.map_or(Seen::Absent, |(_, body)| Seen::Found(body.clone()));
-    facts.looks.insert(wanted, seen);
+    let observed = found.map_or(Observed::Absent, |(_, body)| Observed::Found(body.clone()));
+    facts.reads.insert(desired, observed);
 }
 
 fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
     match need {
-        Need::NewLook(_, wanted) => {
-            asked.push(format!("new {}", wanted.name()));
-            facts.new_looks.insert(wanted.clone());
-            look(facts, world, wanted);
+        Need::FreshRead(_, desired) => {
+            asked.push(format!("new {}", desired.name()));
+            facts.fresh_reads.insert(desired.clone());
+            read(facts, world, desired);
         }
-        Need::Look(_, wanted) => {
-            asked.push(wanted.name().to_owned());
-            look(facts, world, wanted);
+        Need::Read(_, desired) => {
+            asked.push(desired.name().to_owned());
+            read(facts, world, desired);
         }
         Need::Inside(kind, zone) => {
             let inside = world

@@ -96,7 +96,7 @@ struct Entry {
 
 /// Another HostedCluster in the network of a control plane, and the base domain that it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NetworkNeighbour {
+pub struct NetworkPeer {
     /// Which one.
     pub cluster: ClusterRef,
     /// Its base domain, in lower case.
@@ -117,9 +117,9 @@ impl AllowedScopes {
         for (number, written) in file.hosted_clusters.unwrap_or_default().into_iter().enumerate() {
             entries.extend(entries_of(number, written)?);
         }
-        let mut seen = HashSet::new();
+        let mut observed = HashSet::new();
         for entry in &entries {
-            if !seen.insert((&entry.namespace, &entry.name)) {
+            if !observed.insert((&entry.namespace, &entry.name)) {
                 return Err(AllowedScopesError::Twice(entry.whom()));
             }
         }
@@ -144,15 +144,15 @@ impl AllowedScopes {
         self.excluded.contains(namespace)
     }
 
-    /// Why a custom resource must not be served; none if its control plane may use everything that it names. `neighbours` are the
+    /// Why a custom resource must not be served; none if its control plane may use everything that it names. `cluster_index` are the
     /// HostedClusters in its network.
-    pub fn refusal(&self, cr: &AzurePrivateLinkService, neighbours: &[NetworkNeighbour]) -> Option<Problem> {
-        self.check(cr, neighbours)
+    pub fn refusal(&self, cr: &AzurePrivateLinkService, cluster_index: &[NetworkPeer]) -> Option<Problem> {
+        self.check(cr, cluster_index)
             .err()
             .map(|message| Problem::new(Reason::ScopeNotAllowed, message))
     }
 
-    fn check(&self, cr: &AzurePrivateLinkService, neighbours: &[NetworkNeighbour]) -> Result<(), String> {
+    fn check(&self, cr: &AzurePrivateLinkService, cluster_index: &[NetworkPeer]) -> Result<(), String> {
         let entry = self.entry(&cr.namespace().unwrap_or_default())?;
         let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
         let claimed: Option<ClusterRef> = annotation.and_then(|text| text.parse().ok());
@@ -163,7 +163,7 @@ impl AllowedScopes {
             return Err(format!("{field} is outside of the allowed scopes"));
         }
         let zone = cr.spec.base_domain.as_deref().and_then(dns_name).unwrap_or_default();
-        if neighbours.iter().any(|other| self.hides(entry, &zone, cr, other)) {
+        if cluster_index.iter().any(|other| self.hides(entry, &zone, cr, other)) {
             return Err(
                 "baseDomain is the parent of a domain that another entry's cluster has in the network".to_owned(),
             );
@@ -172,7 +172,7 @@ impl AllowedScopes {
     }
 
     /// Whether a zone of an entry's cluster would hide the names of a cluster of another entry, which may have them there.
-    fn hides(&self, own: &Entry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkNeighbour) -> bool {
+    fn hides(&self, own: &Entry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkPeer) -> bool {
         let control_plane = names::control_plane_namespace(&other.cluster);
         let theirs = self.entry(&control_plane).ok();
         let theirs = theirs.filter(|entry| entry.number != own.number && entry.is_for(&other.cluster, &control_plane));

@@ -17,10 +17,10 @@ use tokio::sync::watch::Receiver;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster_index::ClusterIndex;
+use super::concurrency_limit::ConcurrencyLimit;
 use super::context::Context;
 use super::hosted_cluster;
-use super::neighbours::Neighbours;
-use super::places::Places;
 use super::run::{Reconciler, Runner};
 use super::watch_health::WatchHealth;
 use crate::api::markers::{CLUSTER_ANNOTATION, EXTERNAL_LABEL, EXTERNAL_VALUE, OAUTH, PRIVATE_ROUTER};
@@ -52,7 +52,7 @@ trait Watchable:
 }
 
 impl Watchable for AzurePrivateLinkService {
-    const WATCHED: Watched = Watched::LinkService;
+    const WATCHED: Watched = Watched::PrivateLinkService;
 }
 
 impl Watchable for HostedCluster {
@@ -91,7 +91,7 @@ impl Scope {
     /// The same for who remembers what it saw in Azure: others may have led some of the objects.
     fn changes_for<R: Reconciler>(&self, runner: &Arc<Runner<R>>) -> impl Stream<Item = ()> + Send + use<R> {
         let (cx, runner) = (Arc::clone(&runner.cx), Arc::clone(runner));
-        let again = each(self.again.clone()).inspect(move |()| cx.memory.others_were_at_it());
+        let again = each(self.again.clone()).inspect(move |()| cx.observations.others_were_at_it());
         stream::select(again, each(self.health.listed_anew())).inspect(move |()| runner.pacer.wake_all())
     }
 
@@ -104,15 +104,15 @@ impl Scope {
         self.events_of(self.api(client), which, |_| {})
     }
 
-    /// What is told of all HostedClusters, which live in other namespaces than their control planes, once `neighbours` know it.
+    /// What is told of all HostedClusters, which live in other namespaces than their control planes, once `cluster_index` know it.
     fn hosted_clusters(
         &self,
         client: kube::Client,
-        neighbours: &Arc<Neighbours>,
+        cluster_index: &Arc<ClusterIndex>,
     ) -> impl Stream<Item = Result<watcher::Event<HostedCluster>, watcher::Error>> + Send + use<> {
-        let neighbours = Arc::clone(neighbours);
+        let cluster_index = Arc::clone(cluster_index);
         self.events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
-            .inspect_ok(move |event| neighbours.cluster(event))
+            .inspect_ok(move |event| cluster_index.cluster(event))
     }
 
     fn api<K: Watchable>(&self, client: &kube::Client) -> Api<K> {
@@ -191,29 +191,29 @@ fn forgets<R: Reconciler>(
 }
 
 /// The custom resources and the HostedClusters that they name, for the HO role.
-pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, neighbours: Arc<Neighbours>) {
+pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, cluster_index: Arc<ClusterIndex>) {
     let client = runner.cx.kube.clone();
     let heard = {
-        let (cx, neighbours) = (Arc::clone(&runner.cx), Arc::clone(&neighbours));
+        let (cx, cluster_index) = (Arc::clone(&runner.cx), Arc::clone(&cluster_index));
         let mut forgets = forgets(&runner);
         move |event: &watcher::Event<_>| {
-            neighbours.resource(event);
+            cluster_index.resource(event);
             cx.resources.heard(event);
             forgets(event);
         }
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
-    let clusters = scope.hosted_clusters(client, &neighbours);
+    let clusters = scope.hosted_clusters(client, &cluster_index);
     let known = runner.cx.resources.store();
     let turns = {
         let runner = Arc::clone(&runner);
-        let turns = runner.cx.memory.whose_turn();
+        let turns = runner.cx.observations.next_in_queue();
         turns.filter_map(move |id| std::future::ready(in_turn(&runner, &id)))
     };
     let controller = Controller::for_stream(resources.touched_objects(), known)
         .watches_stream(changes(clusters), {
             let runner = Arc::clone(&runner);
-            move |cluster| woken(&runner, concerned(&runner.cx.resources, &neighbours, &cluster))
+            move |cluster| woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
         })
         .reconcile_on(runner.cx.resources.promoted())
         .reconcile_on(turns)
@@ -222,7 +222,11 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
 }
 
 /// The custom resources and the control planes that own them, for the CPO role; and all HostedClusters, where these vouch for them.
-pub async fn endpoints<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, hosted_clusters: Option<Arc<Neighbours>>) {
+pub async fn endpoints<R: Reconciler>(
+    runner: Arc<Runner<R>>,
+    scope: Scope,
+    hosted_clusters: Option<Arc<ClusterIndex>>,
+) {
     let client = runner.cx.kube.clone();
     let planes = scope.events(&client, pages());
     let contested = {
@@ -260,10 +264,10 @@ pub async fn endpoints<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, host
         .reconcile_on(runner.cx.resources.promoted());
     let controller = match hosted_clusters {
         None => controller,
-        Some(neighbours) => {
-            let (clusters, runner) = (scope.hosted_clusters(client, &neighbours), Arc::clone(&runner));
+        Some(cluster_index) => {
+            let (clusters, runner) = (scope.hosted_clusters(client, &cluster_index), Arc::clone(&runner));
             controller.watches_stream(changes(clusters), move |cluster| {
-                woken(&runner, concerned(&runner.cx.resources, &neighbours, &cluster))
+                woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
             })
         }
     };
@@ -285,7 +289,7 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let places = Arc::new(Places::new(Label::Observer, scope.concurrency));
+    let places = Arc::new(ConcurrencyLimit::new(Label::Observer, scope.concurrency));
     let over = Arc::clone(&places);
     let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
@@ -297,7 +301,7 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         let known = reader.clone();
         custom.flat_map(move |cr| stream::iter(control_planes_of(&known, cr.as_ref())))
     };
-    let passes = Controller::for_stream(changes(planes), reader)
+    let reconciles = Controller::for_stream(changes(planes), reader)
         .watches_stream(router, of_service.clone())
         .watches_stream(oauth, of_service.clone())
         .watches_stream(external_events.touched_objects(), of_service)
@@ -320,13 +324,13 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
             |_, _, _| Action::requeue(Duration::from_secs(10)),
             observer,
         );
-    passes.for_each(async |_| {}).await;
+    reconciles.for_each(async |_| {}).await;
 }
 
 /// HostedClusters and the custom resources that name them, for the HO role where it sums up conditions.
 pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let client = cx.kube.clone();
-    let places = Arc::new(Places::new(Label::HostedCluster, scope.concurrency));
+    let places = Arc::new(ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency));
     let over = Arc::clone(&places);
     let only = scope.namespace.clone();
     let clusters = scope
@@ -334,7 +338,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
         .inspect_ok({
             let cx = Arc::clone(&cx);
             gone(move |uid| {
-                cx.stated.forget(uid);
+                cx.published.forget(uid);
                 cx.failures.over(uid);
             })
         });
@@ -343,7 +347,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
         let cluster: ClusterRef = cr.annotations().get(CLUSTER_ANNOTATION)?.parse().ok()?;
         Some(ObjectRef::new(&cluster.name).within(&cluster.namespace))
     });
-    let passes = Controller::for_stream(clusters.touched_objects(), reader)
+    let reconciles = Controller::for_stream(clusters.touched_objects(), reader)
         .reconcile_on(named)
         .reconcile_all_on(scope.changes())
         .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
@@ -360,7 +364,7 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
             |_, _, _| Action::requeue(Duration::from_secs(10)),
             cx,
         );
-    passes.for_each(async |_| {}).await;
+    reconciles.for_each(async |_| {}).await;
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
+use super::driver::{ReconcileError, TRIES, anew, api, changing, told};
 use super::event::{Event, What};
-use super::frame::{PassError, TRIES, anew, api, changing, told};
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::conditions;
@@ -22,7 +22,7 @@ pub async fn write_status(
     mut cr: AzurePrivateLinkService,
     also: Option<&ObjectReference>,
     report: &Report,
-) -> Result<AzurePrivateLinkService, PassError> {
+) -> Result<AzurePrivateLinkService, ReconcileError> {
     for _ in 1..TRIES {
         match write_once(cx, &mut cr, also, report).await {
             Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
@@ -38,7 +38,7 @@ async fn write_once(
     cr: &mut AzurePrivateLinkService,
     also: Option<&ObjectReference>,
     report: &Report,
-) -> Result<(), PassError> {
+) -> Result<(), ReconcileError> {
     let before = cr.status.clone().unwrap_or_default().conditions;
     let uid = cr.uid().unwrap_or_default();
     let stamp = Timestamp::now();
@@ -48,11 +48,11 @@ async fn write_once(
     });
     cx.events.stands(&cr.object_ref(&()), "other writer", contested).await;
     let report = write_fields(cx, cr, report.clone()).await?;
-    let mut statements = cx.stated.of(&uid);
+    let mut published = cx.published.of(&uid);
     let now = Instant::now().into_std();
     let own = conditions::merge(&before, report.conditions.clone(), stamp);
-    let due = statements.to_be_written(&before, &own, now);
-    if due && let Some(patch) = conditions_patch(cr, &statements.to_write(&before, &own, now)) {
+    let due = published.to_be_written(&before, &own, now);
+    if due && let Some(patch) = conditions_patch(cr, &published.to_write(&before, &own, now)) {
         let params = cx.patch_params().force();
         *cr = changing(api(cx, cr).patch_status(&cr.name_any(), &params, &Patch::Apply(&patch))).await?;
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
@@ -61,18 +61,22 @@ async fn write_once(
         if let Some((since, took)) = conditions::became_available(&before, &own, created) {
             cx.metrics.available_after(since, took);
         }
-        statements.written(&before, &own, now);
+        published.written(&before, &own, now);
     } else {
-        statements.stood(&before, &own, now);
+        published.stood(&before, &own, now);
     }
-    cx.stated.keep(&uid, statements);
+    cx.published.keep(&uid, published);
     cx.events.troubles(&told(cr, also), &before, &report.conditions).await;
     Ok(())
 }
 
 /// Writes the plain fields that differ. What the API server does not take of them is left out, and told by the report that
 /// is given back: it would hold up all the rest.
-async fn write_fields(cx: &Context, cr: &mut AzurePrivateLinkService, mut report: Report) -> Result<Report, PassError> {
+async fn write_fields(
+    cx: &Context,
+    cr: &mut AzurePrivateLinkService,
+    mut report: Report,
+) -> Result<Report, ReconcileError> {
     let params = cx.patch_params();
     while let Some(patch) = fields_patch(cr, &report) {
         let write = api(cx, cr);

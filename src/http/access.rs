@@ -75,7 +75,7 @@ type Key = [u8; 32];
 pub(super) struct Access {
     kube: kube::Client,
     known: Mutex<HashMap<Key, (Verdict, Instant)>>,
-    turns: Semaphore,
+    reviews: Semaphore,
     /// Why the API server does not tell; none: it does.
     failure: Mutex<Option<String>>,
 }
@@ -91,7 +91,7 @@ impl Access {
         Self {
             kube,
             known: Mutex::default(),
-            turns: Semaphore::new(AT_ONCE),
+            reviews: Semaphore::new(AT_ONCE),
             failure: Mutex::default(),
         }
     }
@@ -124,7 +124,7 @@ impl Access {
     /// Asks when there is a turn, and remembers.
     async fn in_turn(&self, key: Key, token: &str) -> kube::Result<Verdict> {
         // Never closed, so always got.
-        let _turn = self.turns.acquire().await;
+        let _turn = self.reviews.acquire().await;
         // Somebody with the same token may have been first.
         if let Some(verdict) = self.remembered(&key) {
             return Ok(verdict);
@@ -233,13 +233,13 @@ mod tests {
     /// Over an API server like this, and the questions that it got. `good` and `other` are tokens; `good` may read.
     fn access(is: Server) -> (Access, Arc<Mutex<Vec<Value>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&asked);
+        let observed = Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
-            let seen = Arc::clone(&seen);
+            let observed = Arc::clone(&observed);
             async move {
                 let body = request.into_body().collect_bytes().await?;
                 let mut review: Value = serde_json::from_slice(&body)?;
-                seen.lock().unwrap().push(review.clone());
+                observed.lock().unwrap().push(review.clone());
                 if is == Server::IsSilent {
                     return std::future::pending().await;
                 }

@@ -22,12 +22,12 @@ pub(super) const MOST: usize = 64;
 #[derive(Clone)]
 pub(super) struct Bounded<A> {
     inner: A,
-    places: Places,
+    places: ConnectionLimit,
 }
 
 impl<A> Bounded<A> {
     pub(super) fn new(inner: A) -> Self {
-        let places = Places {
+        let places = ConnectionLimit {
             free: Arc::new(Semaphore::new(MOST)),
             silent: Arc::default(),
         };
@@ -66,23 +66,23 @@ where
 
 /// The places of one address.
 #[derive(Clone)]
-struct Places {
+struct ConnectionLimit {
     free: Arc<Semaphore>,
     silent: Silent,
 }
 
 /// The connections on which no request has come yet, the oldest first.
-type Silent = Arc<Mutex<VecDeque<Weak<Place>>>>;
+type Silent = Arc<Mutex<VecDeque<Weak<ConnectionSlot>>>>;
 
 /// The place of one connection: free when the connection ends.
-struct Place {
+struct ConnectionSlot {
     evicted: CancellationToken,
     silent: Silent,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Places {
-    async fn take(self) -> io::Result<Arc<Place>> {
+impl ConnectionLimit {
+    async fn take(self) -> io::Result<Arc<ConnectionSlot>> {
         let permit = match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) if self.evict() => self.free.acquire_owned().await.map_err(io::Error::other)?,
@@ -91,7 +91,7 @@ impl Places {
                 return Err(io::ErrorKind::QuotaExceeded.into());
             }
         };
-        let place = Arc::new(Place {
+        let place = Arc::new(ConnectionSlot {
             evicted: CancellationToken::new(),
             silent: Arc::clone(&self.silent),
             _permit: permit,
@@ -111,20 +111,20 @@ impl Places {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// A request has come: it is answered, whoever else wants the place.
     fn asks(self: &Arc<Self>) {
         lock(&self.silent).retain(|other| other.as_ptr() != Arc::as_ptr(self));
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         lock(&self.silent).retain(|other| other.strong_count() > 0);
     }
 }
 
-fn lock(silent: &Silent) -> MutexGuard<'_, VecDeque<Weak<Place>>> {
+fn lock(silent: &Silent) -> MutexGuard<'_, VecDeque<Weak<ConnectionSlot>>> {
     silent.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -169,7 +169,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Evictable<S> {
 #[derive(Clone)]
 pub(super) struct Placed<S> {
     service: S,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
 impl<S: Service<R>, R> Service<R> for Placed<S> {

@@ -64,13 +64,13 @@ pub struct Pages {
 }
 
 /// The addresses are taken; nobody is answered yet.
-pub struct Face {
+pub struct HttpServer {
     metrics: TcpListener,
     probes: Option<TcpListener>,
     secure: Option<Certificate>,
 }
 
-impl Face {
+impl HttpServer {
     /// Takes the addresses.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tower::ServiceExt;
 
 use super::*;
-use crate::controllers::places::Places;
+use crate::controllers::concurrency_limit::ConcurrencyLimit;
 use crate::metrics::Controller;
 
 fn pages() -> Pages {
@@ -84,7 +84,7 @@ async fn liveness_does_not_depend_on_readiness() {
 #[tokio::test(start_paused = true)]
 async fn liveness_ends_when_due_work_does_not_move_for_5_minutes() {
     let pages = pages();
-    let places = Arc::new(Places::new(Controller::Endpoint, 1));
+    let places = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
     let start = |work: BoxFuture<'static, ()>| {
         let (places, metrics) = (Arc::clone(&places), Arc::clone(&pages.metrics));
         tokio::spawn(async move { places.take(&metrics, "n", || work).await })
@@ -122,19 +122,19 @@ async fn an_unknown_page_is_not_found() {
     assert_eq!(page(&pages(), "/").await.0, 404);
 }
 
-async fn face(probes: bool) -> (Face, CancellationToken) {
+async fn face(probes: bool) -> (HttpServer, CancellationToken) {
     faced(probes, None).await
 }
 
 /// Served on loopback until the token is cancelled.
-async fn faced(probes: bool, secure: Option<Certificate>) -> (Face, CancellationToken) {
+async fn faced(probes: bool, secure: Option<Certificate>) -> (HttpServer, CancellationToken) {
     let loopback = "127.0.0.1:0".parse().unwrap();
     let serving = Serving {
         metrics: loopback,
         probes: probes.then_some(loopback),
         secure,
     };
-    (Face::bind(serving).await.unwrap(), CancellationToken::new())
+    (HttpServer::bind(serving).await.unwrap(), CancellationToken::new())
 }
 
 fn nowhere() -> kube::Config {

@@ -46,11 +46,11 @@ enum Record {
 pub(super) struct Guard {
     identity: String,
     duration: Duration,
-    seen: Option<Seen>,
+    observed: Option<ObservedLease>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct ObservedLease {
     spec: Option<LeaseSpec>,
     /// Whoever led under what we have seen is done by then.
     busy_until: Instant,
@@ -62,7 +62,7 @@ impl Guard {
         Self {
             identity: identity.to_owned(),
             duration,
-            seen: None,
+            observed: None,
         }
     }
 
@@ -71,11 +71,11 @@ impl Guard {
         let spec = lease.map(|lease| lease.spec.clone().unwrap_or_default());
         let record = self.read(spec.as_ref());
         let holder = spec.as_ref().and_then(holder);
-        let busy_until = match &self.seen {
-            Some(seen) if seen.spec == spec => seen.busy_until,
-            seen => self.busy_until(record, seen.as_ref(), now),
+        let busy_until = match &self.observed {
+            Some(observed) if observed.spec == spec => observed.busy_until,
+            observed => self.busy_until(record, observed.as_ref(), now),
         };
-        self.seen = Some(Seen { spec, busy_until });
+        self.observed = Some(ObservedLease { spec, busy_until });
         match record {
             Record::Ours => Verdict::Ours,
             _ if now >= busy_until => Verdict::Free,
@@ -86,13 +86,13 @@ impl Guard {
         }
     }
 
-    fn busy_until(&self, record: Record, before: Option<&Seen>, now: Instant) -> Instant {
+    fn busy_until(&self, record: Record, before: Option<&ObservedLease>, now: Instant) -> Instant {
         match (record, before) {
             (Record::Ours | Record::Released, _) | (Record::Blank, None) => now,
             (Record::Held { duration }, _) => now + duration,
             (Record::Blank | Record::Cleared | Record::Absent, before) => {
                 let own = now + self.duration;
-                before.map_or(own, |seen| own.max(seen.busy_until))
+                before.map_or(own, |observed| own.max(observed.busy_until))
             }
         }
     }
@@ -173,11 +173,16 @@ mod tests {
     #[case::holder_cleared_by_hand(Some(lease(None, Some(0), Some(15))), OWN)]
     #[case::absent(None, OWN)]
     #[case::names_us(Some(lease(Some("me"), Some(0), Some(15))), Duration::ZERO)]
-    fn first_look_waits(#[case] seen: Option<Lease>, #[case] wait: Duration) {
+    fn first_look_waits(#[case] observed: Option<Lease>, #[case] wait: Duration) {
         let (mut guard, now) = guard();
-        assert_eq!(free_after(&mut guard, seen.as_ref(), now), wait);
-        let looks_on = guard.judge(seen.as_ref(), now + wait);
-        let ours = seen.as_ref().and_then(|l| l.spec.as_ref()).and_then(holder).as_deref() == Some("me");
+        assert_eq!(free_after(&mut guard, observed.as_ref(), now), wait);
+        let looks_on = guard.judge(observed.as_ref(), now + wait);
+        let ours = observed
+            .as_ref()
+            .and_then(|l| l.spec.as_ref())
+            .and_then(holder)
+            .as_deref()
+            == Some("me");
         assert_eq!(looks_on, if ours { Verdict::Ours } else { Verdict::Free });
     }
 

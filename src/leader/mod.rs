@@ -9,7 +9,7 @@
 //! | `gated_client.rs` | Kubernetes writes ask the gate |
 //! | `guard.rs` | when a lease may be taken |
 //! | `lease.rs` | how it is read and written |
-//! | `lookout.rs` | noticing a release at once |
+//! | `lease_watch.rs` | noticing a release at once |
 //! | `term.rs` | renewing, losing, stepping down |
 //! | `work.rs` | what ends before what |
 
@@ -17,7 +17,7 @@ mod gate;
 mod gated_client;
 mod guard;
 mod lease;
-mod lookout;
+mod lease_watch;
 mod term;
 mod work;
 
@@ -39,7 +39,7 @@ pub use work::Worked;
 
 use guard::{Guard, Verdict};
 use lease::LeaseCalls;
-use lookout::Lookout;
+use lease_watch::LeaseWatch;
 
 /// Longest identity: it is sent as the field manager too, which Kubernetes limits to 128 characters.
 const IDENTITY_MAX: usize = 128;
@@ -189,11 +189,11 @@ impl Elector {
     /// because whoever led under it may not have noticed yet.
     pub async fn lead(self, stop: CancellationToken) -> Option<Leadership> {
         let mut guard = Guard::new(&self.settings.identity, self.settings.times.duration);
-        let mut lookout = Lookout::default();
+        let mut lease_watch = LeaseWatch::default();
         let mut last_failure = String::new();
         let name = self.settings.name.clone();
         while !stop.is_cancelled() {
-            let until = match self.campaign(&mut guard, &mut lookout).await {
+            let until = match self.campaign(&mut guard, &mut lease_watch).await {
                 Ok(Campaign::Won { begun }) => {
                     let leadership = Leadership::begin(self, begun);
                     if stop.is_cancelled() {
@@ -220,7 +220,7 @@ impl Elector {
             };
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = lookout.change(&self.calls) => {}
+                () = lease_watch.change(&self.calls) => {}
                 () = tokio::time::sleep_until(until.into()) => {}
             }
         }
@@ -233,13 +233,13 @@ impl Elector {
     }
 
     /// One look at the lease, and one attempt at it if nobody else can be leading.
-    async fn campaign(&self, guard: &mut Guard, lookout: &mut Lookout) -> Result<Campaign, LeaderError> {
+    async fn campaign(&self, guard: &mut Guard, lease_watch: &mut LeaseWatch) -> Result<Campaign, LeaderError> {
         let lease = self
             .calls
             .look()
             .await
             .inspect_err(|_| self.stands(Standing::Unknown))?;
-        lookout.looked_at(lease.as_ref());
+        lease_watch.looked_at(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
             Verdict::Taken { holder, until } => {
                 self.stands(Standing::Standby { holder });

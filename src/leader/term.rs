@@ -97,7 +97,7 @@ enum Setback {
     /// The lease names somebody else, or nobody.
     Taken { holder: Option<String> },
     /// Somebody else wrote the lease; whom it names now is not known.
-    Doubt,
+    Uncertain,
     /// The lease is as it was, or the answer is missing.
     Failed(LeaderError),
 }
@@ -105,7 +105,7 @@ enum Setback {
 impl From<LeaderError> for Setback {
     fn from(error: LeaderError) -> Self {
         match error {
-            LeaderError::Conflict => Self::Doubt,
+            LeaderError::Conflict => Self::Uncertain,
             error => Self::Failed(error),
         }
     }
@@ -134,7 +134,7 @@ impl Term {
                     self.gate.open_until(until);
                     next = renewed + self.settings.times.retry;
                 }
-                Ok(Err(Setback::Doubt)) => {
+                Ok(Err(Setback::Uncertain)) => {
                     self.gate.suspend();
                     tracing::warn!(lease = %self.settings.name, "somebody else has written the lease; looking who holds it");
                     next = Instant::now();

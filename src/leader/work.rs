@@ -80,13 +80,13 @@ mod tests {
     }
 
     fn stuck(model: &Model) -> (impl Future<Output = ()> + use<>, Arc<Mutex<Option<String>>>) {
-        let seen = Arc::default();
-        let dropped = Dropped(model.clone(), Arc::clone(&seen));
+        let observed = Arc::default();
+        let dropped = Dropped(model.clone(), Arc::clone(&observed));
         let work = async move {
             let _dropped = dropped;
             std::future::pending().await
         };
-        (work, seen)
+        (work, observed)
     }
 
     async fn leading() -> (Model, Leadership, super::super::Gate) {

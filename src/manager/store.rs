@@ -10,7 +10,7 @@ use hyperlink::conditions;
 use hyperlink::controllers::custom_resources::CustomResources;
 use hyperlink::controllers::watch_health::Health;
 use hyperlink::http::ReadinessItem;
-use hyperlink::metrics::{ConditionSeen, Metrics, ObjectSeen};
+use hyperlink::metrics::{Metrics, ObservedCondition, ObservedObject};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -18,9 +18,9 @@ use tokio::sync::watch::Receiver;
 
 /// Shows the custom resources that are served to metrics.
 pub(super) fn show_objects(resources: Arc<CustomResources>, metrics: &Metrics) {
-    metrics.look_at_objects_with(move || {
+    metrics.list_objects_with(move || {
         let now = Timestamp::now();
-        resources.shown().iter().map(|cr| seen(cr, now)).collect()
+        resources.shown().iter().map(|cr| observed(cr, now)).collect()
     });
 }
 
@@ -39,13 +39,13 @@ pub(super) async fn follow_watches(mut health: Receiver<Health>, item: Readiness
     }
 }
 
-fn seen(cr: &AzurePrivateLinkService, now: Timestamp) -> ObjectSeen {
+fn observed(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
     let status = cr.status.as_ref();
     // Whoever may write in a namespace says in a status what he likes, and makes as many custom resources; nothing is made for
     // one of another name.
     let named = status.filter(|_| SERVICES.contains(&cr.name_any().as_str()));
     let id = |text: &Option<String>| text.as_deref().and_then(|text| ResourceId::parse(text).ok());
-    ObjectSeen {
+    ObservedObject {
         namespace: cr.namespace().unwrap_or_default(),
         name: cr.name_any(),
         leaving: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
@@ -62,7 +62,7 @@ fn seen(cr: &AzurePrivateLinkService, now: Timestamp) -> ObjectSeen {
 }
 
 /// A condition that nobody has written yet is as old as the object.
-fn condition(cr: &AzurePrivateLinkService, kind: ConditionType, now: Timestamp) -> ConditionSeen {
+fn condition(cr: &AzurePrivateLinkService, kind: ConditionType, now: Timestamp) -> ObservedCondition {
     let found = cr
         .status
         .as_ref()
@@ -71,7 +71,7 @@ fn condition(cr: &AzurePrivateLinkService, kind: ConditionType, now: Timestamp) 
     let since = found
         .map(|found| &found.last_transition_time)
         .or(cr.metadata.creation_timestamp.as_ref());
-    ConditionSeen {
+    ObservedCondition {
         kind,
         status: found.and_then(|found| statuses.find(|status| status.as_str() == found.status)),
         reason: found.and_then(|found| Reason::parse(&found.reason)),
@@ -112,8 +112,14 @@ mod tests {
             json!({"conditions": [{"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs",
             "message": "m", "lastTransitionTime": "2026-01-01T00:01:00Z"}]}),
         );
-        let seen = seen(&cr, at("2026-01-01T00:02:00Z"));
-        let of = |kind| *seen.conditions.iter().find(|seen| seen.kind == kind).unwrap();
+        let observed = observed(&cr, at("2026-01-01T00:02:00Z"));
+        let of = |kind| {
+            *observed
+                .conditions
+                .iter()
+                .find(|observed| observed.kind == kind)
+                .unwrap()
+        };
         let created = of(ConditionType::AzurePLSCreated);
         assert_eq!(
             (created.status, created.reason),
@@ -123,15 +129,15 @@ mod tests {
         let whole = of(ConditionType::AzurePrivateLinkServiceAvailable);
         assert_eq!((whole.status, whole.reason), (None, None));
         assert_eq!(whole.age, Duration::from_secs(120));
-        assert_eq!(seen.leaving, None);
+        assert_eq!(observed.leaving, None);
     }
 
     #[test]
     fn time_that_lies_ahead_is_no_age() {
         let cr = cr(json!({"deletionTimestamp": "2026-01-01T00:03:00Z"}), Value::Null);
-        assert_eq!(seen(&cr, at("2026-01-01T00:02:00Z")).leaving, Some(Duration::ZERO));
+        assert_eq!(observed(&cr, at("2026-01-01T00:02:00Z")).leaving, Some(Duration::ZERO));
         assert_eq!(
-            seen(&cr, at("2026-01-01T00:03:30Z")).leaving,
+            observed(&cr, at("2026-01-01T00:03:30Z")).leaving,
             Some(Duration::from_secs(30))
         );
     }
@@ -142,14 +148,14 @@ mod tests {
         let mut status =
             json!({"internalLoadBalancerID": id("loadBalancers"), "privateDNSZoneID": id("privateDnsZones")});
         let now = at("2026-01-01T00:02:00Z");
-        let before = seen(&cr(json!({}), status.clone()), now);
+        let before = observed(&cr(json!({}), status.clone()), now);
         assert_eq!((before.load_balancer, before.zones.len()), (None, 1));
         status["privateLinkServiceID"] = id("privateLinkServices").into();
         status["baseDomainDNSZoneID"] = "not an id".into();
-        let after = seen(&cr(json!({}), status.clone()), now);
+        let after = observed(&cr(json!({}), status.clone()), now);
         assert!(after.load_balancer.is_some());
         assert_eq!(after.zones.len(), 1);
-        let junk = seen(&cr(json!({"name": "junk"}), status), now);
+        let junk = observed(&cr(json!({"name": "junk"}), status), now);
         assert_eq!(
             (junk.load_balancer, junk.zones.len()),
             (None, 0),

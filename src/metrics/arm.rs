@@ -12,13 +12,13 @@ use super::declare::{Declare, Label};
 use super::{Metrics, clamp, locked};
 use crate::azure::auth::TokenState;
 use crate::azure::error::Class;
-use crate::azure::memory::UnderWay;
-use crate::azure::ports::{CallSeen, CallVerb, Counters};
+use crate::azure::observation_cache::UnderWay;
+use crate::azure::ports::{CallVerb, Counters, ObservedCall};
 use crate::azure::resource::Kind;
 use crate::azure::throttle::BUDGETS;
 
-type LookAtToken = Box<dyn Fn() -> TokenState + Send + Sync>;
-type LookAtOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
+type ReadToken = Box<dyn Fn() -> TokenState + Send + Sync>;
+type ReadOperations = Box<dyn Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync>;
 
 pub(super) struct Arm {
     calls: IntCounterVec,
@@ -29,8 +29,8 @@ pub(super) struct Arm {
     operation_age: GaugeVec,
     token_age: GaugeVec,
     token_left: GaugeVec,
-    look_at_operations: Mutex<Vec<LookAtOperations>>,
-    look_at_token: Mutex<Option<LookAtToken>>,
+    read_operations: Mutex<Vec<ReadOperations>>,
+    read_token: Mutex<Option<ReadToken>>,
 }
 
 impl Arm {
@@ -85,14 +85,14 @@ impl Arm {
                 "How long the Azure token in use is still good; 0 when it has expired, absent before the first one.",
                 Vec::new(),
             )?,
-            look_at_operations: Mutex::default(),
-            look_at_token: Mutex::default(),
+            read_operations: Mutex::default(),
+            read_token: Mutex::default(),
         })
     }
 
     /// Brings the ages up to now.
     pub(super) fn refresh(&self) {
-        let looks: Vec<_> = locked(&self.look_at_operations).iter().map(|look| look()).collect();
+        let looks: Vec<_> = locked(&self.read_operations).iter().map(|look| look()).collect();
         for kind in Kind::ALL.into_iter().filter(|_| !looks.is_empty()) {
             let of_kind = looks.iter().filter_map(|look| look.get(&kind).copied());
             let all = of_kind.fold(UnderWay::default(), UnderWay::and);
@@ -102,7 +102,7 @@ impl Arm {
                 .with_label_values(&labels)
                 .set(all.oldest.as_secs_f64());
         }
-        if let Some(look) = locked(&self.look_at_token).as_ref() {
+        if let Some(look) = locked(&self.read_token).as_ref() {
             let token = look();
             seconds_or_absent(&self.token_age, token.age);
             seconds_or_absent(&self.token_left, token.left);
@@ -112,29 +112,29 @@ impl Arm {
 
 impl Metrics {
     /// How the token in use is looked at, asked at each scrape. Must be quick and must not block.
-    pub fn look_at_token_with(&self, look: impl Fn() -> TokenState + Send + Sync + 'static) {
-        *locked(&self.arm.look_at_token) = Some(Box::new(look));
+    pub fn read_token_with(&self, look: impl Fn() -> TokenState + Send + Sync + 'static) {
+        *locked(&self.arm.read_token) = Some(Box::new(look));
     }
 
     /// One more way to the operations under way, asked at each scrape; all of them are added up. Must be quick and must not block.
-    pub fn look_at_operations_with(&self, look: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
-        locked(&self.arm.look_at_operations).push(Box::new(look));
+    pub fn read_operations_with(&self, look: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
+        locked(&self.arm.read_operations).push(Box::new(look));
     }
 }
 
 impl Counters for Metrics {
-    fn call(&self, seen: CallSeen) {
+    fn call(&self, observed: ObservedCall) {
         self.progress.called();
-        let class = seen.class.map_or("ok", |class| class.label());
-        let (kind, verb) = (seen.kind.label(), seen.verb.label());
+        let class = observed.class.map_or("ok", |class| class.label());
+        let (kind, verb) = (observed.kind.label(), observed.verb.label());
         self.arm
             .calls
-            .with_label_values(&[kind, verb, class, &seen.status.to_string()])
+            .with_label_values(&[kind, verb, class, &observed.status.to_string()])
             .inc();
         self.arm
             .duration
             .with_label_values(&[kind, verb])
-            .observe(seen.took.as_secs_f64());
+            .observe(observed.took.as_secs_f64());
     }
 
     fn budget(&self, budget: &'static str, remaining: u64) {

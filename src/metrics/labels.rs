@@ -6,38 +6,38 @@ pub enum Controller {
     /// Services become AzurePrivateLinkServices.
     Observer,
     /// The management side: NAT subnet and Private Link Service.
-    LinkService,
+    PrivateLinkService,
     /// Conditions of custom resources, summed up on their HostedCluster.
     HostedCluster,
     /// The guest side: Private Endpoint and private DNS.
-    Endpoint,
+    PrivateEndpoint,
 }
 
 impl Controller {
     /// Every controller.
     pub const ALL: [Controller; 4] = [
         Controller::Observer,
-        Controller::LinkService,
+        Controller::PrivateLinkService,
         Controller::HostedCluster,
-        Controller::Endpoint,
+        Controller::PrivateEndpoint,
     ];
 
     /// The metric label, and the word in logs.
     pub fn label(self) -> &'static str {
         match self {
             Controller::Observer => "observer",
-            Controller::LinkService => "link_service",
+            Controller::PrivateLinkService => "link_service",
             Controller::HostedCluster => "hosted_cluster",
-            Controller::Endpoint => "endpoint",
+            Controller::PrivateEndpoint => "endpoint",
         }
     }
 }
 
 /// How a pass ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PassResult {
+pub enum ReconcileResult {
     /// All is as wanted.
-    Settled,
+    Ready,
     /// Something has been asked for and is not there yet. No error.
     Waiting,
     /// Something must not be touched, or the object asks for what cannot be.
@@ -50,26 +50,26 @@ pub enum PassResult {
     Aborted,
 }
 
-impl PassResult {
+impl ReconcileResult {
     /// Every result.
-    pub const ALL: [PassResult; 6] = [
-        PassResult::Settled,
-        PassResult::Waiting,
-        PassResult::Refused,
-        PassResult::Failed,
-        PassResult::Panicked,
-        PassResult::Aborted,
+    pub const ALL: [ReconcileResult; 6] = [
+        ReconcileResult::Ready,
+        ReconcileResult::Waiting,
+        ReconcileResult::Refused,
+        ReconcileResult::Failed,
+        ReconcileResult::Panicked,
+        ReconcileResult::Aborted,
     ];
 
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
-            PassResult::Settled => "settled",
-            PassResult::Waiting => "waiting",
-            PassResult::Refused => "refused",
-            PassResult::Failed => "failed",
-            PassResult::Panicked => "panicked",
-            PassResult::Aborted => "aborted",
+            ReconcileResult::Ready => "settled",
+            ReconcileResult::Waiting => "waiting",
+            ReconcileResult::Refused => "refused",
+            ReconcileResult::Failed => "failed",
+            ReconcileResult::Panicked => "panicked",
+            ReconcileResult::Aborted => "aborted",
         }
     }
 }
@@ -78,7 +78,7 @@ impl PassResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KubeResource {
     /// `azureprivatelinkservices`: spec, finalizers, annotations.
-    LinkService,
+    PrivateLinkService,
     /// `azureprivatelinkservices/status`
     LinkServiceStatus,
     /// `hostedclusters/status`
@@ -94,7 +94,7 @@ pub enum KubeResource {
 impl KubeResource {
     /// Every resource.
     pub const ALL: [KubeResource; 6] = [
-        KubeResource::LinkService,
+        KubeResource::PrivateLinkService,
         KubeResource::LinkServiceStatus,
         KubeResource::HostedClusterStatus,
         KubeResource::HostedControlPlane,
@@ -105,7 +105,7 @@ impl KubeResource {
     /// The metric label: the resource as in a role's rules.
     pub fn label(self) -> &'static str {
         match self {
-            KubeResource::LinkService => "azureprivatelinkservices",
+            KubeResource::PrivateLinkService => "azureprivatelinkservices",
             KubeResource::LinkServiceStatus => "azureprivatelinkservices/status",
             KubeResource::HostedClusterStatus => "hostedclusters/status",
             KubeResource::HostedControlPlane => "hostedcontrolplanes",
@@ -119,7 +119,7 @@ impl KubeResource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watched {
     /// The custom resources.
-    LinkService,
+    PrivateLinkService,
     /// The clusters.
     HostedCluster,
     /// Their control planes.
@@ -131,7 +131,7 @@ pub enum Watched {
 impl Watched {
     /// Everything that is watched.
     pub const ALL: [Watched; 4] = [
-        Watched::LinkService,
+        Watched::PrivateLinkService,
         Watched::HostedCluster,
         Watched::HostedControlPlane,
         Watched::Service,
@@ -140,7 +140,7 @@ impl Watched {
     /// The metric label, and the word in logs: the resource as in a role's rules.
     pub fn label(self) -> &'static str {
         match self {
-            Watched::LinkService => "azureprivatelinkservices",
+            Watched::PrivateLinkService => "azureprivatelinkservices",
             Watched::HostedCluster => "hostedclusters",
             Watched::HostedControlPlane => "hostedcontrolplanes",
             Watched::Service => "services",

@@ -6,9 +6,9 @@ mod changes;
 mod declare;
 mod labels;
 mod objects;
-mod passes;
 mod process;
 mod progress;
+mod reconciles;
 mod reference;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,20 +19,20 @@ use arm::Arm;
 use changes::Changes;
 use declare::Declare;
 pub use declare::{Description, Label, Values};
-pub use labels::{Controller, KubeResource, KubeVerb, PassResult, Watched};
+pub use labels::{Controller, KubeResource, KubeVerb, ReconcileResult, Watched};
 use objects::Objects;
-pub use objects::{ConditionSeen, ObjectSeen};
-use passes::Passes;
-pub use passes::{Pass, Queued};
+pub use objects::{ObservedCondition, ObservedObject};
 use process::Process;
 pub use progress::Due;
 use progress::Progress;
+use reconciles::Reconciles;
+pub use reconciles::{Queued, RunningReconcile};
 
 /// The metrics of this process, in a registry of their own.
 pub struct Metrics {
     registry: Registry,
     described: Vec<Description>,
-    passes: Passes,
+    reconciles: Reconciles,
     arm: Arm,
     process: Process,
     objects: Objects,
@@ -46,7 +46,7 @@ impl Metrics {
         let registry = Registry::new();
         let mut declare = Declare::new(&registry);
         Ok(Self {
-            passes: Passes::declare(&mut declare)?,
+            reconciles: Reconciles::declare(&mut declare)?,
             arm: Arm::declare(&mut declare)?,
             process: Process::declare(&mut declare, version, commit)?,
             objects: Objects::declare(&mut declare),

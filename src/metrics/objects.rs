@@ -21,7 +21,7 @@ use crate::azure::id::ResourceId;
 const MOST: usize = 32;
 
 /// Most of those that go that are told of by name in one namespace, those that have been going longest.
-const MOST_GOING: usize = 8;
+const MAX_DELETING: usize = 8;
 
 /// The label of a reason that is never written here, or of a condition that is not there yet.
 const OTHER: &str = "other";
@@ -34,7 +34,7 @@ const QUOTAS: [(&str, f64); 2] = [
 
 /// One custom resource, as it is counted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ObjectSeen {
+pub struct ObservedObject {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -42,7 +42,7 @@ pub struct ObjectSeen {
     /// How long it has been going; none if it stays.
     pub leaving: Option<Duration>,
     /// One of each type.
-    pub conditions: Vec<ConditionSeen>,
+    pub conditions: Vec<ObservedCondition>,
     /// The load balancer of its Private Link Service, once there is one.
     pub load_balancer: Option<ResourceId>,
     /// Its zones.
@@ -51,7 +51,7 @@ pub struct ObjectSeen {
 
 /// One condition of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConditionSeen {
+pub struct ObservedCondition {
     /// Its type.
     pub kind: ConditionType,
     /// Its status; none when it is missing or has one that we never write.
@@ -62,7 +62,7 @@ pub struct ConditionSeen {
     pub age: Duration,
 }
 
-impl ConditionSeen {
+impl ObservedCondition {
     fn is_true(&self) -> bool {
         self.status == Some(Status::True)
     }
@@ -77,13 +77,15 @@ impl ConditionSeen {
     }
 }
 
-impl ObjectSeen {
+impl ObservedObject {
     fn is_available(&self) -> bool {
-        self.conditions.iter().any(|seen| seen.is_summary() && seen.is_true())
+        self.conditions
+            .iter()
+            .any(|observed| observed.is_summary() && observed.is_true())
     }
 
-    fn not_true(&self) -> impl Iterator<Item = &ConditionSeen> {
-        self.conditions.iter().filter(|seen| !seen.is_true())
+    fn not_true(&self) -> impl Iterator<Item = &ObservedCondition> {
+        self.conditions.iter().filter(|observed| !observed.is_true())
     }
 
     fn labels(&self) -> [&str; 2] {
@@ -99,7 +101,7 @@ impl ObjectSeen {
     }
 }
 
-type Look = Box<dyn Fn() -> Vec<ObjectSeen> + Send + Sync>;
+type ListObjects = Box<dyn Fn() -> Vec<ObservedObject> + Send + Sync>;
 
 pub(super) struct Objects {
     states: AtScrape,
@@ -111,7 +113,7 @@ pub(super) struct Objects {
     object_age: AtScrape,
     quota_used: AtScrape,
     quota_limit: AtScrape,
-    look: Mutex<Option<Look>>,
+    look: Mutex<Option<ListObjects>>,
 }
 
 impl Objects {
@@ -174,25 +176,25 @@ impl Objects {
 
     /// Nothing before the custom resources are known: a standby does not know them.
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
-        let Some(seen) = locked(&self.look).as_ref().map(|look| look()) else {
+        let Some(observed) = locked(&self.look).as_ref().map(|look| look()) else {
             return Vec::new();
         };
-        let staying: Vec<_> = seen.iter().filter(|object| object.leaving.is_none()).collect();
+        let staying: Vec<_> = observed.iter().filter(|object| object.leaving.is_none()).collect();
         let not_true = || staying.iter().flat_map(|object| object.not_true());
-        let by_reason = |seen: &ConditionSeen| [seen.reason(), seen.kind.as_str()];
-        let ages = not_true().map(|seen| (by_reason(seen), seen.age.as_secs_f64()));
+        let by_reason = |observed: &ObservedCondition| [observed.reason(), observed.kind.as_str()];
+        let ages = not_true().map(|observed| (by_reason(observed), observed.age.as_secs_f64()));
         let available = staying
             .iter()
             .map(|object| (object.labels(), f64::from(object.is_available())));
         vec![
-            self.states.with(states(&seen)),
-            self.conditions.with(conditions(&seen)),
+            self.states.with(states(&observed)),
+            self.conditions.with(conditions(&observed)),
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
             self.available.with(available),
-            self.deletion_age.with(leaving(&seen)),
+            self.deletion_age.with(leaving(&observed)),
             self.object_age.with(oldest(&staying)),
-            self.quota_used.with(quotas(&seen)),
+            self.quota_used.with(quotas(&observed)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),
         ]
     }
@@ -200,25 +202,25 @@ impl Objects {
 
 impl Metrics {
     /// How the custom resources are looked at, asked at each scrape. Must be quick and must not block.
-    pub fn look_at_objects_with(&self, look: impl Fn() -> Vec<ObjectSeen> + Send + Sync + 'static) {
+    pub fn list_objects_with(&self, look: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
         *locked(&self.objects.look) = Some(Box::new(look));
     }
 }
 
-fn states(seen: &[ObjectSeen]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
+fn states(observed: &[ObservedObject]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
     ["available", "unavailable", "leaving"].into_iter().map(|state| {
-        let there = seen.iter().filter(|object| object.state() == state).count();
+        let there = observed.iter().filter(|object| object.state() == state).count();
         ([state], there as f64)
     })
 }
 
-fn conditions(seen: &[ObjectSeen]) -> BTreeMap<[&'static str; 2], f64> {
+fn conditions(observed: &[ObservedObject]) -> BTreeMap<[&'static str; 2], f64> {
     let statuses = [Some(Status::True), Some(Status::False), None];
     let label = |status: Option<Status>| status.map_or("Unknown", Status::as_str);
     let all = ConditionType::ALL.into_iter();
     let none = all.flat_map(|kind| statuses.map(|status| ([label(status), kind.as_str()], 0.0)));
     let mut counts = BTreeMap::from_iter(none);
-    for condition in seen.iter().flat_map(|object| &object.conditions) {
+    for condition in observed.iter().flat_map(|object| &object.conditions) {
         *counts
             .entry([label(condition.status), condition.kind.as_str()])
             .or_default() += 1.0;
@@ -244,9 +246,9 @@ fn most<K: Ord>(values: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, f64> {
 }
 
 /// What is not True on which custom resource: what sums each up, and of the rest what is oldest in its namespace.
-fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
+fn oldest<'o>(staying: &[&'o ObservedObject]) -> Vec<([&'o str; 4], f64)> {
     let mut shown = Vec::new();
-    let mut others: BTreeMap<&str, Vec<(&ObjectSeen, &ConditionSeen)>> = BTreeMap::new();
+    let mut others: BTreeMap<&str, Vec<(&ObservedObject, &ObservedCondition)>> = BTreeMap::new();
     for object in staying {
         for condition in object.not_true() {
             if condition.is_summary() {
@@ -261,7 +263,7 @@ fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
         of_namespace.truncate(MOST);
         shown.extend(of_namespace);
     }
-    let sample = |(object, condition): (&'o ObjectSeen, &'o ConditionSeen)| {
+    let sample = |(object, condition): (&'o ObservedObject, &'o ObservedCondition)| {
         let labels = [
             object.namespace.as_str(),
             &object.name,
@@ -274,23 +276,23 @@ fn oldest<'o>(staying: &[&'o ObjectSeen]) -> Vec<([&'o str; 4], f64)> {
 }
 
 /// How long those have been going that have been going longest, in each namespace.
-fn leaving(seen: &[ObjectSeen]) -> Vec<([&str; 2], f64)> {
-    let mut going: BTreeMap<&str, Vec<(&ObjectSeen, Duration)>> = BTreeMap::new();
-    for object in seen {
+fn leaving(observed: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
+    let mut going: BTreeMap<&str, Vec<(&ObservedObject, Duration)>> = BTreeMap::new();
+    for object in observed {
         let age = object.leaving.map(|age| (object, age));
         going.entry(&object.namespace).or_default().extend(age);
     }
     for of_namespace in going.values_mut() {
         of_namespace.sort_by_key(|(_, age)| Reverse(*age));
-        of_namespace.truncate(MOST_GOING);
+        of_namespace.truncate(MAX_DELETING);
     }
     let all = going.into_values().flatten();
     all.map(|(object, age)| (object.labels(), age.as_secs_f64())).collect()
 }
 
-fn quotas(seen: &[ObjectSeen]) -> [([&'static str; 1], f64); 2] {
-    let services = seen.iter().filter_map(|object| object.load_balancer.as_ref());
-    let zones: HashSet<&ResourceId> = seen.iter().flat_map(|object| &object.zones).collect();
+fn quotas(observed: &[ObservedObject]) -> [([&'static str; 1], f64); 2] {
+    let services = observed.iter().filter_map(|object| object.load_balancer.as_ref());
+    let zones: HashSet<&ResourceId> = observed.iter().flat_map(|object| &object.zones).collect();
     let used = [
         fullest(services),
         fullest(zones.into_iter().map(ResourceId::subscription)),

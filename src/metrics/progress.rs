@@ -22,7 +22,7 @@ struct Worker {
 }
 
 /// Whose work is made of calls to Azure.
-const CALLERS: [Controller; 2] = [Controller::LinkService, Controller::Endpoint];
+const CALLERS: [Controller; 2] = [Controller::PrivateLinkService, Controller::PrivateEndpoint];
 
 impl Progress {
     /// A call to Azure has ended: whoever waited for it goes on.
@@ -111,7 +111,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn worker_that_waits_for_slow_calls_is_not_stalled() {
         let metrics = Metrics::new("1", "c").unwrap();
-        let (caller, other) = (metrics.due(Controller::Endpoint.label()), metrics.due("other"));
+        let (caller, other) = (metrics.due(Controller::PrivateEndpoint.label()), metrics.due("other"));
         for _ in 0..4 {
             tokio::time::advance(PATIENCE / 2).await;
             metrics.progress.called();

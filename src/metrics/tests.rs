@@ -14,9 +14,9 @@ use crate::api::role::Role;
 use crate::azure::auth::TokenState;
 use crate::azure::error::Class;
 use crate::azure::id::ResourceId;
-use crate::azure::memory::UnderWay;
+use crate::azure::observation_cache::UnderWay;
 use crate::azure::plan::Change;
-use crate::azure::ports::{CallSeen, CallVerb, Counters};
+use crate::azure::ports::{CallVerb, Counters, ObservedCall};
 use crate::azure::resource::Kind;
 use crate::conditions::Since;
 
@@ -40,14 +40,14 @@ fn value(metrics: &Metrics, name: &str) -> Option<f64> {
 fn a_call_is_counted_by_kind_verb_class_and_status() {
     let metrics = metrics();
     let took = Duration::from_millis(30);
-    metrics.call(CallSeen {
+    metrics.call(ObservedCall {
         kind: Kind::Subnet,
         verb: CallVerb::Put,
         status: 429,
         class: Some(Class::Throttled),
         took,
     });
-    metrics.call(CallSeen {
+    metrics.call(ObservedCall {
         kind: Kind::Zone,
         verb: CallVerb::Get,
         status: 200,
@@ -77,8 +77,8 @@ fn operations_of_all_roles_are_added_up_and_gone_with_the_last() {
     for seconds in [40, 50] {
         let ends = Arc::clone(&ends);
         let oldest = Duration::from_secs(seconds);
-        let under_way = BTreeMap::from([(Kind::Endpoint, UnderWay { count: 2, oldest })]);
-        metrics.look_at_operations_with(move || match ends.load(Ordering::SeqCst) {
+        let under_way = BTreeMap::from([(Kind::PrivateEndpoint, UnderWay { count: 2, oldest })]);
+        metrics.read_operations_with(move || match ends.load(Ordering::SeqCst) {
             true => BTreeMap::new(),
             false => under_way.clone(),
         });
@@ -92,14 +92,16 @@ fn operations_of_all_roles_are_added_up_and_gone_with_the_last() {
 #[test]
 fn each_end_of_a_pass_is_counted_once() {
     let metrics = metrics();
-    metrics.pass(Controller::Endpoint).end(PassResult::Settled);
-    drop(metrics.pass(Controller::Endpoint));
+    metrics
+        .reconcile(Controller::PrivateEndpoint)
+        .end(ReconcileResult::Ready);
+    drop(metrics.reconcile(Controller::PrivateEndpoint));
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _pass = metrics.pass(Controller::Endpoint);
+        let _pass = metrics.reconcile(Controller::PrivateEndpoint);
         panic!("in a pass");
     }));
     assert!(unwound.is_err());
-    metrics.panicked(Controller::Endpoint);
+    metrics.panicked(Controller::PrivateEndpoint);
     for result in ["settled", "aborted", "panicked"] {
         assert_sample(
             &metrics,
@@ -118,9 +120,9 @@ fn each_end_of_a_pass_is_counted_once() {
 #[test]
 fn a_running_pass_is_seen() {
     let metrics = metrics();
-    let pass = metrics.pass(Controller::Observer);
+    let reconcile = metrics.reconcile(Controller::Observer);
     assert_sample(&metrics, r#"hyperlink_passes_running{controller="observer"} 1"#);
-    pass.end(PassResult::Waiting);
+    reconcile.end(ReconcileResult::Waiting);
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn token_age_and_rest_are_there_only_with_a_token() {
         },
         TokenState::default(),
     ]);
-    metrics.look_at_token_with(move || tokens.lock().unwrap().pop().unwrap());
+    metrics.read_token_with(move || tokens.lock().unwrap().pop().unwrap());
     assert!(!metrics.render().unwrap().contains("hyperlink_token_age_seconds "));
     let text = metrics.render().unwrap();
     assert!(text.contains("\nhyperlink_token_age_seconds 100\n"), "{text}");

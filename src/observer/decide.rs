@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use super::spec::{self, MOST_SUBSCRIPTIONS, Meant};
+use super::spec::{self, DesiredSpec, MOST_SUBSCRIPTIONS};
 use crate::api::hypershift::{AzurePlatform, ClusterSpec, PrivateType, PublishingType, Topology};
 use crate::api::markers::{CLUSTER_ANNOTATION, INTERNAL_LOAD_BALANCER_ANNOTATION, INTERNAL_LOAD_BALANCER_VALUE, OAUTH};
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
@@ -29,14 +29,14 @@ pub enum Verdict {
     /// It cannot be served as things are; what is wrong.
     Unfit(String),
     /// This custom resource shall exist.
-    Want(Box<Wanted>),
+    Desire(Box<DesiredResource>),
 }
 
 /// A custom resource that shall exist.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct DesiredResource {
     /// What its spec comes from.
-    pub meant: Meant,
+    pub derived: DesiredSpec,
     /// The custom resource as it would be made.
     pub resource: AzurePrivateLinkService,
 }
@@ -80,12 +80,12 @@ pub fn decide(service: Option<&Service>, found: &HostedControlPlane, cloud: &str
         Ok(found) => found,
         Err(verdict) => return verdict,
     };
-    match spec::meant(&found.name_any(), &found.spec, azure, address) {
-        Ok(mut meant) => {
-            meant.complaints.extend(complaint);
-            Verdict::Want(Box::new(Wanted {
-                resource: custom_resource(service, found, meant.spec.clone()),
-                meant,
+    match spec::derive(&found.name_any(), &found.spec, azure, address) {
+        Ok(mut derived) => {
+            derived.complaints.extend(complaint);
+            Verdict::Desire(Box::new(DesiredResource {
+                resource: custom_resource(service, found, derived.spec.clone()),
+                derived,
             }))
         }
         Err(wrong) => Verdict::Unfit(wrong),
@@ -143,12 +143,12 @@ fn custom_resource(
     found: &HostedControlPlane,
     spec: crate::api::AzurePrivateLinkServiceSpec,
 ) -> AzurePrivateLinkService {
-    let mut wanted = AzurePrivateLinkService::new(&service.name_any(), spec);
-    wanted.metadata.namespace = found.namespace();
+    let mut desired = AzurePrivateLinkService::new(&service.name_any(), spec);
+    desired.metadata.namespace = found.namespace();
     let annotation = found.annotations().get(CLUSTER_ANNOTATION);
-    wanted.metadata.annotations = annotation.map(|text| [(CLUSTER_ANNOTATION.to_owned(), text.clone())].into());
-    wanted.metadata.owner_references = Some(vec![owner(found)]);
-    wanted
+    desired.metadata.annotations = annotation.map(|text| [(CLUSTER_ANNOTATION.to_owned(), text.clone())].into());
+    desired.metadata.owner_references = Some(vec![owner(found)]);
+    desired
 }
 
 /// The reference by which a control plane owns what is made for it.
@@ -176,15 +176,15 @@ pub enum Change {
 
 /// What makes `current` what is wanted, as far as it may be changed. Equal but for case is equal; values that are immutable
 /// once set are carried over.
-pub fn change(current: &AzurePrivateLinkService, wanted: &Wanted) -> Change {
+pub fn change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Change {
     let controls = |one: &&OwnerReference| one.controller == Some(true);
     let controller = current.owner_references().iter().find(controls).map(|one| &one.uid);
-    if controller != wanted.resource.owner_references().first().map(|one| &one.uid) {
+    if controller != desired.resource.owner_references().first().map(|one| &one.uid) {
         return Change::Foreign;
     }
-    let spec = spec_change(current, wanted);
+    let spec = spec_change(current, desired);
     let mut metadata = Map::new();
-    if let Some(annotation) = wanted.resource.annotations().get(CLUSTER_ANNOTATION)
+    if let Some(annotation) = desired.resource.annotations().get(CLUSTER_ANNOTATION)
         && current.annotations().get(CLUSTER_ANNOTATION) != Some(annotation)
     {
         metadata.insert("annotations".into(), json!({CLUSTER_ANNOTATION: annotation}));
@@ -196,37 +196,37 @@ pub fn change(current: &AzurePrivateLinkService, wanted: &Wanted) -> Change {
     Change::Patch(json!({"metadata": metadata, "spec": spec}))
 }
 
-fn spec_change(current: &AzurePrivateLinkService, wanted: &Wanted) -> Map<String, Value> {
-    let (now, want) = (&current.spec, &wanted.meant.spec);
+fn spec_change(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Map<String, Value> {
+    let (now, new) = (&current.spec, &desired.derived.spec);
     let mut spec = Map::new();
     let ip = |text: &Option<String>| text.as_deref().and_then(|ip| ip.parse::<IpAddr>().ok());
-    if ip(&now.load_balancer_ip) != ip(&want.load_balancer_ip) {
-        spec.insert("loadBalancerIP".into(), json!(want.load_balancer_ip));
+    if ip(&now.load_balancer_ip) != ip(&new.load_balancer_ip) {
+        spec.insert("loadBalancerIP".into(), json!(new.load_balancer_ip));
     }
     let allowed = now.additional_allowed_subscriptions.as_deref().unwrap_or_default();
-    if let Some(list) = new_list(allowed, &wanted.meant.subscriptions) {
+    if let Some(list) = new_list(allowed, &desired.derived.subscriptions) {
         // An empty list is refused.
         let list = (!list.is_empty()).then_some(list);
         spec.insert("additionalAllowedSubscriptions".into(), json!(list));
     }
-    if now.nat_subnet_id.is_none() && want.nat_subnet_id.is_some() {
-        spec.insert("natSubnetID".into(), json!(want.nat_subnet_id));
+    if now.nat_subnet_id.is_none() && new.nat_subnet_id.is_some() {
+        spec.insert("natSubnetID".into(), json!(new.nat_subnet_id));
     }
-    if now.base_domain.is_none() && want.base_domain.is_some() {
-        spec.insert("baseDomain".into(), json!(want.base_domain));
+    if now.base_domain.is_none() && new.base_domain.is_some() {
+        spec.insert("baseDomain".into(), json!(new.base_domain));
     }
     spec
 }
 
 /// The list to write, if another one is meant. Of a list that is too long, only what it revokes is done.
-fn new_list(now: &[String], meant: &[String]) -> Option<Vec<String>> {
+fn new_list(now: &[String], desired: &[String]) -> Option<Vec<String>> {
     let has = |list: &[String], one: &String| list.iter().any(|other| same(other, one));
-    if meant.len() > MOST_SUBSCRIPTIONS {
-        let left: Vec<String> = now.iter().filter(|one| has(meant, one)).cloned().collect();
+    if desired.len() > MOST_SUBSCRIPTIONS {
+        let left: Vec<String> = now.iter().filter(|one| has(desired, one)).cloned().collect();
         return (left.len() < now.len()).then_some(left);
     }
-    let equal = now.iter().all(|one| has(meant, one)) && meant.iter().all(|one| has(now, one));
-    (!equal).then(|| meant.to_vec())
+    let equal = now.iter().all(|one| has(desired, one)) && desired.iter().all(|one| has(now, one));
+    (!equal).then(|| desired.to_vec())
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Api, ResourceExt};
 
 use super::Observer;
-use super::decide::{Change, Wanted, change};
+use super::decide::{Change, DesiredResource, change};
 use super::external_services::{self, External, Host, Step, Target};
 use crate::api::markers::PRIVATE_ROUTER;
 use crate::api::{AzurePrivateLinkService, HostedControlPlane};
-use crate::controllers::frame::{PassError, changing, within};
+use crate::controllers::driver::{ReconcileError, changing, within};
 use crate::metrics::{KubeResource, KubeVerb};
 
 /// Of a custom resource that the control plane does not own.
@@ -25,15 +25,17 @@ impl Observer {
     }
 
     /// Makes or changes a custom resource; gives what of it cannot be as it is meant.
-    pub(super) async fn keep(&self, namespace: &str, wanted: &Wanted) -> Result<Vec<String>, PassError> {
+    pub(super) async fn keep(&self, namespace: &str, desired: &DesiredResource) -> Result<Vec<String>, ReconcileError> {
         let api: Api<AzurePrivateLinkService> = Api::namespaced(self.cx.kube.clone(), namespace);
-        let name = wanted.resource.name_any();
-        let meant = &wanted.meant;
-        let mut wrong: Vec<String> = meant.complaints.iter().chain(&meant.unmakeable).cloned().collect();
+        let name = desired.resource.name_any();
+        let derived = &desired.derived;
+        let mut wrong: Vec<String> = derived.complaints.iter().chain(&derived.unmakeable).cloned().collect();
         let Some(current) = within(api.get_opt(&name)).await? else {
-            if meant.unmakeable.is_none() {
-                within(api.create(&self.post_params(), &wanted.resource)).await?;
-                self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Create);
+            if derived.unmakeable.is_none() {
+                within(api.create(&self.post_params(), &desired.resource)).await?;
+                self.cx
+                    .metrics
+                    .kube_write(KubeResource::PrivateLinkService, KubeVerb::Create);
                 tracing::info!(namespace, name, "custom resource created");
             }
             return Ok(wrong);
@@ -42,12 +44,14 @@ impl Observer {
             // It is made again when it is gone, which is an event.
             return Ok(wrong);
         }
-        match change(&current, wanted) {
+        match change(&current, desired) {
             Change::None => {}
             Change::Foreign => wrong.push(NOT_OURS.to_owned()),
             Change::Patch(patch) => {
                 changing(api.patch(&name, &self.cx.patch_params(), &Patch::Merge(&patch))).await?;
-                self.cx.metrics.kube_write(KubeResource::LinkService, KubeVerb::Patch);
+                self.cx
+                    .metrics
+                    .kube_write(KubeResource::PrivateLinkService, KubeVerb::Patch);
                 tracing::info!(namespace, name, "custom resource changed");
             }
         }
@@ -56,7 +60,11 @@ impl Observer {
 
     /// Publishes and withdraws the host names of a control plane; gives which cannot be published. Of one that is `paused`
     /// only those are withdrawn that are another cluster's.
-    pub(super) async fn publish(&self, found: &HostedControlPlane, paused: bool) -> Result<Vec<String>, PassError> {
+    pub(super) async fn publish(
+        &self,
+        found: &HostedControlPlane,
+        paused: bool,
+    ) -> Result<Vec<String>, ReconcileError> {
         let namespace = found.namespace().unwrap_or_default();
         let mut wrong = Vec::new();
         let mut open = Vec::new();
@@ -95,7 +103,7 @@ impl Observer {
         host: &Host,
         target: Target,
         by: &HostedControlPlane,
-    ) -> Result<Option<String>, PassError> {
+    ) -> Result<Option<String>, ReconcileError> {
         let (name, namespace) = (external.name, by.namespace().unwrap_or_default());
         let api: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
         let found = within(api.get_opt(name)).await?;

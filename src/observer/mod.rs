@@ -22,12 +22,12 @@ use tracing::Instrument;
 use crate::api::HostedControlPlane;
 use crate::api::markers::SERVICES;
 use crate::controllers::context::Context;
-use crate::controllers::endpoint::control_plane;
+use crate::controllers::driver::{ReconcileError, within};
 use crate::controllers::event::{Event, What};
-use crate::controllers::frame::{PassError, within};
 use crate::controllers::identity;
+use crate::controllers::private_endpoint::control_plane;
 use crate::controllers::rate::Rates;
-use crate::metrics::{Controller, PassResult};
+use crate::metrics::{Controller, ReconcileResult};
 use decide::Verdict;
 
 /// The observer, for the control planes of one Azure cloud.
@@ -42,17 +42,17 @@ pub struct Observer {
 }
 
 /// How a pass over one thing has ended.
-struct Ended {
-    result: PassResult,
+struct ServiceOutcome {
+    result: ReconcileResult,
     again: Option<Duration>,
     /// What a person should know.
     note: Option<String>,
 }
 
-impl Ended {
+impl ServiceOutcome {
     fn settled() -> Self {
         Self {
-            result: PassResult::Settled,
+            result: ReconcileResult::Ready,
             again: None,
             note: None,
         }
@@ -60,7 +60,7 @@ impl Ended {
 
     fn waiting(why: &str, again: Option<Duration>) -> Self {
         Self {
-            result: PassResult::Waiting,
+            result: ReconcileResult::Waiting,
             again,
             note: Some(why.to_owned()),
         }
@@ -68,7 +68,7 @@ impl Ended {
 
     fn refused(wrong: String, again: Option<Duration>) -> Self {
         Self {
-            result: PassResult::Refused,
+            result: ReconcileResult::Refused,
             again,
             note: Some(wrong),
         }
@@ -76,7 +76,7 @@ impl Ended {
 }
 
 /// One pass over a control plane.
-pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, PassError> {
+pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>) -> Result<Action, ReconcileError> {
     let uid = cached.uid().unwrap_or_default();
     if let Err(wait) = observer.rates.take(&uid, Instant::now()) {
         return Ok(Action::requeue(wait));
@@ -84,14 +84,14 @@ pub async fn reconcile(cached: Arc<HostedControlPlane>, observer: Arc<Observer>)
     let (cx, label) = (&observer.cx, Controller::Observer);
     let (namespace, name) = (cached.namespace(), cached.name_any());
     let span = tracing::info_span!("pass", controller = label.label(), namespace, name);
-    let counted = cx.metrics.pass(label);
+    let counted = cx.metrics.reconcile(label);
     // A panic that got through would end the whole controller.
-    let guarded = AssertUnwindSafe(observer.pass(&cached)).catch_unwind();
+    let guarded = AssertUnwindSafe(observer.reconcile(&cached)).catch_unwind();
     let ended = guarded.instrument(span.clone()).await;
     let (result, action) = span.in_scope(|| match ended {
         Err(_) => {
             cx.metrics.panicked(label);
-            (PassResult::Panicked, Action::requeue(cx.failures.panicked(&uid)))
+            (ReconcileResult::Panicked, Action::requeue(cx.failures.panicked(&uid)))
         }
         Ok(Ok(done)) => {
             cx.failures.over(&uid);
@@ -122,11 +122,11 @@ impl Observer {
         &self.cx
     }
 
-    async fn pass(&self, cached: &HostedControlPlane) -> Result<(PassResult, Action), PassError> {
+    async fn reconcile(&self, cached: &HostedControlPlane) -> Result<(ReconcileResult, Action), ReconcileError> {
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
         let api: Api<HostedControlPlane> = Api::namespaced(self.cx.kube.clone(), &namespace);
         let Some(found) = within(api.get_opt(&name)).await? else {
-            return Ok((PassResult::Settled, Action::await_change()));
+            return Ok((ReconcileResult::Ready, Action::await_change()));
         };
         if found.metadata.deletion_timestamp.is_some() {
             return control_plane::let_go(&self.cx, &found).await;
@@ -153,33 +153,38 @@ impl Observer {
             .max_by_key(|result| urgency(*result));
         let again = ended.iter().filter_map(|(_, one)| one.again).min();
         let action = again.map_or_else(Action::await_change, Action::requeue);
-        Ok((result.unwrap_or(PassResult::Settled), action))
+        Ok((result.unwrap_or(ReconcileResult::Ready), action))
     }
 
     /// One Service of the control plane, with its custom resource.
-    async fn serve(&self, service: &str, found: &HostedControlPlane, now: Timestamp) -> Result<Ended, PassError> {
+    async fn serve(
+        &self,
+        service: &str,
+        found: &HostedControlPlane,
+        now: Timestamp,
+    ) -> Result<ServiceOutcome, ReconcileError> {
         if !decide::published(service, &found.spec) {
-            return Ok(Ended::settled());
+            return Ok(ServiceOutcome::settled());
         }
         let namespace = found.namespace().unwrap_or_default();
         let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
         let read = within(services.get_opt(service)).await?;
         match decide::decide(read.as_ref(), found, self.cloud, now) {
-            Verdict::Ignore(_) => Ok(Ended::settled()),
-            Verdict::Wait(why, again) => Ok(Ended::waiting(why, again)),
-            Verdict::Unfit(wrong) => Ok(Ended::refused(wrong, None)),
-            Verdict::Want(wanted) => self.told(self.keep(&namespace, &wanted).await),
+            Verdict::Ignore(_) => Ok(ServiceOutcome::settled()),
+            Verdict::Wait(why, again) => Ok(ServiceOutcome::waiting(why, again)),
+            Verdict::Unfit(wrong) => Ok(ServiceOutcome::refused(wrong, None)),
+            Verdict::Desire(desired) => self.told(self.keep(&namespace, &desired).await),
         }
     }
 
     /// The host names of the control plane.
-    async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<Ended, PassError> {
+    async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<ServiceOutcome, ReconcileError> {
         let paused = identity::paused(&found.spec, now).is_some();
         self.told(self.publish(found, paused).await)
     }
 
     /// What the API server does not take will not be taken the next second either: a person has to see it.
-    fn told(&self, kept: Result<Vec<String>, PassError>) -> Result<Ended, PassError> {
+    fn told(&self, kept: Result<Vec<String>, ReconcileError>) -> Result<ServiceOutcome, ReconcileError> {
         let wrong = match kept {
             Ok(wrong) => wrong,
             Err(error) if error.invalid() => {
@@ -189,14 +194,14 @@ impl Observer {
             Err(error) => return Err(error),
         };
         if wrong.is_empty() {
-            return Ok(Ended::settled());
+            return Ok(ServiceOutcome::settled());
         }
         // What is in the way may go without an event.
-        Ok(Ended::refused(wrong.join("; "), Some(self.cx.resync)))
+        Ok(ServiceOutcome::refused(wrong.join("; "), Some(self.cx.resync)))
     }
 
     /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
-    async fn say(&self, of: &HostedControlPlane, ended: &[(&'static str, Ended)]) {
+    async fn say(&self, of: &HostedControlPlane, ended: &[(&'static str, ServiceOutcome)]) {
         let (namespace, name) = (of.namespace(), of.name_any());
         let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
@@ -205,7 +210,7 @@ impl Observer {
             let Some(reason) = one.note.as_deref().filter(|_| new) else {
                 continue;
             };
-            if one.result == PassResult::Refused {
+            if one.result == ReconcileResult::Refused {
                 tracing::warn!(namespace, name, reason, "{about}: refused");
                 events.push(Event::new(What::Refused, format!("{about}: {reason}")));
             } else {
@@ -224,12 +229,12 @@ impl Observer {
 }
 
 /// Which of several results is told.
-fn urgency(result: PassResult) -> u8 {
+fn urgency(result: ReconcileResult) -> u8 {
     match result {
-        PassResult::Settled => 0,
-        PassResult::Waiting => 1,
-        PassResult::Refused => 2,
-        PassResult::Failed | PassResult::Panicked | PassResult::Aborted => 3,
+        ReconcileResult::Ready => 0,
+        ReconcileResult::Waiting => 1,
+        ReconcileResult::Refused => 2,
+        ReconcileResult::Failed | ReconcileResult::Panicked | ReconcileResult::Aborted => 3,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::azure::resource::Kind;
 
 /// What a control plane means.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Meant {
+pub struct DesiredSpec {
     /// The spec, without what cannot be used.
     pub spec: AzurePrivateLinkServiceSpec,
     /// All subscriptions that may connect besides the guest's own; more than [`MOST_SUBSCRIPTIONS`] do not fit into a spec.
@@ -25,45 +25,50 @@ pub struct Meant {
 pub const MOST_SUBSCRIPTIONS: usize = 50;
 
 /// The spec for `cluster`, whose Service has this address; or what is wrong.
-pub fn meant(cluster: &str, spec: &ClusterSpec, azure: &AzurePlatform, address: String) -> Result<Meant, String> {
-    let mut meant = Meant {
+pub fn derive(
+    cluster: &str,
+    spec: &ClusterSpec,
+    azure: &AzurePlatform,
+    address: String,
+) -> Result<DesiredSpec, String> {
+    let mut derived = DesiredSpec {
         spec: required(azure, address)?,
-        ..Meant::default()
+        ..DesiredSpec::default()
     };
     let private = azure.private.clone().unwrap_or_default().private_link;
     if let Some(nat) = private.nat_subnet_id.filter(|text| !text.is_empty()) {
         match id(Kind::Subnet, &nat, "private.privateLink.natSubnetID") {
-            Ok(nat) => meant.spec.nat_subnet_id = Some(nat),
+            Ok(nat) => derived.spec.nat_subnet_id = Some(nat),
             // Without it a subnet would be made, which nobody asked for.
-            Err(wrong) => meant.unmakeable = Some(wrong),
+            Err(wrong) => derived.unmakeable = Some(wrong),
         }
     }
     let (usable, unusable) = subscriptions(&private.additional_allowed_subscriptions);
     if unusable > 0 {
-        meant.complaints.push(format!(
+        derived.complaints.push(format!(
             "platform.azure.private.privateLink.additionalAllowedSubscriptions: {unusable} that are no UUIDs are left out"
         ));
     }
     if usable.len() > MOST_SUBSCRIPTIONS {
-        meant.complaints.push(format!(
+        derived.complaints.push(format!(
             "platform.azure.private.privateLink.additionalAllowedSubscriptions: {} are more than {MOST_SUBSCRIPTIONS}: none is added",
             usable.len()
         ));
     } else if !usable.is_empty() {
-        meant.spec.additional_allowed_subscriptions = Some(usable.clone());
+        derived.spec.additional_allowed_subscriptions = Some(usable.clone());
     }
-    meant.subscriptions = usable;
+    derived.subscriptions = usable;
     match base_domain(cluster, spec) {
-        Ok(domain) => meant.spec.base_domain = domain,
-        Err(wrong) => meant.complaints.push(wrong),
+        Ok(domain) => derived.spec.base_domain = domain,
+        Err(wrong) => derived.complaints.push(wrong),
     }
     if let Some(text) = &spec.paused_until
         && !pause::understood(text)
     {
         let wrong = "pausedUntil is neither true or false nor an RFC 3339 time: the cluster is not paused";
-        meant.complaints.push(wrong.to_owned());
+        derived.complaints.push(wrong.to_owned());
     }
-    Ok(meant)
+    Ok(derived)
 }
 
 /// The fields that a custom resource has to have.

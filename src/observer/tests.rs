@@ -115,7 +115,7 @@ impl Ground {
         Self { cluster, observer }
     }
 
-    async fn pass(&self) -> Action {
+    async fn reconcile(&self) -> Action {
         let metadata = ObjectMeta {
             name: Some("example".into()),
             namespace: Some("clusters-example".into()),
@@ -156,7 +156,7 @@ fn resync() -> Action {
 #[tokio::test]
 async fn each_service_gets_a_custom_resource() {
     let ground = Ground::new(cluster());
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     let made = SERVICES.map(|name| format!("POST {CUSTOM}/{name}"));
     assert_eq!(ground.written(), made);
 }
@@ -168,7 +168,7 @@ async fn oauth_has_no_custom_resource_where_a_route_publishes_it() {
     hcp["spec"]["services"][1]["servicePublishingStrategy"]["type"] = json!("Route");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!(ground.written(), [format!("POST {CUSTOM}/private-router")]);
 }
 
@@ -180,7 +180,10 @@ async fn what_the_api_server_does_not_take_is_told_once_and_tried_again_slowly()
         .refused
         .insert(refused.clone(), StatusCode::UNPROCESSABLE_ENTITY);
     let ground = Ground::new(cluster);
-    assert_eq!((ground.pass().await, ground.pass().await), (resync(), resync()));
+    assert_eq!(
+        (ground.reconcile().await, ground.reconcile().await),
+        (resync(), resync())
+    );
     assert_eq!(
         ground.notes(),
         ["private-router: the API server does not take what the control plane means"]
@@ -188,7 +191,7 @@ async fn what_the_api_server_does_not_take_is_told_once_and_tried_again_slowly()
     // The other Service has not suffered.
     assert!(ground.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
     ground.cluster.lock().unwrap().refused.clear();
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert!(ground.written().contains(&refused));
 }
 
@@ -199,7 +202,7 @@ async fn failure_over_one_service_keeps_no_other_from_being_served() {
         .refused
         .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::requeue(Duration::from_secs(1)));
+    assert_eq!(ground.reconcile().await, Action::requeue(Duration::from_secs(1)));
     assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
@@ -213,13 +216,13 @@ async fn definition_that_is_not_installed_is_waited_for_calmly() {
     }
     let ground = Ground::new(cluster);
     for wait in [1, 2, 4, 8] {
-        assert_eq!(ground.pass().await, Action::requeue(Duration::from_secs(wait)));
+        assert_eq!(ground.reconcile().await, Action::requeue(Duration::from_secs(wait)));
     }
     let failed = "hyperlink_passes_total{controller=\"observer\",result=\"failed\"} 4";
     let text = ground.observer.context().metrics.render().unwrap();
     assert!(text.lines().any(|line| line == failed), "{text}");
     ground.cluster.lock().unwrap().refused.clear();
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
 }
 
 #[tokio::test]
@@ -229,7 +232,7 @@ async fn bad_value_is_told_and_the_others_are_kept() {
     hcp["spec"]["platform"]["azure"]["private"]["privateLink"] = json!({"natSubnetID": "x"});
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
     let expected = SERVICES.map(|name| format!("{name}: {told}"));
     assert_eq!(ground.notes(), expected);
@@ -247,7 +250,7 @@ async fn bad_value_is_told_and_the_others_are_kept() {
         .unwrap()
         .objects
         .insert(format!("{CUSTOM}/private-router"), standing);
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     assert_eq!(ground.written(), [format!("PATCH {CUSTOM}/private-router")]);
 }
 
@@ -258,7 +261,7 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
         cluster.objects.get_mut(&format!("services/{name}")).unwrap()["status"] = json!({});
     }
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
 }
 
@@ -273,7 +276,7 @@ async fn service_with_a_host_name_or_two_addresses_is_told() {
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
     }
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     let expected = [
         "private-router: the Service has a host name instead of an address",
         "oauth-openshift: the Service has 2 addresses: only 10.1.0.4 is used",
@@ -290,7 +293,7 @@ async fn nothing_is_made_for_a_control_plane_that_is_going() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!(ground.written(), [""; 0]);
 }
 
@@ -303,10 +306,10 @@ fn at_rest() -> (Cluster, Value) {
     for name in SERVICES {
         let of: Service = serde_json::from_value(service(name)).unwrap();
         let verdict = decide::decide(Some(&of), &found, "AzurePublicCloud", Timestamp::UNIX_EPOCH);
-        let Verdict::Want(wanted) = verdict else {
+        let Verdict::Desire(desired) = verdict else {
             panic!("{verdict:?}")
         };
-        let mut standing = serde_json::to_value(&wanted.resource).unwrap();
+        let mut standing = serde_json::to_value(&desired.resource).unwrap();
         standing["status"] = json!({"privateEndpointIP": "10.0.0.5", "conditions": [{"type": "AzurePrivateEndpointAvailable",
             "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-08-22T10:00:00Z"}]});
         cluster.objects.insert(format!("{CUSTOM}/{name}"), standing);
@@ -334,7 +337,7 @@ fn holding(service: &Value) -> Store<Service> {
 async fn nothing_is_written_at_rest() {
     let (cluster, external) = at_rest();
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
 }
 
@@ -344,7 +347,7 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     // The cache does not show it yet.
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!(ground.written(), [""; 0]);
     // The cache shows one that has gone, and somebody else's has come in its place.
     let (mut cluster, external) = at_rest();
@@ -354,7 +357,7 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     theirs["metadata"]["ownerReferences"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), theirs);
     let ground = Ground::with(cluster, holding(&wrong));
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     assert_eq!(ground.written(), [""; 0]);
 }
 
@@ -364,7 +367,7 @@ async fn refused_cluster_publishes_nothing() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
     let ground = Ground::new(cluster);
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!(ground.written(), [""; 0]);
 }
 
@@ -376,7 +379,7 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     hcp["spec"]["services"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let ground = Ground::with(cluster, holding(&external));
-    let action = ground.pass().await;
+    let action = ground.reconcile().await;
     assert_eq!(ground.written(), [""; 0]);
     // An end is waited for, by the clock.
     assert_ne!(action, Action::await_change());
@@ -390,13 +393,13 @@ async fn what_stands_is_not_told_again_after_a_read_that_failed() {
     hcp["spec"]["platform"]["azure"]["location"] = json!("");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
     let ground = Ground::new(cluster);
-    ground.pass().await;
+    ground.reconcile().await;
     let told = ground.notes();
     assert_eq!(told.len(), SERVICES.len());
     let unread = SERVICES.map(|name| (format!("GET services/{name}"), StatusCode::FORBIDDEN));
     ground.cluster.lock().unwrap().refused.extend(unread);
-    ground.pass().await;
+    ground.reconcile().await;
     ground.cluster.lock().unwrap().refused.clear();
-    ground.pass().await;
+    ground.reconcile().await;
     assert_eq!(ground.notes(), told);
 }

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::read_only::{NeverOpen, ReadOnly};
 use hyperlink::azure::transport::Transport;
 use hyperlink::config::Config;
+use hyperlink::controllers::cluster_index::ClusterIndex;
 use hyperlink::controllers::context::Context;
 use hyperlink::controllers::custom_resources::MOST;
-use hyperlink::controllers::frame::within;
-use hyperlink::controllers::link_service::LinkServiceController;
-use hyperlink::controllers::neighbours::Neighbours;
+use hyperlink::controllers::driver::within;
 use hyperlink::controllers::preview::Preview;
-use hyperlink::controllers::run::Foresees;
+use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
+use hyperlink::controllers::run::SupportsDryRun;
 use hyperlink::leader::gated_client;
 use hyperlink::metrics::Metrics;
 use jiff::Timestamp;
@@ -62,14 +62,15 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
         );
         roles.push(match role {
             Role::Ho => {
-                let neighbours = Arc::new(Neighbours::read(&cx.kube).await?);
+                let cluster_index = Arc::new(ClusterIndex::read(&cx.kube).await?);
                 let own_cluster = manager::management_cluster::uid(&cx.kube).await?;
-                let controller = LinkServiceController::new(manager::settings(config, own_cluster)?, neighbours);
+                let controller =
+                    PrivateLinkServiceController::new(manager::settings(config, own_cluster)?, cluster_index);
                 preview(&controller, &cx, &cr).await?
             }
             Role::Cpo => {
                 let hosted_clusters = if manager::serves_many(config) {
-                    Some(Arc::new(Neighbours::read_clusters(&cx.kube).await?))
+                    Some(Arc::new(ClusterIndex::read_clusters(&cx.kube).await?))
                 } else {
                     None
                 };
@@ -83,11 +84,15 @@ pub(crate) async fn plan(config: &Config, object: &Object) -> anyhow::Result<Pla
     })
 }
 
-async fn preview(controller: &impl Foresees, cx: &Context, cr: &AzurePrivateLinkService) -> anyhow::Result<Preview> {
-    let around = controller.around(cx, cr).await;
-    let (around, _) = around.with_context(|| format!("role {}", cx.role))?;
-    let foreseen = controller.foresee(cx, Pass::begin(), cr, &around).await;
-    Ok(Preview::of(cx.role, cr, foreseen, Timestamp::now()))
+async fn preview(
+    controller: &impl SupportsDryRun,
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+) -> anyhow::Result<Preview> {
+    let inputs = controller.inputs(cx, cr).await;
+    let (inputs, _) = inputs.with_context(|| format!("role {}", cx.role))?;
+    let dry_run = controller.dry_run(cx, Reconcile::begin(), cr, &inputs).await;
+    Ok(Preview::of(cx.role, cr, dry_run, Timestamp::now()))
 }
 
 impl Plan {

@@ -1,6 +1,6 @@
 //! How a plan looks: text for people, JSON for programs.
 
-use hyperlink::controllers::preview::{ConditionChange, Preview, Said};
+use hyperlink::controllers::preview::{ConditionChange, ConditionSummary, Preview};
 use hyperlink::telemetry::escape_control;
 use serde_json::json;
 
@@ -48,7 +48,7 @@ impl Plan {
         );
         section(&mut lines, "Kubernetes", kubernetes(preview));
         section(&mut lines, "Conditions", preview.conditions.iter().map(condition));
-        let again = preview.looks_again_in_seconds;
+        let again = preview.requeue_after_seconds;
         lines.extend(again.map(|seconds| format!("Would look again in {seconds} s.")));
         lines
     }
@@ -65,14 +65,14 @@ fn verdict(preview: &Preview) -> String {
         .steps
         .iter()
         .filter(|step| matches!(step.verb, "put" | "delete"));
-    match (due.count(), preview.course) {
+    match (due.count(), preview.lifecycle) {
         _ if preview.unreadable => "something could not be read, the plan is not complete".to_owned(),
         _ if preview.paused => "nothing to do, the cluster is paused".to_owned(),
         (_, "nothing") => "nothing to do, the role holds nothing of it".to_owned(),
         _ if !preview.pending => "nothing to do".to_owned(),
-        (0, course) => format!("{course}, not settled, nothing to send to Azure"),
-        (1, course) => format!("{course}, 1 step to send to Azure"),
-        (many, course) => format!("{course}, {many} steps to send to Azure"),
+        (0, lifecycle) => format!("{lifecycle}, not settled, nothing to send to Azure"),
+        (1, lifecycle) => format!("{lifecycle}, 1 step to send to Azure"),
+        (many, lifecycle) => format!("{lifecycle}, {many} steps to send to Azure"),
     }
 }
 
@@ -98,7 +98,7 @@ fn condition(change: &ConditionChange) -> String {
     }
 }
 
-fn said(said: &Said) -> String {
+fn said(said: &ConditionSummary) -> String {
     let status = said.status.as_deref().unwrap_or_default();
     format!("{status} {} ({})", said.reason, said.message)
 }

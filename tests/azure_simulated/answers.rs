@@ -1,20 +1,22 @@
 //! Answers that are not what they should be: endless lists, foreign addresses, pages of a proxy, half a body.
 
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::error::{ArmError, Class};
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::{Done, Verb, toward};
-use hyperlink::azure::resource::{Kind, Resource, Seen};
+use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
+use hyperlink::azure::resource::{Kind, Observed, Resource};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::sim::{Sim, away};
-use crate::wanted::{GUEST_SUB, link_service, record, subnet, zone, zone_link};
+use crate::desired::{GUEST_SUB, link_service, record, subnet, zone, zone_link};
+use crate::sim::{Sim, ensure_absent};
 
 async fn list(sim: &Sim, part: &str) -> Result<Vec<Value>, ArmError> {
     let subscription = SubscriptionId::parse(GUEST_SUB).unwrap();
     let path = format!("{}/{part}", zone().id);
-    sim.client.list(Pass::begin(), Kind::Record, &subscription, &path).await
+    sim.client
+        .list(Reconcile::begin(), Kind::Record, &subscription, &path)
+        .await
 }
 
 fn refused(result: Result<Vec<Value>, ArmError>) -> (Class, String) {
@@ -113,10 +115,10 @@ async fn foreign_address_is_never_called(#[case] url: &str) {
         (Class::Invalid, "ForeignHost", "GET".into())
     );
     // As the address of an operation: it is not asked, and what was accepted ends well nevertheless.
-    for want in [&link_service() as &dyn Resource, &zone_link()] {
-        for (method, rule) in [("PUT", toward as crate::sim::Rule), ("DELETE", away)] {
+    for desired in [&link_service() as &dyn Resource, &zone_link()] {
+        for (method, rule) in [("PUT", ensure_present as crate::sim::Rule), ("DELETE", ensure_absent)] {
             sim.fault(method, json!({"poll_url": url}));
-            sim.until(rule, want).await;
+            sim.until(rule, desired).await;
             tokio::time::sleep(std::time::Duration::from_secs(7_200)).await;
         }
     }
@@ -149,13 +151,13 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
     let recorded = hyperlink::azure::zone::Zone { proven: true, ..zone() };
     let wants: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
-    for want in wants {
-        for rule in [toward, away] {
+    for desired in wants {
+        for rule in [ensure_present, ensure_absent] {
             let mut sim = Sim::new();
             sim.fault("GET", json!({"status": 200, "body": body}));
-            let (step, done) = sim.pass(rule, want).await;
-            assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing), "{want:?}");
-            let Seen::ReadFailed(error) = sim.look(want).await else {
+            let (step, outcomes) = sim.reconcile(rule, desired).await;
+            assert_eq!((step.verb, outcomes), (Verb::Wait, Outcome::Nothing), "{desired:?}");
+            let Observed::ReadFailed(error) = sim.read(desired).await else {
                 panic!("read");
             };
             assert_eq!(error.class, Class::Down);

@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::Class;
-use hyperlink::azure::plan::toward;
-use hyperlink::azure::resource::Seen;
+use hyperlink::azure::plan::ensure_present;
+use hyperlink::azure::resource::Observed;
 use serde_json::json;
 use tokio::time::sleep;
 
+use crate::desired::{GUEST, NET, endpoint, id, link_service, seed_with, subnet, zone};
 use crate::refusals::refused;
 use crate::sim::Sim;
-use crate::wanted::{GUEST, NET, endpoint, id, link_service, seed_with, subnet, zone};
 
 #[tokio::test(start_paused = true)]
 async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
     let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
     let mut sim = Sim::seeded(&seed_with("throttle", writes));
-    sim.pass(toward, &subnet()).await;
+    sim.reconcile(ensure_present, &subnet()).await;
     sleep(Duration::from_secs(4)).await;
     sim.bring(&subnet()).await;
     let error = refused(
         &mut sim,
-        toward,
+        ensure_present,
         &link_service(),
         Class::Throttled,
         "SubscriptionRequestsThrottled",
@@ -33,14 +33,22 @@ async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
     sim.forget_calls();
     let mut second = subnet();
     second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
-    let error = refused(&mut sim, toward, &second, Class::Throttled, "WaitingForBudget", 6).await;
+    let error = refused(
+        &mut sim,
+        ensure_present,
+        &second,
+        Class::Throttled,
+        "WaitingForBudget",
+        6,
+    )
+    .await;
     assert_eq!((error.status, sim.calls()), (0, "GET".to_owned()));
     // Another subscription has a budget of its own.
-    sim.pass(toward, &zone()).await;
+    sim.reconcile(ensure_present, &zone()).await;
     assert_eq!(sim.calls(), "GET GET PUT");
     sleep(Duration::from_secs(6)).await;
     sim.forget_calls();
-    sim.pass(toward, &second).await;
+    sim.reconcile(ensure_present, &second).await;
     assert_eq!(sim.calls(), "GET PUT", "asked again once the time has come");
 }
 
@@ -48,10 +56,10 @@ async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
 async fn used_up_reads_are_not_asked_for_again_before_their_time() {
     let reads = json!({"dns_reads_5min": 1});
     let mut sim = Sim::seeded(&seed_with("throttle", reads));
-    sim.pass(toward, &zone()).await;
+    sim.reconcile(ensure_present, &zone()).await;
     let mut second = zone();
     second.id = id(&format!("{GUEST}/privateDnsZones/y.hypershift.local"));
-    let Seen::ReadFailed(error) = sim.look(&second).await else {
+    let Observed::ReadFailed(error) = sim.read(&second).await else {
         panic!("not throttled");
     };
     assert_eq!(
@@ -61,7 +69,7 @@ async fn used_up_reads_are_not_asked_for_again_before_their_time() {
     assert_eq!(error.retry_after, Some(Duration::from_secs(300)));
     // The endpoints of the same subscription have another budget.
     let endpoint = endpoint("alias");
-    assert_eq!(sim.look(&endpoint).await, Seen::Absent);
+    assert_eq!(sim.read(&endpoint).await, Observed::Absent);
     sim.forget_calls();
     let began = tokio::time::Instant::now();
     sim.bring(&zone()).await;

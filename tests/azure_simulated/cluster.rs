@@ -8,8 +8,8 @@ use http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::desired::{GUEST, GUEST_SUB};
 use crate::sim::Valve;
-use crate::wanted::{GUEST, GUEST_SUB};
 
 const UID: &str = "6f1c8a52-8f0e-4b5e-9a3b-2f6f0d1c7e11";
 pub(crate) const CR: &str = "azureprivatelinkservices/private-router";

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::Class;
-use hyperlink::azure::plan::{Done, Verb, Why, toward};
-use hyperlink::azure::resource::Seen;
+use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
+use hyperlink::azure::resource::Observed;
 use serde_json::json;
 
+use crate::desired::{zone, zone_link};
 use crate::sim::Sim;
-use crate::wanted::{zone, zone_link};
 
 /// Answers to PUTs say that it is worth to look again after a second.
 fn impatient(sim: &Sim, more: serde_json::Value) {
@@ -24,11 +24,11 @@ fn impatient(sim: &Sim, more: serde_json::Value) {
 async fn create_that_cannot_be_read_yet_is_waited_for_by_its_operation() {
     let mut sim = Sim::new();
     impatient(&sim, json!({}));
-    let (_, done) = sim.pass(toward, &zone()).await;
-    assert_eq!((done, sim.due_in(&zone())), (Done::Accepted, 1));
+    let (_, outcomes) = sim.reconcile(ensure_present, &zone()).await;
+    assert_eq!((outcomes, sim.due_in(&zone())), (Outcome::Accepted, 1));
     sim.rest(&zone()).await;
-    let (step, _) = sim.pass(toward, &zone()).await;
-    assert_eq!((step.verb, step.why), (Verb::Wait, Why::Moving));
+    let (step, _) = sim.reconcile(ensure_present, &zone()).await;
+    assert_eq!((step.verb, step.why), (Verb::Wait, Why::InProgress));
     // The status says when to ask again.
     assert_eq!(sim.due_in(&zone()), 30);
     sim.bring(&zone()).await;
@@ -49,10 +49,10 @@ async fn create_whose_operation_is_lost_shows_late_and_is_put_once() {
 #[tokio::test(start_paused = true)]
 async fn create_that_a_process_left_behind_ends_well_in_the_next() {
     let mut sim = Sim::new();
-    sim.pass(toward, &zone()).await;
+    sim.reconcile(ensure_present, &zone()).await;
     sim.restart();
     sim.bring(&zone()).await;
-    sim.pass(toward, &zone_link()).await;
+    sim.reconcile(ensure_present, &zone_link()).await;
     sim.restart();
     sim.bring(&zone_link()).await;
     assert_eq!(sim.writes(), 4, "{}", sim.calls());
@@ -68,9 +68,9 @@ async fn create_that_fails_late_tells_why_and_is_repeated() {
     let mut sim = Sim::new();
     let error = json!({"code": "BadRequest", "message": "no such suffix"});
     sim.fault("PUT", json!({"operation": "fail", "operation_error": error}));
-    sim.pass(toward, &zone()).await;
+    sim.reconcile(ensure_present, &zone()).await;
     sim.rest(&zone()).await;
-    let Seen::WriteFailed(error) = sim.look(&zone()).await else {
+    let Observed::WriteFailed(error) = sim.read(&zone()).await else {
         panic!("not failed");
     };
     assert_eq!((error.class, error.code.as_str()), (Class::Invalid, "BadRequest"));
@@ -83,10 +83,10 @@ async fn create_that_fails_late_tells_why_and_is_repeated() {
 #[tokio::test(start_paused = true)]
 async fn zone_that_another_one_made_meanwhile_is_not_overwritten() {
     let mut sim = Sim::new();
-    sim.pass(toward, &zone()).await;
+    sim.reconcile(ensure_present, &zone()).await;
     sim.install(&zone().id, json!({"location": "global", "tags": {"cluster": "theirs"}}));
     sim.rest(&zone()).await;
-    let (step, _) = sim.pass(toward, &zone()).await;
+    let (step, _) = sim.reconcile(ensure_present, &zone()).await;
     assert_eq!(step.verb, Verb::Refuse, "{step:?}");
     assert_eq!(sim.shown(&zone().id).unwrap()["tags"], json!({"cluster": "theirs"}));
 }

@@ -2,33 +2,36 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::plan::{Done, Verb, Why, toward};
+use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
 use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::{Sim, away};
-use crate::wanted::{GUEST, NET, endpoint, id, link_service, record, subnet, zone, zone_link};
+use crate::desired::{GUEST, NET, endpoint, id, link_service, record, subnet, zone, zone_link};
+use crate::sim::{Sim, ensure_absent};
 
 const LATER: Duration = Duration::from_secs(7_200);
 
 /// Longer than the longest round of looks; then the difference is seen, repaired by these calls, and stays away.
-async fn is_repaired(sim: &mut Sim, want: &dyn Resource, field: &'static str, calls: &str) {
-    assert!(!want.differs(&sim.shown(want.id()).unwrap()).is_empty(), "no drift");
+async fn is_repaired(sim: &mut Sim, desired: &dyn Resource, field: &'static str, calls: &str) {
+    assert!(
+        !desired.differs(&sim.shown(desired.id()).unwrap()).is_empty(),
+        "no drift"
+    );
     sleep(LATER).await;
     sim.forget_calls();
-    let (step, _) = sim.pass(toward, want).await;
+    let (step, _) = sim.reconcile(ensure_present, desired).await;
     match &step.why {
         Why::Differs(fields) | Why::Replace(fields) => assert_eq!(fields, &[field]),
         other => panic!("{other}"),
     }
-    sim.bring(want).await;
+    sim.bring(desired).await;
     assert_eq!(sim.calls(), calls);
-    assert_eq!(want.differs(&sim.shown(want.id()).unwrap()), []);
+    assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
     sim.forget_calls();
     sleep(LATER).await;
-    sim.bring(want).await;
+    sim.bring(desired).await;
     assert_eq!(sim.writes(), 0);
 }
 
@@ -81,11 +84,11 @@ async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &s
 #[tokio::test(start_paused = true)]
 async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, #[case] value: Value) {
     let mut sim = Sim::new();
-    let want = endpoint(&sim.alias().await);
-    sim.bring(&want).await;
-    sim.drift(&want.id, path, value);
+    let desired = endpoint(&sim.alias().await);
+    sim.bring(&desired).await;
+    sim.drift(&desired.id, path, value);
     let calls = "GET DELETE GET PUT GET GET GET";
-    is_repaired(&mut sim, &want, field, calls).await;
+    is_repaired(&mut sim, &desired, field, calls).await;
 }
 
 #[rstest]
@@ -95,8 +98,8 @@ async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, 
 #[tokio::test(start_paused = true)]
 async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option<&str>, #[case] calls: &str) {
     let mut sim = Sim::new();
-    let want = endpoint(&sim.alias().await);
-    sim.bring(&want).await;
+    let desired = endpoint(&sim.alias().await);
+    sim.bring(&desired).await;
     let service = sim.shown(&link_service().owned.id).unwrap();
     let connection = id(service["properties"]["privateEndpointConnections"][0]["id"]
         .as_str()
@@ -109,7 +112,7 @@ async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option
         None => sim.remove(&connection),
     }
     let field = "privateLinkServiceConnectionState";
-    is_repaired(&mut sim, &want, field, calls).await;
+    is_repaired(&mut sim, &desired, field, calls).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,14 +153,14 @@ async fn each_kind_that_was_removed_is_made_again() {
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
     let all: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
-    for want in all {
-        sim.bring(want).await;
+    for desired in all {
+        sim.bring(desired).await;
     }
-    for want in all.into_iter().rev() {
-        sim.remove(want.id());
+    for desired in all.into_iter().rev() {
+        sim.remove(desired.id());
         sleep(LATER).await;
-        sim.bring(want).await;
-        assert_eq!(want.differs(&sim.shown(want.id()).unwrap()), []);
+        sim.bring(desired).await;
+        assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
     }
 }
 
@@ -165,39 +168,42 @@ async fn each_kind_that_was_removed_is_made_again() {
 async fn what_was_in_a_removed_zone_is_made_again_with_it() {
     let mut sim = Sim::new();
     let all: [&dyn Resource; 3] = [&zone(), &zone_link(), &record("api")];
-    for want in all {
-        sim.bring(want).await;
+    for desired in all {
+        sim.bring(desired).await;
     }
     // Later than the next look at the zone, long before the next look at links and records.
     sim.remove(&zone().id);
     sleep(Duration::from_secs(400)).await;
-    for want in all {
-        sim.bring(want).await;
-        assert!(sim.shown(want.id()).is_some(), "{want:?}");
+    for desired in all {
+        sim.bring(desired).await;
+        assert!(sim.shown(desired.id()).is_some(), "{desired:?}");
     }
 }
 
 /// Neither brought towards what is wanted nor taken away.
-async fn is_refused(sim: &mut Sim, want: &dyn Resource, body: Value) {
-    sim.install(want.id(), body);
-    let before = sim.shown(want.id()).unwrap();
-    for rule in [toward, away] {
-        let (step, done) = sim.pass(rule, want).await;
-        assert_eq!((step.verb, step.why, done), (Verb::Refuse, Why::NotOurs, Done::Nothing));
+async fn is_refused(sim: &mut Sim, desired: &dyn Resource, body: Value) {
+    sim.install(desired.id(), body);
+    let before = sim.shown(desired.id()).unwrap();
+    for rule in [ensure_present, ensure_absent] {
+        let (step, outcomes) = sim.reconcile(rule, desired).await;
+        assert_eq!(
+            (step.verb, step.why, outcomes),
+            (Verb::Refuse, Why::NotOurs, Outcome::Nothing)
+        );
         sleep(LATER).await;
     }
     assert_eq!(sim.writes(), 0);
-    assert_eq!(sim.shown(want.id()).unwrap(), before);
+    assert_eq!(sim.shown(desired.id()).unwrap(), before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreign_link_service_is_refused() {
-    let want = link_service();
-    let mut foreign = want.body(None);
+    let desired = link_service();
+    let mut foreign = desired.body(None);
     foreign["tags"] = json!({"cluster": "another"});
     let stranger = format!("{NET}/loadBalancers/lb/frontendIPConfigurations/stranger");
     foreign["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!(stranger);
-    is_refused(&mut Sim::new(), &want, foreign).await;
+    is_refused(&mut Sim::new(), &desired, foreign).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,22 +227,22 @@ async fn foreign_zone_is_refused() {
 async fn foreign_link_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
-    let want = hyperlink::azure::zone_link::ZoneLink {
+    let desired = hyperlink::azure::zone_link::ZoneLink {
         proven: false,
         ..zone_link()
     };
-    let mut foreign = want.body(None);
+    let mut foreign = desired.body(None);
     foreign["tags"] = json!({});
-    is_refused(&mut sim, &want, foreign).await;
+    is_refused(&mut sim, &desired, foreign).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn foreign_record_is_refused() {
     let mut sim = Sim::new();
     sim.install(&zone().id, json!({"location": "global"}));
-    let want = record("api");
-    let mut foreign = want.body(None);
+    let desired = record("api");
+    let mut foreign = desired.body(None);
     foreign["properties"]["aRecords"] = json!([{"ipv4Address": "10.9.9.9"}]);
-    foreign["properties"]["metadata"][&want.marks.owner.0] = json!("another");
-    is_refused(&mut sim, &want, foreign).await;
+    foreign["properties"]["metadata"][&desired.owner_tags.owner.0] = json!("another");
+    is_refused(&mut sim, &desired, foreign).await;
 }

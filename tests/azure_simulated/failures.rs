@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Done, Verb, Why, toward};
-use hyperlink::azure::resource::{Resource, Seen};
+use hyperlink::azure::plan::{Outcome, Verb, Why, ensure_present};
+use hyperlink::azure::resource::{Observed, Resource};
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::sim::{Sim, away};
-use crate::wanted::{link_service, record, subnet, zone, zone_link};
+use crate::desired::{link_service, record, subnet, zone, zone_link};
+use crate::sim::{Sim, ensure_absent};
 
 /// Looks at the link service until its operation has failed.
 async fn failure(sim: &mut Sim) -> ArmError {
     for _ in 0..10 {
         sim.rest(&link_service()).await;
-        if let Seen::WriteFailed(error) = sim.look(&link_service()).await {
+        if let Observed::WriteFailed(error) = sim.read(&link_service()).await {
             return error;
         }
     }
@@ -28,13 +28,13 @@ async fn text_of_a_failed_operation_is_kept_and_the_write_is_repeated() {
     let mut sim = Sim::new();
     let error = json!({"code": "SubnetIsFull", "message": "There is no room."});
     sim.fault("PUT", json!({"operation": "fail", "operation_error": error}));
-    sim.pass(toward, &link_service()).await;
+    sim.reconcile(ensure_present, &link_service()).await;
     let failed = failure(&mut sim).await;
     assert_eq!((failed.class, failed.code.as_str()), (Class::Invalid, "SubnetIsFull"));
     assert_eq!((failed.text.as_str(), failed.status), ("There is no room.", 200));
     assert_eq!(sim.due_in(&link_service()), 30);
     sim.forget_calls();
-    let (step, _) = sim.pass(toward, &link_service()).await;
+    let (step, _) = sim.reconcile(ensure_present, &link_service()).await;
     assert!(matches!(step.why, Why::Error(_)) && sim.calls().is_empty(), "{step:?}");
     sim.bring(&link_service()).await;
     assert_eq!(sim.writes(), 1);
@@ -45,10 +45,10 @@ async fn text_of_a_failed_operation_is_kept_and_the_write_is_repeated() {
 async fn failed_operation_is_repaired_also_by_a_process_that_does_not_know_it() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"operation": "fail"}));
-    sim.pass(toward, &link_service()).await;
+    sim.reconcile(ensure_present, &link_service()).await;
     sim.restart();
     sleep(Duration::from_secs(60)).await;
-    let (step, _) = sim.pass(toward, &link_service()).await;
+    let (step, _) = sim.reconcile(ensure_present, &link_service()).await;
     assert_eq!(step.why, Why::Failed);
     sim.bring(&link_service()).await;
 }
@@ -57,7 +57,7 @@ async fn failed_operation_is_repaired_also_by_a_process_that_does_not_know_it() 
 async fn superseded_operation_is_put_again_in_seconds() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"operation": "cancel"}));
-    sim.pass(toward, &link_service()).await;
+    sim.reconcile(ensure_present, &link_service()).await;
     let error = failure(&mut sim).await;
     let code = "CanceledAndSupersededDueToAnotherOperation";
     assert_eq!((error.class, error.code.as_str()), (Class::Busy, code));
@@ -74,14 +74,14 @@ async fn delete_that_fails_late_is_repeated_after_its_wait() {
     let error = json!({"code": "InUseSubnetCannotBeDeleted", "message": "in use"});
     sim.fault("DELETE", json!({"operation": "fail", "operation_error": error}));
     sim.forget_calls();
-    sim.pass(away, &subnet()).await;
+    sim.reconcile(ensure_absent, &subnet()).await;
     sim.rest(&subnet()).await;
-    let (step, done) = sim.pass(away, &subnet()).await;
+    let (step, outcomes) = sim.reconcile(ensure_absent, &subnet()).await;
     assert!(
         matches!(&step.why, Why::Error(error) if error.code == "InUseSubnetCannotBeDeleted"),
         "{step:?}"
     );
-    assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
+    assert_eq!((step.verb, outcomes), (Verb::Wait, Outcome::Nothing));
     sim.take_away(&subnet()).await;
     assert_eq!(sim.writes(), 2);
     assert_eq!(sim.in_flight(), 0);
@@ -92,7 +92,7 @@ async fn operation_that_hangs_is_waited_for_without_a_second_write() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"operation": "hang"}));
     for _ in 0..20 {
-        let (step, _) = sim.pass(toward, &zone()).await;
+        let (step, _) = sim.reconcile(ensure_present, &zone()).await;
         assert!(matches!(step.verb, Verb::Put(_) | Verb::Wait), "{step:?}");
         sim.rest(&zone()).await;
     }
@@ -107,7 +107,7 @@ async fn delete_that_hangs_is_waited_for_without_a_second_one() {
     sim.forget_calls();
     sim.fault("DELETE", json!({"operation": "hang"}));
     for _ in 0..20 {
-        let (step, _) = sim.pass(away, &zone()).await;
+        let (step, _) = sim.reconcile(ensure_absent, &zone()).await;
         assert!(matches!(step.verb, Verb::Delete | Verb::Wait), "{step:?}");
         sim.rest(&zone()).await;
     }
@@ -117,7 +117,7 @@ async fn delete_that_hangs_is_waited_for_without_a_second_one() {
 /// Deletes of links show themselves late.
 #[tokio::test(start_paused = true)]
 async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
-    let mut sim = Sim::seeded(&crate::wanted::seed_with("switches", json!({"link_delete_lag_s": 45})));
+    let mut sim = Sim::seeded(&crate::desired::seed_with("switches", json!({"link_delete_lag_s": 45})));
     sim.bring(&zone()).await;
     sim.bring(&zone_link()).await;
     sleep(Duration::from_secs(3_600)).await;
@@ -130,7 +130,7 @@ async fn link_that_is_shown_after_its_end_is_not_taken_for_a_new_one() {
 
 #[tokio::test(start_paused = true)]
 async fn link_is_at_rest_only_when_it_is_in_force() {
-    let mut sim = Sim::seeded(&crate::wanted::seed_with(
+    let mut sim = Sim::seeded(&crate::desired::seed_with(
         "switches",
         json!({"link_complete_lag_s": 60}),
     ));
@@ -143,7 +143,7 @@ async fn link_is_at_rest_only_when_it_is_in_force() {
 
 #[tokio::test(start_paused = true)]
 async fn subnet_is_at_rest_only_when_it_says_so_itself() {
-    let mut sim = Sim::seeded(&crate::wanted::seed_with("switches", json!({"subnet_lag_s": 30})));
+    let mut sim = Sim::seeded(&crate::desired::seed_with("switches", json!({"subnet_lag_s": 30})));
     let began = tokio::time::Instant::now();
     sim.bring(&subnet()).await;
     assert!(began.elapsed() >= Duration::from_secs(30));
@@ -165,17 +165,20 @@ async fn lost_answer_to_a_put(
     #[case] writes: usize,
 ) {
     let wants: [&dyn Resource; 2] = [&subnet(), &link_service()];
-    for want in wants {
+    for desired in wants {
         let mut sim = Sim::new();
         sim.fault("PUT", action.clone());
-        let (_, done) = sim.pass(toward, want).await;
-        let Done::Failed(error) = done else {
-            panic!("{done:?}");
+        let (_, outcomes) = sim.reconcile(ensure_present, desired).await;
+        let Outcome::Failed(error) = outcomes else {
+            panic!("{outcomes:?}");
         };
-        assert_eq!((error.class, error.code.as_str(), sim.due_in(want)), (class, code, 5));
-        sim.bring(want).await;
-        assert_eq!(sim.writes(), writes, "{want:?}");
-        assert_eq!(want.differs(&sim.shown(want.id()).unwrap()), []);
+        assert_eq!(
+            (error.class, error.code.as_str(), sim.due_in(desired)),
+            (class, code, 5)
+        );
+        sim.bring(desired).await;
+        assert_eq!(sim.writes(), writes, "{desired:?}");
+        assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
     }
 }
 
@@ -208,18 +211,18 @@ async fn lost_answer_to_a_create_of(#[case] action: serde_json::Value) {
 async fn lost_answer_to_a_delete(#[case] action: serde_json::Value, #[case] writes: usize) {
     let mut sim = Sim::new();
     let alias = sim.alias().await;
-    let endpoint = crate::wanted::endpoint(&alias);
+    let endpoint = crate::desired::endpoint(&alias);
     let wants: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
-    for want in wants {
-        sim.bring(want).await;
+    for desired in wants {
+        sim.bring(desired).await;
     }
-    for want in wants.into_iter().rev() {
+    for desired in wants.into_iter().rev() {
         sleep(Duration::from_secs(7_200)).await;
         sim.forget_calls();
         sim.fault("DELETE", action.clone());
-        sim.take_away(want).await;
-        assert_eq!(sim.writes(), writes, "{want:?}: {}", sim.calls());
-        assert_eq!(sim.shown(want.id()), None);
+        sim.take_away(desired).await;
+        assert_eq!(sim.writes(), writes, "{desired:?}: {}", sim.calls());
+        assert_eq!(sim.shown(desired.id()), None);
     }
 }
 
@@ -229,13 +232,13 @@ async fn unreadable_resource_is_never_written() {
     sim.faults(&[(json!({"method": "GET", "times": 5}), json!({"drop": "before"}))]);
     let mut waits = Vec::new();
     for _ in 0..5 {
-        for rule in [toward, away] {
-            let (step, done) = sim.pass(rule, &subnet()).await;
+        for rule in [ensure_present, ensure_absent] {
+            let (step, outcomes) = sim.reconcile(rule, &subnet()).await;
             assert!(
                 matches!(&step.why, Why::Unread(error) if error.class == Class::Down),
                 "{step:?}"
             );
-            assert_eq!((step.verb, done), (Verb::Wait, Done::Nothing));
+            assert_eq!((step.verb, outcomes), (Verb::Wait, Outcome::Nothing));
         }
         waits.push(sim.due_in(&subnet()));
         sim.rest(&subnet()).await;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use hyperlink::azure::endpoint::Endpoint;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::link_service::{LinkService, OwnedLinkService, alias};
-use hyperlink::azure::mark::Marks;
-use hyperlink::azure::plan::toward;
+use hyperlink::azure::owner_tags::OwnerTags;
+use hyperlink::azure::plan::ensure_present;
+use hyperlink::azure::private_endpoint::PrivateEndpoint;
+use hyperlink::azure::private_link_service::{OwnedPrivateLinkService, PrivateLinkService, alias};
 use hyperlink::azure::record::Record;
 use hyperlink::azure::resource::{Kind, Resource};
 use hyperlink::azure::subnet::NatSubnet;
@@ -16,8 +16,8 @@ use hyperlink::azure::zone_link::ZoneLink;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
+use crate::desired::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
 use crate::sim::Sim;
-use crate::wanted::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
 
 /// What one role wants for one cluster; looked at in one pass.
 pub(crate) type Group = Vec<Box<dyn Resource>>;
@@ -57,10 +57,10 @@ fn guest(n: usize) -> String {
     format!("{}/providers/Microsoft.Network", group(n))
 }
 
-fn marks(n: usize) -> Marks {
-    Marks {
+fn owner_tags(n: usize) -> OwnerTags {
+    OwnerTags {
         owner: ("cluster".into(), n.to_string()),
-        ..Marks::default()
+        ..OwnerTags::default()
     }
 }
 
@@ -73,11 +73,11 @@ pub(crate) fn nat_subnet(n: usize) -> NatSubnet {
 }
 
 /// The Private Link Service of the nth cluster.
-pub(crate) fn service(n: usize) -> LinkService {
-    LinkService {
-        owned: OwnedLinkService {
+pub(crate) fn service(n: usize) -> PrivateLinkService {
+    PrivateLinkService {
+        owned: OwnedPrivateLinkService {
             id: id(&format!("{NET}/privateLinkServices/pls-{n}")),
-            marks: marks(n),
+            owner_tags: owner_tags(n),
             stamp: stamp(),
             frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f{n}")),
             proven: false,
@@ -89,11 +89,11 @@ pub(crate) fn service(n: usize) -> LinkService {
 }
 
 /// The endpoint of the nth cluster.
-pub(crate) fn endpoint(n: usize, alias: &str) -> Endpoint {
-    Endpoint {
+pub(crate) fn endpoint(n: usize, alias: &str) -> PrivateEndpoint {
+    PrivateEndpoint {
         id: id(&format!("{}/privateEndpoints/private-router-pe", guest(n))),
         location: "westus2".into(),
-        marks: marks(n),
+        owner_tags: owner_tags(n),
         subnet: id(&format!("{}/virtualNetworks/workers/subnets/guest", guest(n))),
         alias: Some(alias.to_owned()),
         proven: false,
@@ -105,7 +105,7 @@ pub(crate) fn endpoint(n: usize, alias: &str) -> Endpoint {
 pub(crate) fn zone(n: usize, name: &str) -> Zone {
     Zone {
         id: id(&format!("{}/privateDnsZones/{name}", guest(n))),
-        marks: marks(n),
+        owner_tags: owner_tags(n),
         proven: false,
     }
 }
@@ -114,7 +114,7 @@ pub(crate) fn zone(n: usize, name: &str) -> Zone {
 pub(crate) fn record(n: usize, zone: &Zone, name: &str) -> Record {
     Record {
         id: zone.id.child(Kind::Record, name).unwrap(),
-        marks: marks(n),
+        owner_tags: owner_tags(n),
         address: ADDRESS.parse().ok(),
     }
 }
@@ -128,7 +128,7 @@ fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
     let zone = zone(n, name);
     let link = ZoneLink {
         id: zone.id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
-        marks: marks(n),
+        owner_tags: owner_tags(n),
         virtual_network: id(&format!("{}/virtualNetworks/workers", guest(n))),
         proven: true,
     };
@@ -149,16 +149,16 @@ impl Fleet {
         let mut groups = Vec::new();
         for n in 0..clusters {
             let management: Group = vec![Box::new(nat_subnet(n)), Box::new(service(n))];
-            for want in &management {
-                sim.bring(want.as_ref()).await;
+            for desired in &management {
+                sim.bring(desired.as_ref()).await;
             }
             let alias = alias(&sim.shown(&service(n).owned.id).unwrap()).unwrap().to_owned();
             let mut guest: Group = vec![Box::new(endpoint(n, &alias))];
             guest.extend(zone_with_content(n, &internal(n), ["api", "*.apps"]));
             let (api, oauth) = (format!("api-c{n}"), format!("oauth-c{n}"));
             guest.extend(zone_with_content(n, &format!("apps{n}.example.com"), [&api, &oauth]));
-            for want in &guest {
-                sim.bring(want.as_ref()).await;
+            for desired in &guest {
+                sim.bring(desired.as_ref()).await;
             }
             groups.extend([management, guest]);
         }
@@ -169,7 +169,11 @@ impl Fleet {
     pub(crate) async fn run(&mut self, span: Duration) {
         let end = Instant::now() + span;
         loop {
-            let due = |group: &Group| self.sim.memory.next_look(group.iter().map(|want| want.id()));
+            let due = |group: &Group| {
+                self.sim
+                    .observations
+                    .next_read(group.iter().map(|desired| desired.id()))
+            };
             let next = self
                 .groups
                 .iter()
@@ -180,8 +184,8 @@ impl Fleet {
                 return sleep_until(end).await;
             }
             sleep_until(due).await;
-            for want in &self.groups[at] {
-                self.sim.pass(toward, want.as_ref()).await;
+            for desired in &self.groups[at] {
+                self.sim.reconcile(ensure_present, desired.as_ref()).await;
             }
         }
     }

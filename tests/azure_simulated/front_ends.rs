@@ -8,9 +8,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::desired::{GUEST, NET, id};
 use crate::restarts::state;
 use crate::sim::Sim;
-use crate::wanted::{GUEST, NET, id};
 use crate::whole::Life;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::toward;
+use hyperlink::azure::plan::ensure_present;
 use hyperlink::azure::ports::CallVerb;
 use hyperlink::azure::resource::{Kind, Resource};
 use hyperlink::azure::zone::Zone;
@@ -14,8 +14,8 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::{Sim, away};
-use crate::wanted::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
+use crate::desired::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
+use crate::sim::{Sim, ensure_absent};
 
 /// Everything comes and goes once.
 async fn whole_life(sim: &mut Sim) {
@@ -29,8 +29,8 @@ async fn whole_life(sim: &mut Sim) {
         &zone_link(),
         &record("api"),
     ];
-    for want in all {
-        sim.bring(want).await;
+    for desired in all {
+        sim.bring(desired).await;
     }
     sim.drift(&zone_link().id, "/properties/registrationEnabled", json!(true));
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
@@ -49,7 +49,7 @@ async fn calls_of_one_pass_share_an_id_and_passes_differ() {
     let mut ids = BTreeSet::new();
     for _ in 0..3 {
         sim.forget_calls();
-        sim.pass(toward, &zone()).await;
+        sim.reconcile(ensure_present, &zone()).await;
         let of_pass = sim.correlation_ids();
         assert_eq!(of_pass.len(), 1);
         ids.extend(of_pass);
@@ -110,13 +110,13 @@ async fn record_that_changed_since_the_look_is_not_overwritten() {
     sim.bring(&zone()).await;
     sim.bring(&record("api")).await;
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
-    let seen = sim.shown(&record("api").id).unwrap();
-    let step = toward(&record("api"), &hyperlink::azure::resource::Seen::Found(seen));
+    let observed = sim.shown(&record("api").id).unwrap();
+    let step = ensure_present(&record("api"), &hyperlink::azure::resource::Observed::Found(observed));
     sim.drift(&record("api").id, "/properties/ttl", json!(2));
-    let done = hyperlink::azure::execute::run(&[step], &sim.client, &sim.memory, Pass::begin()).await;
+    let outcomes = hyperlink::azure::execute::run(&[step], &sim.client, &sim.observations, Reconcile::begin()).await;
     assert!(
-        matches!(&done[0], hyperlink::azure::plan::Done::Failed(error) if error.status == 412),
-        "{done:?}"
+        matches!(&outcomes[0], hyperlink::azure::plan::Outcome::Failed(error) if error.status == 412),
+        "{outcomes:?}"
     );
     assert_eq!(sim.shown(&record("api").id).unwrap()["properties"]["ttl"], 2);
 }
@@ -136,11 +136,17 @@ async fn record_that_changed_since_the_look_is_not_overwritten() {
 async fn retry_after(#[case] value: Value, #[case] seconds: Option<u64>) {
     let sim = Sim::new();
     sim.fault("PUT", json!({"headers": {"retry-after": value}}));
-    let want = zone();
+    let desired = zone();
     let condition = hyperlink::azure::client::Condition::Any;
     let answer = sim
         .client
-        .put(Pass::begin(), Kind::Zone, &want.id, &want.body(None), &condition)
+        .put(
+            Reconcile::begin(),
+            Kind::Zone,
+            &desired.id,
+            &desired.body(None),
+            &condition,
+        )
         .await;
     assert_eq!(answer.unwrap().retry_after, seconds.map(Duration::from_secs));
 }
@@ -152,11 +158,17 @@ async fn retry_after_as_a_date_is_the_time_until_then() {
     let then = Timestamp::try_from(SystemTime::now() + Duration::from_secs(120)).unwrap();
     let date = then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     sim.fault("PUT", json!({"headers": {"retry-after": date}}));
-    let want = zone();
+    let desired = zone();
     let condition = hyperlink::azure::client::Condition::Any;
     let answer = sim
         .client
-        .put(Pass::begin(), Kind::Zone, &want.id, &want.body(None), &condition)
+        .put(
+            Reconcile::begin(),
+            Kind::Zone,
+            &desired.id,
+            &desired.body(None),
+            &condition,
+        )
         .await;
     let wait = answer.unwrap().retry_after.unwrap();
     assert!((60..=120).contains(&wait.as_secs()), "{wait:?}");
@@ -166,11 +178,11 @@ async fn retry_after_as_a_date_is_the_time_until_then() {
 async fn what_azure_asks_to_wait_is_waited_while_an_operation_runs() {
     let mut sim = Sim::new();
     sim.fault("PUT", json!({"headers": {"retry-after": "123"}}));
-    sim.pass(toward, &link_service()).await;
+    sim.reconcile(ensure_present, &link_service()).await;
     assert_eq!(sim.due_in(&link_service()), 60, "however long Azure asks for");
     sim.fault("DELETE", json!({"headers": {"retry-after": "45"}}));
     sim.rest(&link_service()).await;
-    sim.pass(away, &link_service()).await;
+    sim.reconcile(ensure_absent, &link_service()).await;
     assert_eq!(sim.due_in(&link_service()), 45);
 }
 
@@ -208,7 +220,7 @@ async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found()
     for (within, count) in [(Some("größe"), 1), (None, 3)] {
         let found = sim
             .inventory
-            .frontends(&sim.client, Pass::begin(), &subscription, within, Duration::ZERO);
+            .frontends(&sim.client, Reconcile::begin(), &subscription, within, Duration::ZERO);
         assert_eq!(found.await.1.unwrap().len(), count, "{within:?}");
     }
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
 use hyperlink::azure::resource::Kind;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::desired::{zone, zone_link};
 use crate::restarts::state;
 use crate::sim::Sim;
-use crate::wanted::{zone, zone_link};
 use crate::whole::Life;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -93,7 +93,7 @@ async fn resource_that_fails_after_each_put_is_put_ever_more_rarely(#[case] path
     let mut life = Life::new();
     life.comes().await;
     let failed = with_state(shown(&life.sim, path), "Failed");
-    let settled = with_state(failed.clone(), "Succeeded");
+    let ready = with_state(failed.clone(), "Succeeded");
     life.sim.faults(&[
         (
             json!({"method": "GET", "path": path, "times": 100_000}),
@@ -101,7 +101,7 @@ async fn resource_that_fails_after_each_put_is_put_ever_more_rarely(#[case] path
         ),
         (
             json!({"method": "PUT", "path": path, "times": 100_000}),
-            json!({"body": settled}),
+            json!({"body": ready}),
         ),
     ]);
     life.sim.forget_calls();
@@ -192,17 +192,17 @@ async fn in_a_loop(call: impl AsyncFn() -> Result<(), ArmError>) -> Vec<ArmError
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn resource_called_in_a_loop_gets_its_call_budget_only(#[values("GET", "LIST", "DELETE")] verb: &str) {
-    let (sim, pass) = (Sim::new(), Pass::begin());
+    let (sim, reconcile) = (Sim::new(), Reconcile::begin());
     let (id, any) = (zone_link().id, hyperlink::azure::client::Condition::Any);
     let (subscription, all) = (id.subscription(), format!("{}/virtualNetworkLinks", zone().id));
     let errors = in_a_loop(async || match verb {
-        "GET" => sim.client.get(pass, Kind::ZoneLink, &id).await.map(drop),
+        "GET" => sim.client.get(reconcile, Kind::ZoneLink, &id).await.map(drop),
         "LIST" => sim
             .client
-            .list(pass, Kind::ZoneLink, subscription, &all)
+            .list(reconcile, Kind::ZoneLink, subscription, &all)
             .await
             .map(drop),
-        _ => sim.client.delete(pass, Kind::ZoneLink, &id, &any).await.map(drop),
+        _ => sim.client.delete(reconcile, Kind::ZoneLink, &id, &any).await.map(drop),
     });
     let mut errors = errors.await;
     errors.retain(|error| error.code == CALL_BUDGET_EXHAUSTED);

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::id::SubscriptionId;
-use hyperlink::azure::plan::toward;
-use hyperlink::azure::resource::{Resource, Seen};
+use hyperlink::azure::plan::ensure_present;
+use hyperlink::azure::resource::{Observed, Resource};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::desired::SUB;
 use crate::fleet::{Fleet, internal, nat_subnet, record, service, zone};
 use crate::sim::Sim;
-use crate::wanted::SUB;
 
 /// So many that a list is worth it.
 const MANY: usize = 10;
@@ -193,8 +193,8 @@ async fn list_that_never_comes_holds_nobody_for_long() {
     fleet.sim.faults(&[(path, json!({"delay_ms": 3_600_000}))]);
     let began = Instant::now();
     let wants: Vec<_> = (0..MANY).map(service).collect();
-    let seen = join_all(wants.iter().map(|want| fleet.sim.look(want))).await;
-    assert!(seen.iter().all(|seen| matches!(seen, Seen::Found(_))));
+    let observed = join_all(wants.iter().map(|desired| fleet.sim.read(desired))).await;
+    assert!(observed.iter().all(|observed| matches!(observed, Observed::Found(_))));
     assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
     assert_eq!(fleet.calls_to("/privateLinkServices"), 1);
 }
@@ -205,7 +205,7 @@ async fn all_who_ask_at_once_share_one_list() {
     sleep(ROUND).await;
     fleet.sim.azure.set_latency(Duration::from_millis(300));
     let wants: Vec<_> = (0..MANY).map(service).collect();
-    join_all(wants.iter().map(|want| fleet.sim.look(want))).await;
+    join_all(wants.iter().map(|desired| fleet.sim.read(desired))).await;
     assert_eq!(fleet.sim.calls(), "GET");
 }
 
@@ -243,9 +243,9 @@ async fn what_is_to_be_written_is_never_taken_from_a_list() {
     let mut fleet = at_rest(MANY).await;
     sleep(ROUND).await;
     // Wanted otherwise from now on. The list is made in this very pass, and still the resource itself is read.
-    let mut want = service(2);
-    want.subscriptions.clear();
-    fleet.sim.pass(toward, &want).await;
+    let mut desired = service(2);
+    desired.subscriptions.clear();
+    fleet.sim.reconcile(ensure_present, &desired).await;
     assert_eq!(
         (fleet.sim.calls().as_str(), fleet.calls_to("/privateLinkServices")),
         ("GET GET PUT", 1)
@@ -260,7 +260,7 @@ async fn list_of_load_balancers_that_takes_long_is_new_enough_for_all_who_waited
     let just_now = Duration::from_secs(5);
     let ask = || {
         sim.inventory
-            .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), just_now)
+            .frontends(&sim.client, Reconcile::begin(), &subscription, Some("mgmt"), just_now)
     };
     let found = join_all((0..20).map(|_| ask())).await;
     assert!(
@@ -288,9 +288,13 @@ async fn failure_to_list_load_balancers_is_shared_and_told_again_later_and_later
     sim.faults(&[(json!({"path": "/loadBalancers$", "times": 1_000}), fault)]);
     let subscription = SubscriptionId::parse(SUB).unwrap();
     let ask = async || {
-        let found = sim
-            .inventory
-            .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), Duration::ZERO);
+        let found = sim.inventory.frontends(
+            &sim.client,
+            Reconcile::begin(),
+            &subscription,
+            Some("mgmt"),
+            Duration::ZERO,
+        );
         found.await.1.unwrap_err().delay(1)
     };
     let began = Instant::now();
@@ -308,7 +312,13 @@ async fn failure_to_list_load_balancers_is_shared_and_told_again_later_and_later
     sleep(Duration::from_secs(2 * first)).await;
     let (_, found) = sim
         .inventory
-        .frontends(&sim.client, Pass::begin(), &subscription, Some("mgmt"), Duration::ZERO)
+        .frontends(
+            &sim.client,
+            Reconcile::begin(),
+            &subscription,
+            Some("mgmt"),
+            Duration::ZERO,
+        )
         .await;
     assert_eq!(
         (found.map(|list| list.is_empty()).ok(), sim.azure.sent().len()),

@@ -2,44 +2,44 @@
 
 use std::time::Duration;
 
-use hyperlink::azure::endpoint::{Approval, address, approval};
 use hyperlink::azure::id::ResourceId;
-use hyperlink::azure::link_service::connections;
-use hyperlink::azure::plan::{Done, Step, toward};
-use hyperlink::azure::resource::{Kind, Resource, Seen};
+use hyperlink::azure::plan::{Outcome, Step, ensure_present};
+use hyperlink::azure::private_endpoint::{Approval, address, approval};
+use hyperlink::azure::private_link_service::connections;
+use hyperlink::azure::resource::{Kind, Observed, Resource};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::sim::{Sim, away};
-use crate::wanted::{ADDRESS, endpoint, link_service, record, subnet, zone, zone_link};
+use crate::desired::{ADDRESS, endpoint, link_service, record, subnet, zone, zone_link};
+use crate::sim::{Sim, ensure_absent};
 
 /// Many hours of passes change nothing.
-async fn stays(sim: &mut Sim, want: &dyn Resource) {
+async fn stays(sim: &mut Sim, desired: &dyn Resource) {
     sim.forget_calls();
-    let before = sim.shown(want.id()).unwrap();
+    let before = sim.shown(desired.id()).unwrap();
     for _ in 0..20 {
         sleep(Duration::from_secs(3_600)).await;
-        let (step, done) = sim.pass(toward, want).await;
-        assert!(step.settled().is_some() && done == Done::Nothing, "{step:?}");
+        let (step, outcomes) = sim.reconcile(ensure_present, desired).await;
+        assert!(step.ready().is_some() && outcomes == Outcome::Nothing, "{step:?}");
     }
     assert_eq!(sim.calls(), ["GET"; 20].join(" "));
-    assert_eq!(sim.shown(want.id()).unwrap(), before);
+    assert_eq!(sim.shown(desired.id()).unwrap(), before);
     assert_eq!(sim.in_flight(), 0);
 }
 
 /// Comes with these calls, stays, and goes with these.
-async fn lives(sim: &mut Sim, want: &dyn Resource, coming: &str, going: &str) {
+async fn lives(sim: &mut Sim, desired: &dyn Resource, coming: &str, going: &str) {
     sim.forget_calls();
-    let body = sim.bring(want).await;
-    assert_eq!(want.differs(&body), []);
+    let body = sim.bring(desired).await;
+    assert_eq!(desired.differs(&body), []);
     assert_eq!(sim.calls(), coming);
-    stays(sim, want).await;
+    stays(sim, desired).await;
     // The last look is good enough to see that it must go, not to delete it.
     sleep(Duration::from_secs(1)).await;
     sim.forget_calls();
-    sim.take_away(want).await;
+    sim.take_away(desired).await;
     assert_eq!(sim.calls(), going);
-    assert_eq!(sim.shown(want.id()), None);
+    assert_eq!(sim.shown(desired.id()), None);
     assert_eq!(sim.in_flight(), 0);
 }
 
@@ -106,7 +106,7 @@ async fn connected() -> (Sim, ResourceId) {
     let alias = sim.alias().await;
     sim.bring(&endpoint(&alias)).await;
     sleep(Duration::from_secs(3_600)).await;
-    let Seen::Found(service) = sim.look(&link_service()).await else {
+    let Observed::Found(service) = sim.read(&link_service()).await else {
         panic!("no service");
     };
     let [connection]: [ResourceId; 1] = connections(&service).try_into().unwrap();
@@ -116,8 +116,8 @@ async fn connected() -> (Sim, ResourceId) {
 #[tokio::test(start_paused = true)]
 async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     let (mut sim, connection) = connected().await;
-    let (_, refused) = sim.pass(away, &link_service()).await;
-    let Done::Failed(refused) = refused else {
+    let (_, refused) = sim.reconcile(ensure_absent, &link_service()).await;
+    let Outcome::Failed(refused) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(
@@ -130,12 +130,12 @@ async fn connection_goes_with_one_call_and_then_its_service_can_go() {
     for _ in 0..3 {
         let began = tokio::time::Instant::now();
         // A connection is seen at its service only.
-        if !hyperlink::azure::execute::doubt_remembered(&steps, &sim.memory, began).is_empty() {
-            sim.look(&link_service()).await;
+        if !hyperlink::azure::execute::invalidate_cached(&steps, &sim.observations, began).is_empty() {
+            sim.read(&link_service()).await;
         }
         let looker = sim.looker();
-        let done = hyperlink::azure::execute::run(&steps, &sim.client, &sim.memory, looker.pass).await;
-        assert_eq!(done, [Done::Accepted]);
+        let outcomes = hyperlink::azure::execute::run(&steps, &sim.client, &sim.observations, looker.reconcile).await;
+        assert_eq!(outcomes, [Outcome::Accepted]);
         sleep(Duration::from_secs(2)).await;
     }
     assert_eq!(sim.calls(), "DELETE GET GET");
@@ -157,11 +157,11 @@ async fn refused_delete_of_a_connection_waits_longer_each_time() {
     while sim.calls().split(' ').filter(|verb| *verb == "DELETE").count() < 5 {
         let before = sim.writes();
         let looker = sim.looker();
-        let done = hyperlink::azure::execute::run(&steps, &sim.client, &sim.memory, looker.pass).await;
+        let outcomes = hyperlink::azure::execute::run(&steps, &sim.client, &sim.observations, looker.reconcile).await;
         if sim.writes() > before {
             at.push(began.elapsed().as_secs());
         } else {
-            assert!(matches!(done[0], Done::Failed(_)), "{done:?}");
+            assert!(matches!(outcomes[0], Outcome::Failed(_)), "{outcomes:?}");
         }
         sleep(Duration::from_secs(1)).await;
     }

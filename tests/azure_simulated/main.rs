@@ -10,11 +10,12 @@
 )]
 
 mod answers;
-mod away;
 mod budgets;
 mod cluster;
 mod contradictions;
 mod creates;
+mod deletions;
+mod desired;
 mod drift;
 mod failures;
 mod fleet;
@@ -31,6 +32,5 @@ mod side_by_side;
 mod sim;
 mod transport;
 mod waits;
-mod wanted;
 mod whole;
 mod worst;

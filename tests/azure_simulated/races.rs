@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::wanted::GUEST;
+use crate::desired::GUEST;
 use crate::whole::Life;
 
 /// What was sent for paths that end so, in order: verb and last part of the path, and the body.

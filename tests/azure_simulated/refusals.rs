@@ -3,48 +3,48 @@
 use std::time::Duration;
 
 use hyperlink::azure::error::{ArmError, Class};
-use hyperlink::azure::plan::{Done, Verb, toward};
-use hyperlink::azure::resource::{Resource, Seen};
+use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
+use hyperlink::azure::resource::{Observed, Resource};
 use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::sim::{Rule, Sim, away};
-use crate::wanted::{
+use crate::desired::{
     GUEST, NET, PRINCIPAL, SUB, endpoint, id, link_service, record, seed_with, subnet, zone, zone_link,
 };
+use crate::sim::{Rule, Sim, ensure_absent};
 
 /// The next pass writes and is refused so, with this many seconds to the next look.
 pub(crate) async fn refused(
     sim: &mut Sim,
     rule: Rule,
-    want: &dyn Resource,
+    desired: &dyn Resource,
     class: Class,
     code: &str,
     delay: u64,
 ) -> ArmError {
-    let (step, done) = sim.pass(rule, want).await;
-    let Done::Failed(error) = done else {
-        panic!("{done:?} of {step:?}");
+    let (step, outcomes) = sim.reconcile(rule, desired).await;
+    let Outcome::Failed(error) = outcomes else {
+        panic!("{outcomes:?} of {step:?}");
     };
     assert_eq!((error.class, error.code.as_str()), (class, code));
-    assert_eq!(sim.due_in(want), delay);
+    assert_eq!(sim.due_in(desired), delay);
     error
 }
 
 /// Passes that come before the time send nothing; then the rule is carried out.
-async fn waits_and_goes_on(sim: &mut Sim, rule: Rule, want: &dyn Resource) {
-    let wait = sim.due_in(want);
+async fn waits_and_goes_on(sim: &mut Sim, rule: Rule, desired: &dyn Resource) {
+    let wait = sim.due_in(desired);
     sim.forget_calls();
     sleep(Duration::from_secs(wait - 1)).await;
-    let (step, done) = sim.pass(rule, want).await;
+    let (step, outcomes) = sim.reconcile(rule, desired).await;
     assert!(step.why.error().is_some(), "{step:?}");
     assert_eq!(
-        (step.verb, done, sim.calls()),
-        (Verb::Wait, Done::Nothing, String::new())
+        (step.verb, outcomes, sim.calls()),
+        (Verb::Wait, Outcome::Nothing, String::new())
     );
     sleep(Duration::from_secs(1)).await;
-    sim.until(rule, want).await;
+    sim.until(rule, desired).await;
 }
 
 fn wrapped(code: &str) -> Value {
@@ -93,7 +93,7 @@ async fn refused_writes_are_waited_out_and_repeated(
     #[values("PUT", "DELETE")] method: &str,
 ) {
     let mut sim = Sim::new();
-    let rule = if method == "PUT" { toward } else { away };
+    let rule = if method == "PUT" { ensure_present } else { ensure_absent };
     if method == "DELETE" {
         sim.bring(&subnet()).await;
         sleep(Duration::from_secs(3_600)).await;
@@ -112,7 +112,7 @@ async fn refusals_in_a_row_wait_longer() {
     sim.faults(&[(json!({"method": "PUT", "times": 6}), busy)]);
     let mut waits = Vec::new();
     for _ in 0..6 {
-        sim.pass(toward, &subnet()).await;
+        sim.reconcile(ensure_present, &subnet()).await;
         waits.push(sim.due_in(&subnet()));
         sim.rest(&subnet()).await;
     }
@@ -131,16 +131,16 @@ async fn two_subnets_at_once_in_one_network() {
         let mut second = subnet();
         second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
         second.prefix = "10.0.1.16/28".parse().ok();
-        sim.pass(toward, &subnet()).await;
+        sim.reconcile(ensure_present, &subnet()).await;
         // Another process, which knows nothing of it.
         sim.restart();
-        let (step, done) = sim.pass(toward, &second).await;
-        let Done::Failed(error) = done else {
+        let (step, outcomes) = sim.reconcile(ensure_present, &second).await;
+        let Outcome::Failed(error) = outcomes else {
             panic!("{step:?}");
         };
         assert_eq!((error.class, error.code.as_str()), (Class::Busy, code));
         assert!(waits.contains(&sim.due_in(&second)), "{}", sim.due_in(&second));
-        waits_and_goes_on(&mut sim, toward, &second).await;
+        waits_and_goes_on(&mut sim, ensure_present, &second).await;
         sim.bring(&subnet()).await;
     }
 }
@@ -148,25 +148,25 @@ async fn two_subnets_at_once_in_one_network() {
 #[tokio::test(start_paused = true)]
 async fn link_service_whose_subnet_is_still_updating() {
     let mut sim = Sim::new();
-    let want = hyperlink::azure::link_service::LinkService {
+    let desired = hyperlink::azure::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
-    sim.pass(toward, &subnet()).await;
+    sim.reconcile(ensure_present, &subnet()).await;
     let code = "ReferencedResourceNotProvisioned";
-    refused(&mut sim, toward, &want, Class::Busy, code, 3).await;
-    waits_and_goes_on(&mut sim, toward, &want).await;
+    refused(&mut sim, ensure_present, &desired, Class::Busy, code, 3).await;
+    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn link_service_in_a_closed_or_missing_subnet() {
     let mut sim = Sim::new();
-    let want = hyperlink::azure::link_service::LinkService {
+    let desired = hyperlink::azure::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
-    let (step, done) = sim.pass(toward, &want).await;
-    let Done::Failed(error) = done else {
+    let (step, outcomes) = sim.reconcile(ensure_present, &desired).await;
+    let Outcome::Failed(error) = outcomes else {
         panic!("{step:?}");
     };
     assert_eq!(error.class, Class::Invalid, "{error:?}");
@@ -176,24 +176,24 @@ async fn link_service_in_a_closed_or_missing_subnet() {
         "/properties/privateLinkServiceNetworkPolicies",
         json!("Enabled"),
     );
-    sim.rest(&want).await;
+    sim.rest(&desired).await;
     let code = "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled";
-    refused(&mut sim, toward, &want, Class::Invalid, code, 60).await;
+    refused(&mut sim, ensure_present, &desired, Class::Invalid, code, 60).await;
     sim.drift(
         &subnet().id,
         "/properties/privateLinkServiceNetworkPolicies",
         json!("Disabled"),
     );
-    waits_and_goes_on(&mut sim, toward, &want).await;
+    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn endpoint_whose_alias_is_too_new() {
     let mut sim = Sim::seeded(&seed_with("switches", json!({"alias_lag_s": 8})));
-    let want = endpoint(&sim.alias().await);
+    let desired = endpoint(&sim.alias().await);
     let code = "InvalidPrivateLinkServiceId";
-    refused(&mut sim, toward, &want, Class::Busy, code, 3).await;
-    waits_and_goes_on(&mut sim, toward, &want).await;
+    refused(&mut sim, ensure_present, &desired, Class::Busy, code, 3).await;
+    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
 }
 
 #[rstest]
@@ -204,18 +204,18 @@ async fn endpoint_whose_alias_is_too_new() {
 #[tokio::test(start_paused = true)]
 async fn endpoint_in_a_subnet_that(#[case] field: &str, #[case] value: Value, #[case] code: &str) {
     let mut sim = Sim::new();
-    let want = endpoint(&sim.alias().await);
-    let open = sim.shown(&want.subnet).unwrap();
-    sim.drift(&want.subnet, &format!("/properties/{field}"), value);
-    refused(&mut sim, toward, &want, Class::Invalid, code, 30).await;
-    sim.install(&want.subnet, open);
-    waits_and_goes_on(&mut sim, toward, &want).await;
+    let desired = endpoint(&sim.alias().await);
+    let open = sim.shown(&desired.subnet).unwrap();
+    sim.drift(&desired.subnet, &format!("/properties/{field}"), value);
+    refused(&mut sim, ensure_present, &desired, Class::Invalid, code, 30).await;
+    sim.install(&desired.subnet, open);
+    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn subnet_that_is_in_use() {
     let mut sim = Sim::new();
-    let service = hyperlink::azure::link_service::LinkService {
+    let service = hyperlink::azure::private_link_service::PrivateLinkService {
         nat_subnet: subnet().id,
         ..link_service()
     };
@@ -223,20 +223,20 @@ async fn subnet_that_is_in_use() {
     sim.bring(&service).await;
     sleep(Duration::from_secs(3_600)).await;
     let code = "InUseSubnetCannotBeDeleted";
-    refused(&mut sim, away, &subnet(), Class::Busy, code, 3).await;
+    refused(&mut sim, ensure_absent, &subnet(), Class::Busy, code, 3).await;
     sim.remove(&service.owned.id);
-    waits_and_goes_on(&mut sim, away, &subnet()).await;
+    waits_and_goes_on(&mut sim, ensure_absent, &subnet()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn prefix_that_overlaps() {
     let mut sim = Sim::new();
-    let want = hyperlink::azure::subnet::NatSubnet {
+    let desired = hyperlink::azure::subnet::NatSubnet {
         prefix: "10.0.0.16/28".parse().ok(),
         ..subnet()
     };
     let code = "NetcfgSubnetRangesOverlap";
-    refused(&mut sim, toward, &want, Class::Invalid, code, 30).await;
+    refused(&mut sim, ensure_present, &desired, Class::Invalid, code, 30).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,7 +245,7 @@ async fn zone_that_still_has_links() {
     sim.bring(&zone()).await;
     sim.bring(&zone_link()).await;
     sleep(Duration::from_secs(3_600)).await;
-    refused(&mut sim, away, &zone(), Class::Busy, "CannotDeleteResource", 3).await;
+    refused(&mut sim, ensure_absent, &zone(), Class::Busy, "CannotDeleteResource", 3).await;
     sim.take_away(&zone_link()).await;
     sim.rest(&zone()).await;
     sim.take_away(&zone()).await;
@@ -254,13 +254,21 @@ async fn zone_that_still_has_links() {
 #[tokio::test(start_paused = true)]
 async fn record_in_a_missing_zone() {
     let mut sim = Sim::new();
-    let want = record("api");
-    refused(&mut sim, toward, &want, Class::Gone, "ParentResourceNotFound", 3).await;
+    let desired = record("api");
+    refused(
+        &mut sim,
+        ensure_present,
+        &desired,
+        Class::Gone,
+        "ParentResourceNotFound",
+        3,
+    )
+    .await;
     sim.bring(&zone()).await;
-    sim.bring(&want).await;
+    sim.bring(&desired).await;
     sim.remove(&zone().id);
     sleep(Duration::from_secs(7_200)).await;
-    sim.take_away(&want).await;
+    sim.take_away(&desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,23 +278,39 @@ async fn record_that_another_one_made_meanwhile() {
     // Our new zone is not read; somebody was quicker than we.
     let theirs = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
     sim.install(&record("api").id, theirs);
-    let error = refused(&mut sim, toward, &record("api"), Class::Busy, "PreconditionFailed", 3).await;
+    let error = refused(
+        &mut sim,
+        ensure_present,
+        &record("api"),
+        Class::Busy,
+        "PreconditionFailed",
+        3,
+    )
+    .await;
     assert_eq!(error.status, 412);
-    waits_and_goes_on(&mut sim, toward, &record("api")).await;
+    waits_and_goes_on(&mut sim, ensure_present, &record("api")).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn group_that_is_missing_holds_nothing_of_ours() {
     let mut sim = Sim::new();
-    let mut want = zone();
-    want.id = id(&want
+    let mut desired = zone();
+    desired.id = id(&desired
         .id
         .to_string()
         .replace("/resourceGroups/guest/", "/resourceGroups/gone/"));
-    sim.take_away(&want).await;
+    sim.take_away(&desired).await;
     assert_eq!(sim.calls(), "GET");
     sleep(Duration::from_secs(3_600)).await;
-    refused(&mut sim, toward, &want, Class::Gone, "ResourceGroupNotFound", 3).await;
+    refused(
+        &mut sim,
+        ensure_present,
+        &desired,
+        Class::Gone,
+        "ResourceGroupNotFound",
+        3,
+    )
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,8 +320,8 @@ async fn group_that_goes_under_our_hands() {
     sleep(Duration::from_secs(3_600)).await;
     let gone = json!({"status": 404, "code": "ResourceGroupNotFound"});
     sim.fault("DELETE", gone);
-    let (_, done) = sim.pass(away, &zone()).await;
-    assert_eq!(done, Done::Settled);
+    let (_, outcomes) = sim.reconcile(ensure_absent, &zone()).await;
+    assert_eq!(outcomes, Outcome::Ready);
 }
 
 #[rstest]
@@ -308,7 +332,7 @@ async fn group_that_goes_under_our_hands() {
 #[tokio::test(start_paused = true)]
 async fn role_is_missing(#[case] roles: Value, #[case] code: &str) {
     let mut sim = Sim::seeded(&seed_with("roles", roles));
-    let error = refused(&mut sim, toward, &link_service(), Class::Denied, code, 60).await;
+    let error = refused(&mut sim, ensure_present, &link_service(), Class::Denied, code, 60).await;
     assert_eq!(error.status, 403);
     assert!(
         error.text.contains(PRINCIPAL) && !error.to_string().contains(PRINCIPAL),
@@ -319,14 +343,14 @@ async fn role_is_missing(#[case] roles: Value, #[case] code: &str) {
 #[tokio::test(start_paused = true)]
 async fn resource_that_may_not_be_read_is_not_written() {
     let mut sim = Sim::seeded(&seed_with("roles", json!([])));
-    let (step, done) = sim.pass(toward, &link_service()).await;
+    let (step, outcomes) = sim.reconcile(ensure_present, &link_service()).await;
     assert!(
         step.why.error().is_some_and(|error| error.class == Class::Denied),
         "{step:?}"
     );
     assert_eq!(
-        (done, sim.calls(), sim.due_in(&link_service())),
-        (Done::Nothing, "GET".into(), 60)
+        (outcomes, sim.calls(), sim.due_in(&link_service())),
+        (Outcome::Nothing, "GET".into(), 60)
     );
 }
 
@@ -341,10 +365,10 @@ async fn foreign_zone_of_the_same_name_on_our_network() {
     sim.install(&theirs, json!({"location": "global"}));
     sim.install(&their_link, zone_link().body(None));
     sim.bring(&zone()).await;
-    let (_, done) = sim.pass(toward, &zone_link()).await;
-    assert_eq!(done, Done::Accepted, "refused only when the operation ends");
+    let (_, outcomes) = sim.reconcile(ensure_present, &zone_link()).await;
+    assert_eq!(outcomes, Outcome::Accepted, "refused only when the operation ends");
     sim.rest(&zone_link()).await;
-    let Seen::WriteFailed(error) = sim.look(&zone_link()).await else {
+    let Observed::WriteFailed(error) = sim.read(&zone_link()).await else {
         panic!("linked twice");
     };
     assert_eq!(
@@ -354,5 +378,5 @@ async fn foreign_zone_of_the_same_name_on_our_network() {
     assert!(error.text.contains("overlapping namespaces"), "{}", error.text);
     assert_eq!(sim.due_in(&zone_link()), 30);
     sim.remove(&their_link);
-    waits_and_goes_on(&mut sim, toward, &zone_link()).await;
+    waits_and_goes_on(&mut sim, ensure_present, &zone_link()).await;
 }

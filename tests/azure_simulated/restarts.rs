@@ -4,18 +4,18 @@ use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::{Value, json};
 
+use crate::desired::{endpoint, link_service, record, subnet, zone, zone_link};
 use crate::sim::Sim;
-use crate::wanted::{endpoint, link_service, record, subnet, zone, zone_link};
 
 /// What Azure has, without what differs from time to time.
 pub(crate) fn state(sim: &Sim) -> Vec<Value> {
     let all = sim.azure.world().resources(sim.azure.now(), "");
     let known = |body: &Value| body["id"].as_str().unwrap().to_owned();
-    let mut seen: Vec<(String, Value)> = all
+    let mut observed: Vec<(String, Value)> = all
         .iter()
         .map(|body| {
             let properties = &body["properties"];
-            let kept = [
+            let confirm = [
                 "provisioningState",
                 "virtualNetworkLinkState",
                 "aRecords",
@@ -23,15 +23,15 @@ pub(crate) fn state(sim: &Sim) -> Vec<Value> {
                 "addressPrefix",
                 "visibility",
             ];
-            let kept: Value = kept.iter().map(|name| properties[name].clone()).collect();
+            let confirm: Value = confirm.iter().map(|name| properties[name].clone()).collect();
             // Interfaces and connections have random names.
             let id = known(body).split(".nic.").next().unwrap().to_owned();
             let id = id.split("private-router-pe.").next().unwrap().to_owned();
-            (id, json!([body["tags"], kept]))
+            (id, json!([body["tags"], confirm]))
         })
         .collect();
-    seen.sort_by(|a, b| a.0.cmp(&b.0));
-    seen.into_iter().map(|(id, body)| json!([id, body])).collect()
+    observed.sort_by(|a, b| a.0.cmp(&b.0));
+    observed.into_iter().map(|(id, body)| json!([id, body])).collect()
 }
 
 async fn come(sim: &mut Sim) -> String {
@@ -39,8 +39,8 @@ async fn come(sim: &mut Sim) -> String {
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
     let rest: [&dyn Resource; 4] = [&endpoint, &zone(), &zone_link(), &record("api")];
-    for want in rest {
-        sim.bring(want).await;
+    for desired in rest {
+        sim.bring(desired).await;
     }
     alias
 }
@@ -55,9 +55,9 @@ async fn go(sim: &mut Sim, alias: &str) {
         &link_service(),
         &subnet(),
     ];
-    for want in all {
+    for desired in all {
         sim.restart();
-        sim.take_away(want).await;
+        sim.take_away(desired).await;
     }
 }
 

@@ -5,30 +5,30 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use hyperlink::azure::client::Pass;
+use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::execute::run;
-use hyperlink::azure::plan::{Done, Verb, toward};
+use hyperlink::azure::plan::{Outcome, Verb, ensure_present};
 use hyperlink::azure::resource::Resource;
 use rstest::rstest;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use crate::fleet::{internal, nat_subnet, seed_for, service, zone};
-use crate::sim::{Rule, Sim, away};
+use crate::sim::{Rule, Sim, ensure_absent};
 
 /// Passes over all, each when it is due, until all but those at `left_out` are as the rule wants them; how long that took.
 async fn all(sim: &mut Sim, rule: Rule, wants: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {
     let began = Instant::now();
     let mut open: Vec<usize> = (0..wants.len()).collect();
-    for want in wants {
-        sim.pass(rule, want.as_ref()).await;
+    for desired in wants {
+        sim.reconcile(rule, desired.as_ref()).await;
     }
     while open.iter().any(|at| !left_out.contains(at)) {
         assert!(began.elapsed() < Duration::from_secs(3_600), "never: {open:?}");
-        let due = |at: &usize| sim.memory.next_look([wants[*at].id()]).unwrap_or(began);
+        let due = |at: &usize| sim.observations.next_read([wants[*at].id()]).unwrap_or(began);
         let next = *open.iter().min_by_key(|at| due(at)).unwrap();
         sleep_until(due(&next)).await;
-        let (step, _) = sim.pass(rule, wants[next].as_ref()).await;
+        let (step, _) = sim.reconcile(rule, wants[next].as_ref()).await;
         if step.verb == Verb::Keep {
             open.retain(|at| *at != next);
         }
@@ -51,13 +51,13 @@ async fn twenty_nat_subnets_at_once_in_one_network_come_and_go_one_after_the_oth
     seed["switches"] = json!({"vnet_busy": busy});
     let mut sim = Sim::seeded(&seed);
     let wants = nat_subnets(20);
-    let took = all(&mut sim, toward, &wants, &[]).await;
+    let took = all(&mut sim, ensure_present, &wants, &[]).await;
     // Azure takes 3 s for each.
     assert!((60..=70).contains(&took.as_secs()), "{took:?}");
     assert_eq!(sim.writes(), 20, "none is refused");
     assert!(sim.azure.sent().len() <= 5 * 20, "{}", sim.calls());
     sim.forget_calls();
-    let took = all(&mut sim, away, &wants, &[]).await;
+    let took = all(&mut sim, ensure_absent, &wants, &[]).await;
     assert!((200..=230).contains(&took.as_secs()), "{took:?}");
     assert_eq!(sim.writes(), 20, "none is refused");
 }
@@ -69,14 +69,22 @@ async fn write_that_is_not_answered_yet_holds_the_others_of_its_network() {
     let sim = Sim::seeded(&seed);
     sim.azure.set_latency(Duration::from_millis(500));
     let wants = nat_subnets(20);
-    let pass = async |want: &dyn Resource| {
-        let step = toward(want, &sim.look(want).await);
-        run(&[step], &sim.client, &sim.memory, Pass::begin()).await.remove(0)
+    let reconcile = async |desired: &dyn Resource| {
+        let step = ensure_present(desired, &sim.read(desired).await);
+        run(&[step], &sim.client, &sim.observations, Reconcile::begin())
+            .await
+            .remove(0)
     };
-    let done = join_all(wants.iter().map(|want| pass(want.as_ref()))).await;
-    assert_eq!(done.iter().filter(|done| **done == Done::Accepted).count(), 1);
+    let outcomes = join_all(wants.iter().map(|desired| reconcile(desired.as_ref()))).await;
+    assert_eq!(
+        outcomes
+            .iter()
+            .filter(|outcomes| **outcomes == Outcome::Accepted)
+            .count(),
+        1
+    );
     assert_eq!(sim.writes(), 1, "none is refused");
-    let due = wants.iter().map(|want| sim.memory.next_look([want.id()]));
+    let due = wants.iter().map(|desired| sim.observations.next_read([desired.id()]));
     let waits: BTreeSet<_> = due.collect();
     assert_eq!(waits.len(), 20, "each has a time of its own");
 }
@@ -89,10 +97,12 @@ async fn refused_write_gives_its_turn_to_the_next() {
         json!({"status": 403, "code": "AuthorizationFailed", "message": "x"}),
     );
     let wants = nat_subnets(2);
-    for (want, expected) in wants.iter().zip([false, true]) {
-        let step = toward(want.as_ref(), &sim.look(want.as_ref()).await);
-        let done = run(&[step], &sim.client, &sim.memory, Pass::begin()).await.remove(0);
-        assert_eq!(done == Done::Accepted, expected, "{done:?}");
+    for (desired, expected) in wants.iter().zip([false, true]) {
+        let step = ensure_present(desired.as_ref(), &sim.read(desired.as_ref()).await);
+        let outcomes = run(&[step], &sim.client, &sim.observations, Reconcile::begin())
+            .await
+            .remove(0);
+        assert_eq!(outcomes == Outcome::Accepted, expected, "{outcomes:?}");
     }
 }
 
@@ -101,15 +111,15 @@ async fn subnet_that_never_comes_holds_the_others_of_its_network_only_as_long_as
     let mut sim = Sim::seeded(&seed_for(0));
     sim.fault("PUT", json!({"operation": "hang"}));
     let wants = nat_subnets(3);
-    for want in &wants {
-        sim.pass(toward, want.as_ref()).await;
+    for desired in &wants {
+        sim.reconcile(ensure_present, desired.as_ref()).await;
     }
     assert_eq!(sim.writes(), 1, "the others wait for their turn");
-    let stuck = tokio::time::timeout(Duration::from_secs(60), all(&mut sim, toward, &wants, &[0])).await;
+    let stuck = tokio::time::timeout(Duration::from_secs(60), all(&mut sim, ensure_present, &wants, &[0])).await;
     assert!(stuck.is_err(), "Azure does not let them");
     assert!(sim.writes() > 1, "but they have tried");
     sim.remove(&nat_subnet(0).id);
-    all(&mut sim, toward, &wants[1..], &[]).await;
+    all(&mut sim, ensure_present, &wants[1..], &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +128,7 @@ async fn operation_that_never_ends_delays_no_other_cluster() {
         let mut times = Vec::new();
         for fault in [false, true] {
             let mut sim = Sim::seeded(&seed_for(5));
-            all(&mut sim, toward, &nat_subnets(5), &[]).await;
+            all(&mut sim, ensure_present, &nat_subnets(5), &[]).await;
             if fault {
                 let hang = json!({"operation": "hang"});
                 sim.faults(&[(json!({"method": "PUT", "path": hangs}), hang)]);
@@ -127,7 +137,7 @@ async fn operation_that_never_ends_delays_no_other_cluster() {
             let zones = (0..5).map(|n| Box::new(zone(n, &internal(n))) as Box<dyn Resource>);
             let wants: Vec<_> = services.chain(zones).collect();
             let left_out: &[usize] = if fault { &[0, 5] } else { &[] };
-            times.push(all(&mut sim, toward, &wants, left_out).await);
+            times.push(all(&mut sim, ensure_present, &wants, left_out).await);
             assert!(!fault || sim.in_flight() == 1, "it hangs");
         }
         assert!(times[1] <= times[0], "{hangs}: {times:?}");

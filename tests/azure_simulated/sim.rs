@@ -5,29 +5,29 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyperlink::azure::client::{Client, Pass};
-use hyperlink::azure::execute::{doubt_remembered, run};
+use hyperlink::azure::client::{Client, Reconcile};
+use hyperlink::azure::execute::{invalidate_cached, run};
 use hyperlink::azure::id::ResourceId;
 use hyperlink::azure::inventory::Inventory;
-use hyperlink::azure::link_service::alias;
-use hyperlink::azure::look::Looker;
-use hyperlink::azure::memory::Memory;
-use hyperlink::azure::plan::{self, Done, Step, Verb, toward};
-use hyperlink::azure::ports::{CallSeen, Counters, Gate};
-use hyperlink::azure::resource::{Kind, Resource, Seen};
+use hyperlink::azure::observation_cache::ObservationCache;
+use hyperlink::azure::plan::{self, Outcome, Step, Verb, ensure_present};
+use hyperlink::azure::ports::{Counters, Gate, ObservedCall};
+use hyperlink::azure::private_link_service::alias;
+use hyperlink::azure::read::Reader;
+use hyperlink::azure::resource::{Kind, Observed, Resource};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
 
+use crate::desired::{link_service, seed};
 use crate::transport::SimTransport;
-use crate::wanted::{link_service, seed};
 
-/// `toward` or `away`.
-pub(crate) type Rule = fn(&dyn Resource, &Seen) -> Step;
+/// `ensure_present` or `ensure_absent`.
+pub(crate) type Rule = fn(&dyn Resource, &Observed) -> Step;
 
 /// Takes away what is known in full.
-pub(crate) fn away(want: &dyn Resource, seen: &Seen) -> Step {
-    plan::away(want, seen)
+pub(crate) fn ensure_absent(desired: &dyn Resource, observed: &Observed) -> Step {
+    plan::ensure_absent(desired, observed)
 }
 
 /// Lets that many writes pass.
@@ -54,14 +54,14 @@ impl Gate for Valve {
 #[derive(Default)]
 pub(crate) struct Counted {
     pub(crate) budgets: Mutex<HashMap<&'static str, u64>>,
-    pub(crate) calls: Mutex<Vec<CallSeen>>,
+    pub(crate) calls: Mutex<Vec<ObservedCall>>,
     /// The kinds of the calls that were not sent for want of a call budget.
     pub(crate) exhausted: Mutex<Vec<Kind>>,
 }
 
 impl Counters for Counted {
-    fn call(&self, seen: CallSeen) {
-        self.calls.lock().unwrap().push(seen);
+    fn call(&self, observed: ObservedCall) {
+        self.calls.lock().unwrap().push(observed);
     }
 
     fn budget(&self, budget: &'static str, remaining: u64) {
@@ -78,7 +78,7 @@ pub(crate) struct Sim {
     pub(crate) valve: Arc<Valve>,
     pub(crate) counted: Arc<Counted>,
     pub(crate) client: Client,
-    pub(crate) memory: Memory,
+    pub(crate) observations: ObservationCache,
     pub(crate) inventory: Inventory,
     /// Whether the process dies after each write.
     pub(crate) dies: bool,
@@ -98,7 +98,7 @@ impl Sim {
         let counted = Arc::new(Counted::default());
         Self {
             client: client(&azure, &valve, &counted),
-            memory: memory(),
+            observations: observations(),
             inventory: Inventory::default(),
             dies: false,
             azure,
@@ -110,76 +110,78 @@ impl Sim {
     /// The process ends and another one begins.
     pub(crate) fn restart(&mut self) {
         self.client = client(&self.azure, &self.valve, &self.counted);
-        (self.memory, self.inventory) = (memory(), Inventory::default());
+        (self.observations, self.inventory) = (observations(), Inventory::default());
     }
 
-    pub(crate) fn looker(&self) -> Looker<'_> {
-        Looker {
+    pub(crate) fn looker(&self) -> Reader<'_> {
+        Reader {
             client: &self.client,
-            memory: &self.memory,
+            observations: &self.observations,
             inventory: &self.inventory,
-            pass: Pass::begin(),
+            reconcile: Reconcile::begin(),
         }
     }
 
-    pub(crate) async fn look(&self, want: &dyn Resource) -> Seen {
-        self.looker().look(want.kind(), want.id()).await
+    pub(crate) async fn read(&self, desired: &dyn Resource) -> Observed {
+        self.looker().read(desired.kind(), desired.id()).await
     }
 
     /// One pass over one resource: look, decide, read again what is only remembered, execute.
-    pub(crate) async fn pass(&mut self, rule: Rule, want: &dyn Resource) -> (Step, Done) {
+    pub(crate) async fn reconcile(&mut self, rule: Rule, desired: &dyn Resource) -> (Step, Outcome) {
         let began = Instant::now();
         let looker = self.looker();
         for _ in 0..3 {
-            let step = rule(want, &looker.look(want.kind(), want.id()).await);
-            if !doubt_remembered(std::slice::from_ref(&step), &self.memory, began).is_empty() {
+            let step = rule(desired, &looker.read(desired.kind(), desired.id()).await);
+            if !invalidate_cached(std::slice::from_ref(&step), &self.observations, began).is_empty() {
                 continue;
             }
             let steps = std::slice::from_ref(&step);
-            let done = run(steps, &self.client, &self.memory, looker.pass).await.remove(0);
+            let outcomes = run(steps, &self.client, &self.observations, looker.reconcile)
+                .await
+                .remove(0);
             if self.dies && step.writes() {
                 self.restart();
             }
-            return (step, done);
+            return (step, outcomes);
         }
         panic!("read again and again, never executed");
     }
 
     /// Passes, each when the next look is due, until the resource is as wanted or gone.
-    pub(crate) async fn until(&mut self, rule: Rule, want: &dyn Resource) -> Step {
+    pub(crate) async fn until(&mut self, rule: Rule, desired: &dyn Resource) -> Step {
         let mut last = None;
         for _ in 0..PATIENCE {
-            let (step, done) = self.pass(rule, want).await;
+            let (step, outcomes) = self.reconcile(rule, desired).await;
             if step.verb == Verb::Keep {
                 return step;
             }
             last = Some(step);
-            if done != Done::Settled {
-                self.rest(want).await;
+            if outcomes != Outcome::Ready {
+                self.rest(desired).await;
             }
         }
         panic!("never at rest: {last:?}, after {}", self.calls());
     }
 
-    pub(crate) async fn bring(&mut self, want: &dyn Resource) -> Value {
-        self.until(toward, want).await.found.unwrap()
+    pub(crate) async fn bring(&mut self, desired: &dyn Resource) -> Value {
+        self.until(ensure_present, desired).await.found.unwrap()
     }
 
-    pub(crate) async fn take_away(&mut self, want: &dyn Resource) {
-        assert!(self.until(away, want).await.gone());
+    pub(crate) async fn take_away(&mut self, desired: &dyn Resource) {
+        assert!(self.until(ensure_absent, desired).await.gone());
     }
 
     /// Waits until the next look at the resource is due.
-    pub(crate) async fn rest(&self, want: &dyn Resource) {
-        match self.memory.next_look([want.id()]) {
+    pub(crate) async fn rest(&self, desired: &dyn Resource) {
+        match self.observations.next_read([desired.id()]) {
             Some(due) => sleep_until(due).await,
             None => sleep(Duration::from_secs(1)).await,
         }
     }
 
     /// How long until the next look is due, in seconds.
-    pub(crate) fn due_in(&self, want: &dyn Resource) -> u64 {
-        let due = self.memory.next_look([want.id()]).unwrap();
+    pub(crate) fn due_in(&self, desired: &dyn Resource) -> u64 {
+        let due = self.observations.next_read([desired.id()]).unwrap();
         due.saturating_duration_since(Instant::now()).as_secs()
     }
 
@@ -263,7 +265,7 @@ impl Sim {
 
     /// Operations that are counted as under way, over all kinds.
     pub(crate) fn in_flight(&self) -> usize {
-        let under_way = self.memory.under_way(Instant::now());
+        let under_way = self.observations.under_way(Instant::now());
         under_way.values().map(|of_kind| of_kind.count).sum()
     }
 }
@@ -273,6 +275,6 @@ fn client(azure: &Arc<SimTransport>, valve: &Arc<Valve>, counted: &Arc<Counted>)
     Client::new(azure.clone(), endpoint, valve.clone(), counted.clone())
 }
 
-fn memory() -> Memory {
-    Memory::new(Duration::from_secs(300), Duration::from_secs(2_700))
+fn observations() -> ObservationCache {
+    ObservationCache::new(Duration::from_secs(300), Duration::from_secs(2_700))
 }

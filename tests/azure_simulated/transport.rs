@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use armsim::{Answer, Caller, Preset, Seed, World};
+use armsim::{Answer, Caller, Preset, Seed, SimulatedAzure};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 #[path = "../../e2e/armsim/tests/spec_support/mod.rs"]
 mod spec_support;
 
-use crate::wanted::{PRINCIPAL, TENANT};
+use crate::desired::{PRINCIPAL, TENANT};
 
 /// A request as it was sent.
 pub(crate) struct Sent {
@@ -48,7 +48,7 @@ fn verb(request: &Request<Bytes>) -> &str {
 pub(crate) type Script = Box<dyn FnMut(&str, &str) -> Option<Value> + Send>;
 
 pub(crate) struct SimTransport {
-    world: Mutex<World>,
+    world: Mutex<SimulatedAzure>,
     sent: Mutex<Vec<Sent>>,
     latency: Mutex<Duration>,
     script: Mutex<Option<Script>>,
@@ -57,7 +57,7 @@ pub(crate) struct SimTransport {
 
 impl SimTransport {
     pub(crate) fn new(seed: &Value) -> Self {
-        let mut world = World::new(Preset::Recorded, 1);
+        let mut world = SimulatedAzure::new(Preset::Recorded, 1);
         spec_support::check(&mut world);
         let seed = Seed::parse(seed.to_string().as_bytes()).unwrap();
         world.seed(epoch(), seed).unwrap();
@@ -70,7 +70,7 @@ impl SimTransport {
         }
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, SimulatedAzure> {
         self.world.lock().unwrap()
     }
 

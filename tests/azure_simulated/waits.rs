@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::cluster::frontend;
-use crate::wanted::{GUEST, NET, id};
+use crate::desired::{GUEST, NET, id};
 use crate::whole::Life;
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperlink::api::{AzurePrivateLinkService, Role};
-use hyperlink::azure::client::{Client, Pass};
+use hyperlink::azure::client::{Client, Reconcile};
 use hyperlink::azure::id::{ResourceId, SubscriptionId};
 use hyperlink::azure::inventory::Inventory;
-use hyperlink::azure::memory::Memory;
+use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::scope::Scope;
 use hyperlink::controllers::awaiting::Awaiting;
-use hyperlink::controllers::context::{Context, Stated};
+use hyperlink::controllers::cluster_index::ClusterIndex;
+use hyperlink::controllers::context::{Context, PublishedStore};
 use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::controllers::endpoint::EndpointController;
 use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::link_service::LinkServiceController;
-use hyperlink::controllers::link_service::frontend::FrontendMatch;
-use hyperlink::controllers::link_service::nat_prefix::NatSubnetRules;
-use hyperlink::controllers::link_service::plan::Settings;
-use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::polls::Polls;
+use hyperlink::controllers::private_endpoint::PrivateEndpointController;
+use hyperlink::controllers::private_link_service::PrivateLinkServiceController;
+use hyperlink::controllers::private_link_service::frontend::FrontendMatch;
+use hyperlink::controllers::private_link_service::nat_prefix::NatSubnetRules;
+use hyperlink::controllers::private_link_service::plan::Settings;
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::report::fingerprint;
 use hyperlink::controllers::run::Reconciler;
@@ -35,26 +35,26 @@ use tokio::time::{Instant, sleep, sleep_until};
 use url::Url;
 
 use crate::cluster::{ADDRESS, CR, Cluster, frontend};
+use crate::desired::{GUEST, NET, SUB, seed};
 use crate::restarts::state;
 use crate::sim::Sim;
-use crate::wanted::{GUEST, NET, SUB, seed};
 
 /// One role's process: its context, and when it is due.
 struct Process {
     role: Role,
     cx: Context,
     /// What the management side works with, once it does.
-    management: OnceCell<LinkServiceController>,
+    management: OnceCell<PrivateLinkServiceController>,
     due: Instant,
     /// What the object was like when the last pass ended.
-    seen: String,
+    observed: String,
 }
 
 impl Process {
     /// What of the object is worth a pass.
     fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
-        let stated = self.cx.stated.of(cr.metadata.uid.as_deref().unwrap_or_default());
-        fingerprint(cr, self.role, &stated, Instant::now().into_std())
+        let published = self.cx.published.of(cr.metadata.uid.as_deref().unwrap_or_default());
+        fingerprint(cr, self.role, &published, Instant::now().into_std())
     }
 }
 
@@ -80,12 +80,12 @@ fn context(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Context {
         arm: Client::new(sim.azure.clone(), endpoint, sim.valve.clone(), metrics.clone()),
         events: Recorder::new(kube.clone(), role, "test", metrics.clone()),
         kube,
-        memory: Arc::new(Memory::new(resync, Duration::from_secs(2_700))),
+        observations: Arc::new(ObservationCache::new(resync, Duration::from_secs(2_700))),
         inventory: Inventory::default(),
         metrics,
         resync,
         excluded: ExcludedNamespaces::default(),
-        stated: Stated::default(),
+        published: PublishedStore::default(),
         polls: Polls::default(),
         awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(role)),
@@ -99,11 +99,11 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
         cx: context(role, sim, cluster),
         management: OnceCell::new(),
         due: Instant::now(),
-        seen: String::new(),
+        observed: String::new(),
     }
 }
 
-async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> LinkServiceController {
+async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> PrivateLinkServiceController {
     let settings = Settings {
         management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
         cloud: "AzurePublicCloud",
@@ -117,20 +117,20 @@ async fn management(cx: &Context, (group, also): &(&str, Vec<Scope>)) -> LinkSer
         frontend_match: FrontendMatch::Name,
         also_manage: also.clone(),
     };
-    let neighbours = Neighbours::read(&cx.kube).await.unwrap();
-    LinkServiceController::new(settings, Arc::new(neighbours))
+    let cluster_index = ClusterIndex::read(&cx.kube).await.unwrap();
+    PrivateLinkServiceController::new(settings, Arc::new(cluster_index))
 }
 
-fn guest() -> EndpointController {
-    EndpointController {
+fn guest() -> PrivateEndpointController {
+    PrivateEndpointController {
         allowed: None,
         hosted_clusters: None,
     }
 }
 
-async fn pass<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
-    let (around, _) = reconciler.around(cx, &cr).await.ok()?;
-    let ended = reconciler.pass(cx, Pass::begin(), cr, around).await.ok()?;
+async fn reconcile<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
+    let (inputs, _) = reconciler.inputs(cx, &cr).await.ok()?;
+    let ended = reconciler.reconcile(cx, Reconcile::begin(), cr, inputs).await.ok()?;
     // Then only a change can bring more to do.
     let never = Duration::from_secs(86_400);
     Some(if ended.released { never } else { ended.wait })
@@ -168,7 +168,7 @@ impl Life {
 
     /// The process whose pass comes next: one that sees a change, else the one that is due first.
     async fn next(&self, cr: &AzurePrivateLinkService) -> usize {
-        let changed = |process: &Process| process.seen != process.fingerprint(cr);
+        let changed = |process: &Process| process.observed != process.fingerprint(cr);
         if let Some(at) = self.processes.iter().position(changed) {
             return at;
         }
@@ -186,9 +186,9 @@ impl Life {
                     .management
                     .get_or_init(|| management(&process.cx, &self.place))
                     .await;
-                pass(reconciler, &process.cx, cr).await
+                reconcile(reconciler, &process.cx, cr).await
             }
-            Role::Cpo => pass(&guest(), &process.cx, cr).await,
+            Role::Cpo => reconcile(&guest(), &process.cx, cr).await,
         }
     }
 
@@ -203,9 +203,9 @@ impl Life {
     }
 
     /// Passes until the object is as asked for. A process that has died is followed by another one.
-    async fn until(&mut self, done: impl Fn(Option<&Value>) -> bool) {
+    async fn until(&mut self, outcomes: impl Fn(Option<&Value>) -> bool) {
         for _ in 0..400 {
-            if done(self.cluster.get(CR).as_ref()) || !self.passes_next().await {
+            if outcomes(self.cluster.get(CR).as_ref()) || !self.passes_next().await {
                 return;
             }
         }
@@ -217,7 +217,7 @@ impl Life {
         let cr = self.cr().unwrap();
         let at = self.next(&cr).await;
         let wait = self.passes(at, cr).await;
-        let seen = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
+        let observed = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
         if self.sim.valve.is_shut() {
             self.died = true;
             self.sim.valve.set(i64::MAX);
@@ -226,7 +226,7 @@ impl Life {
         }
         let process = &mut self.processes[at];
         process.due = Instant::now() + wait.unwrap_or(Duration::from_secs(1));
-        process.seen = seen.unwrap_or_default();
+        process.observed = observed.unwrap_or_default();
         true
     }
 
@@ -427,7 +427,13 @@ async fn what_was_seen_to_be_gone_before_the_control_plane_went_is_looked_at_aga
     life.sim.valve.set(i64::MAX);
     let zone = format!("{GUEST}/privateDnsZones/example.hypershift.local");
     let zone = ResourceId::parse(&zone).unwrap();
-    assert!(life.processes[1].cx.memory.absent_for(&zone, Instant::now()).is_some());
+    assert!(
+        life.processes[1]
+            .cx
+            .observations
+            .absent_for(&zone, Instant::now())
+            .is_some()
+    );
     // By then nothing that was put before could come about any more; but another writer puts it.
     sleep(Duration::from_secs(60)).await;
     let ours = json!({"location": "global", "tags": {"hypershift.openshift.io_cluster-id": "x-id"}});

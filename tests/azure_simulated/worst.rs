@@ -8,9 +8,9 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::desired::{GUEST, GUEST_SUB, NET, SUB, id};
 use crate::restarts::state;
 use crate::sim::Sim;
-use crate::wanted::{GUEST, GUEST_SUB, NET, SUB, id};
 use crate::whole::Life;
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -22,7 +22,7 @@ use hyperlink::azure::auth::{AuthError, Cloud, CredentialSource, Token, TokenCac
 use hyperlink::azure::https::{HttpSettings, ProxySettings};
 use hyperlink::azure::transport::{ANSWER_LIMIT, HttpsTransport, Transport, TransportError};
 
-use server::{Ca, Reply, Seen, Server, Tunnels, answer, redirect};
+use server::{Ca, Observed, Reply, Server, Tunnels, answer, redirect};
 
 const AUDIENCE: &str = "https://management.example/";
 
@@ -37,7 +37,7 @@ struct Azure {
 }
 
 /// `token-1`, `token-2`, … with that many seconds to live.
-fn issues_tokens(seconds: u32) -> impl Fn(&Seen) -> Reply {
+fn issues_tokens(seconds: u32) -> impl Fn(&Observed) -> Reply {
     let count = Mutex::new(0);
     move |_| {
         let mut count = count.lock().unwrap();
@@ -61,8 +61,8 @@ fn settings(ca: &Ca) -> HttpSettings {
 
 impl Azure {
     async fn start(
-        arm: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
-        authority: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+        arm: impl Fn(&Observed) -> Reply + Send + Sync + 'static,
+        authority: impl Fn(&Observed) -> Reply + Send + Sync + 'static,
         change: impl FnOnce(&mut HttpSettings),
     ) -> Self {
         let ca = Ca::new();
@@ -101,7 +101,7 @@ impl Azure {
 #[tokio::test]
 async fn request_carries_the_token_and_keeps_its_connection() {
     let azure = Azure::start(
-        |seen| answer(202, format!("{} {}", seen.method, seen.body)),
+        |observed| answer(202, format!("{} {}", observed.method, observed.body)),
         issues_tokens(3600),
         |_| {},
     )
@@ -117,15 +117,15 @@ async fn request_carries_the_token_and_keeps_its_connection() {
         assert_eq!(answer.body(), "PUT {}");
         assert_eq!(answer.headers()["content-length"], "6");
     }
-    let seen = azure.arm.seen();
-    assert_eq!(seen.len(), 10);
-    assert_eq!(seen[9].header("authorization"), "Bearer token-1");
-    assert_eq!(seen[9].headers.get_all("authorization").iter().count(), 1);
-    assert_eq!(seen[9].header("if-match"), "x");
-    assert_eq!(seen[9].uri, "/a?api-version=1");
+    let observed = azure.arm.observed();
+    assert_eq!(observed.len(), 10);
+    assert_eq!(observed[9].header("authorization"), "Bearer token-1");
+    assert_eq!(observed[9].headers.get_all("authorization").iter().count(), 1);
+    assert_eq!(observed[9].header("if-match"), "x");
+    assert_eq!(observed[9].uri, "/a?api-version=1");
     let agent = format!("hyperlink/{} (ho)", env!("CARGO_PKG_VERSION"));
-    assert_eq!(seen[9].header("user-agent"), agent);
-    assert_eq!((azure.arm.connections(), azure.authority.seen().len()), (1, 1));
+    assert_eq!(observed[9].header("user-agent"), agent);
+    assert_eq!((azure.arm.connections(), azure.authority.observed().len()), (1, 1));
 }
 
 #[rstest::rstest]
@@ -159,7 +159,7 @@ async fn redirect_is_returned_and_not_followed() {
     let answer = azure.get("/x").await.unwrap();
     assert_eq!(answer.status(), 307);
     assert_eq!(answer.headers()["location"], evil.url().as_str());
-    assert_eq!((azure.arm.seen().len(), evil.connections()), (1, 0));
+    assert_eq!((azure.arm.observed().len(), evil.connections()), (1, 0));
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn arm_401_is_returned_and_its_token_reported() {
     }
     let status = Arc::new(Mutex::new(403));
     let told = status.clone();
-    let reply = move |_: &Seen| answer(*told.lock().unwrap(), "{}");
+    let reply = move |_: &Observed| answer(*told.lock().unwrap(), "{}");
     let azure = Azure::start(reply, issues_tokens(3600), |_| {}).await;
     let cloud = Cloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
     let tokens = Arc::new(OneToken::default());
@@ -215,9 +215,9 @@ async fn read_with_a_token_that_azure_no_longer_takes(
         }
     }
     let good = next_is_good.then_some("Bearer token-2");
-    let reply = move |seen: &Seen| {
+    let reply = move |observed: &Observed| {
         answer(
-            if Some(seen.header("authorization")) == good {
+            if Some(observed.header("authorization")) == good {
                 200
             } else {
                 401
@@ -232,10 +232,10 @@ async fn read_with_a_token_that_azure_no_longer_takes(
     let request = http::Request::builder().method(method).uri(azure.arm.url());
     let answer = transport.send(request.body(Bytes::new()).unwrap()).await.unwrap();
     assert_eq!(answer.status(), status);
-    let used = azure.arm.seen();
+    let used = azure.arm.observed();
     let used: Vec<_> = used
         .iter()
-        .map(|seen| seen.header("authorization").replace("Bearer ", ""))
+        .map(|observed| observed.header("authorization").replace("Bearer ", ""))
         .collect();
     assert_eq!(used, tokens);
 }
@@ -252,8 +252,8 @@ fn in_parts(parts: Vec<Result<Bytes, std::io::Error>>) -> Reply {
 #[case::in_parts(|size: usize| in_parts(vec![Ok(vec![b' '; size / 2].into()), Ok(vec![b' '; size - size / 2].into())]))]
 #[tokio::test]
 async fn answer_over_the_limit_is_refused(#[case] reply: fn(usize) -> Reply) {
-    let size = |seen: &Seen| seen.uri.path()[1..].parse::<usize>().unwrap();
-    let azure = Azure::start(move |seen| reply(size(seen)), issues_tokens(3600), |_| {}).await;
+    let size = |observed: &Observed| observed.uri.path()[1..].parse::<usize>().unwrap();
+    let azure = Azure::start(move |observed| reply(size(observed)), issues_tokens(3600), |_| {}).await;
     let just = azure.get(&format!("/{ANSWER_LIMIT}")).await.unwrap();
     assert_eq!(just.body().len(), ANSWER_LIMIT);
     let over = azure.get(&format!("/{}", ANSWER_LIMIT + 1)).await;
@@ -262,7 +262,7 @@ async fn answer_over_the_limit_is_refused(#[case] reply: fn(usize) -> Reply) {
 
 #[tokio::test]
 async fn answer_that_breaks_off_is_a_failed_connection() {
-    let broken = |_: &Seen| in_parts(vec![Ok("{".into()), Err(std::io::Error::other("cut off"))]);
+    let broken = |_: &Observed| in_parts(vec![Ok("{".into()), Err(std::io::Error::other("cut off"))]);
     let azure = Azure::start(broken, issues_tokens(3600), |_| {}).await;
     let error = azure.get("/x?sig=secret").await.unwrap_err();
     assert!(matches!(error, TransportError::Connection(_)), "{error}");
@@ -274,7 +274,7 @@ async fn slow_answer_times_out() {
     let short = |settings: &mut HttpSettings| settings.total_timeout = Duration::from_secs(1);
     let azure = Azure::start(|_| Reply::Never, issues_tokens(3600), short).await;
     assert_eq!(azure.get("/x").await.unwrap_err(), TransportError::Timeout);
-    assert_eq!(azure.arm.seen().len(), 1);
+    assert_eq!(azure.arm.observed().len(), 1);
 }
 
 #[rstest::rstest]
@@ -291,7 +291,7 @@ async fn server_of_an_unknown_authority_gets_no_token(#[case] trusted: &str) {
         error.to_string(),
         "no token from the token endpoint: the server's certificate comes from an unknown authority"
     );
-    assert_eq!((azure.authority.seen().len(), azure.arm.connections()), (0, 0));
+    assert_eq!((azure.authority.observed().len(), azure.arm.connections()), (0, 0));
 }
 
 #[tokio::test]
@@ -306,7 +306,7 @@ async fn certificate_for_another_name_is_refused() {
         transport.send(request).await.unwrap_err(),
         TransportError::Connection("the server's certificate is for another name".into())
     );
-    assert_eq!(other.seen().len(), 0);
+    assert_eq!(other.observed().len(), 0);
 }
 
 #[tokio::test]

@@ -23,14 +23,14 @@ pub(crate) type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct Observed {
     pub(crate) method: http::Method,
     pub(crate) uri: http::Uri,
     pub(crate) headers: http::HeaderMap,
     pub(crate) body: String,
 }
 
-impl Seen {
+impl Observed {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
@@ -109,39 +109,39 @@ impl Ca {
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     scheme: &'static str,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    observed: Arc<Mutex<Vec<Observed>>>,
     connections: Arc<AtomicUsize>,
 }
 
 impl Server {
     pub(crate) async fn https<F>(ca: &Ca, reply: F) -> Self
     where
-        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+        F: Fn(&Observed) -> Reply + Send + Sync + 'static,
     {
         Self::start(Some(ca.acceptor(&["127.0.0.1", "localhost"])), reply).await
     }
 
     /// With a certificate that is for another name.
     pub(crate) async fn https_named(ca: &Ca, name: &str) -> Self {
-        Self::start(Some(ca.acceptor(&[name])), |_: &Seen| answer(200, "")).await
+        Self::start(Some(ca.acceptor(&[name])), |_: &Observed| answer(200, "")).await
     }
 
     pub(crate) async fn http<F>(reply: F) -> Self
     where
-        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+        F: Fn(&Observed) -> Reply + Send + Sync + 'static,
     {
         Self::start(None, reply).await
     }
 
     async fn start<F>(tls: Option<TlsAcceptor>, reply: F) -> Self
     where
-        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+        F: Fn(&Observed) -> Reply + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             address: listener.local_addr().unwrap(),
             scheme: if tls.is_some() { "https" } else { "http" },
-            seen: Arc::default(),
+            observed: Arc::default(),
             connections: Arc::default(),
         };
         let (reply, this) = (Arc::new(reply), server.clone());
@@ -168,20 +168,20 @@ impl Server {
     async fn serve<S, F>(&self, stream: S, reply: Arc<F>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        F: Fn(&Seen) -> Reply + Send + Sync + 'static,
+        F: Fn(&Observed) -> Reply + Send + Sync + 'static,
     {
         let service = service_fn(|request: http::Request<Incoming>| {
-            let (seen, reply) = (self.seen.clone(), reply.clone());
+            let (observed, reply) = (self.observed.clone(), reply.clone());
             async move {
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await.unwrap().to_bytes();
-                let arrived = Seen {
+                let arrived = Observed {
                     method: parts.method,
                     uri: parts.uri,
                     headers: parts.headers,
                     body: String::from_utf8(body.into()).unwrap(),
                 };
-                seen.lock().unwrap().push(arrived.clone());
+                observed.lock().unwrap().push(arrived.clone());
                 match reply(&arrived) {
                     Reply::Answer(answer) => Ok::<_, Infallible>(answer),
                     Reply::Never => std::future::pending().await,
@@ -198,8 +198,8 @@ impl Server {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+    pub(crate) fn observed(&self) -> Vec<Observed> {
+        self.observed.lock().unwrap().clone()
     }
 
     pub(crate) fn connections(&self) -> usize {

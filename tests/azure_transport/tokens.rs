@@ -9,10 +9,10 @@ use hyperlink::azure::auth::{AuthError, Cloud, CredentialSource, TokenCache, Tok
 use hyperlink::azure::https::HttpSettings;
 use hyperlink::azure::transport::TransportError;
 
-use crate::server::{Ca, Reply, Seen, Server, answer, redirect};
+use crate::server::{Ca, Observed, Reply, Server, answer, redirect};
 use crate::{AUDIENCE, Azure, credentials, issues_tokens, settings};
 
-const ARM_IS_FINE: fn(&Seen) -> Reply = |_| answer(200, "");
+const ARM_IS_FINE: fn(&Observed) -> Reply = |_| answer(200, "");
 
 fn refusal(error: TransportError) -> AuthError {
     match error {
@@ -22,9 +22,9 @@ fn refusal(error: TransportError) -> AuthError {
 }
 
 /// Uses tokens until the authority has seen a request that fits.
-async fn until_asked_with(tokens: &TokenCache, authority: &Server, fits: impl Fn(&Seen) -> bool) {
+async fn until_asked_with(tokens: &TokenCache, authority: &Server, fits: impl Fn(&Observed) -> bool) {
     tokio::time::timeout(Duration::from_secs(20), async {
-        while !authority.seen().iter().any(&fits) {
+        while !authority.observed().iter().any(&fits) {
             tokens.token().await.unwrap();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -38,7 +38,7 @@ async fn fifty_requests_at_once_ask_for_one_token() {
     let azure = Azure::start(ARM_IS_FINE, issues_tokens(3600), |_| {}).await;
     let answers = join_all((0..50).map(|_| azure.get("/x"))).await;
     assert!(answers.iter().all(Result::is_ok));
-    let asked = azure.authority.seen();
+    let asked = azure.authority.observed();
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].uri, "/the-tenant/oauth2/v2.0/token");
     let fields = ["grant_type", "client_id", "client_secret", "scope"];
@@ -61,8 +61,8 @@ async fn rotated_secret_is_used_for_the_next_token() {
     let azure = Azure::start(ARM_IS_FINE, issues_tokens(1), |_| {}).await;
     azure.get("/x").await.unwrap();
     std::fs::write(azure.secret.path(), credentials("secret-2")).unwrap();
-    until_asked_with(&azure.tokens, &azure.authority, |seen| {
-        seen.field("client_secret") == "secret-2"
+    until_asked_with(&azure.tokens, &azure.authority, |observed| {
+        observed.field("client_secret") == "secret-2"
     })
     .await;
 }
@@ -81,7 +81,7 @@ async fn federated_token_is_trimmed_and_read_anew() {
     };
     let tokens = TokenCache::new(source, &cloud, settings(&ca).client().unwrap());
     tokens.token().await.unwrap();
-    let first = &authority.seen()[0];
+    let first = &authority.observed()[0];
     let fields = ["client_assertion", "client_assertion_type", "client_id"];
     assert_eq!(
         fields.map(|name| first.field(name)),
@@ -92,7 +92,10 @@ async fn federated_token_is_trimmed_and_read_anew() {
         ]
     );
     std::fs::write(file.path(), "jwt-2\n").unwrap();
-    until_asked_with(&tokens, &authority, |seen| seen.field("client_assertion") == "jwt-2").await;
+    until_asked_with(&tokens, &authority, |observed| {
+        observed.field("client_assertion") == "jwt-2"
+    })
+    .await;
 }
 
 #[rstest::rstest]
@@ -122,7 +125,7 @@ async fn refused_credential_shows_a_code_and_reaches_no_arm(
         assert_eq!(error.to_string(), expected);
         assert!(!format!("{error:?}").contains("secret-1"));
     }
-    assert_eq!((azure.authority.seen().len(), azure.arm.connections()), (1, 0));
+    assert_eq!((azure.authority.observed().len(), azure.arm.connections()), (1, 0));
 }
 
 #[rstest::rstest]
@@ -134,7 +137,7 @@ async fn token_endpoint_in_trouble_is_asked_once(#[case] status: u16, #[case] wh
     let azure = Azure::start(ARM_IS_FINE, move |_| answer(status, "<html>"), |_| {}).await;
     let error = refusal(azure.get("/x").await.unwrap_err());
     assert_eq!(error, AuthError::Unreachable(why.into()));
-    assert_eq!(azure.authority.seen().len(), 1, "no retry inside");
+    assert_eq!(azure.authority.observed().len(), 1, "no retry inside");
 }
 
 #[tokio::test]
@@ -219,7 +222,7 @@ async fn managed_identity_is_asked_for_by_its_client_id() {
         ("SSL_CERT_FILE", ca.file.path().to_str().unwrap()),
     ];
     in_child("tokens::managed_identity_is_asked_for_by_its_client_id", &environment).await;
-    let asked = &identity.seen()[0];
+    let asked = &identity.observed()[0];
     assert_eq!(asked.header("x-identity-header"), "header-secret");
     let query = asked.uri.query().unwrap();
     assert!(query.contains("client_id=user-assigned"), "{query}");

@@ -154,20 +154,20 @@ const BANS: &[Ban] = &[
         why: "only the configuration reads the environment",
     },
     Ban {
-        modules: &["controllers/link_service"],
+        modules: &["controllers/private_link_service"],
         layers: &[],
-        paths: &["crate::controllers::endpoint"],
+        paths: &["crate::controllers::private_endpoint"],
         but_modules: &[],
         but_paths: &[],
-        why: "link_service and endpoint meet in the custom resource's status only",
+        why: "private_link_service and private_endpoint meet in the custom resource's status only",
     },
     Ban {
-        modules: &["controllers/endpoint"],
+        modules: &["controllers/private_endpoint"],
         layers: &[],
-        paths: &["crate::controllers::link_service"],
+        paths: &["crate::controllers::private_link_service"],
         but_modules: &[],
         but_paths: &[],
-        why: "link_service and endpoint meet in the custom resource's status only",
+        why: "private_link_service and private_endpoint meet in the custom resource's status only",
     },
 ];
 
@@ -202,11 +202,11 @@ pub(crate) fn leftovers(sources: &BTreeMap<String, String>) -> Vec<String> {
         .flat_map(|text| source::read(text).log_fields)
         .map(|(_, field)| field)
         .collect();
-    let modules = LAYERS.iter().map(|(wanted, _)| wanted);
-    let modules = modules.filter(|wanted| !sources.keys().any(|file| fits(wanted, file)));
+    let modules = LAYERS.iter().map(|(desired, _)| desired);
+    let modules = modules.filter(|desired| !sources.keys().any(|file| fits(desired, file)));
     let fields = FIELDS.iter().filter(|(name, _)| !logged.contains(*name));
     modules
-        .map(|wanted| format!("ARCHITECTURE.md: there is no src/{wanted}"))
+        .map(|desired| format!("ARCHITECTURE.md: there is no src/{desired}"))
         .chain(fields.map(|(name, _)| format!("telemetry::FIELDS: nobody logs {name}")))
         .collect()
 }
@@ -252,7 +252,7 @@ impl Ban {
     }
 
     fn hits(&self, path: &[String]) -> bool {
-        let one_of = |paths: &[&str]| paths.iter().any(|wanted| begins(wanted, path));
+        let one_of = |paths: &[&str]| paths.iter().any(|desired| begins(desired, path));
         one_of(self.paths) && !one_of(self.but_paths)
     }
 }
@@ -267,16 +267,16 @@ fn begins(pattern: &str, path: &[String]) -> bool {
 }
 
 /// Whether `file` is the module, or a part of it.
-fn fits(wanted: &str, file: &str) -> bool {
-    let wanted: Vec<&str> = wanted.split('/').collect();
+fn fits(desired: &str, file: &str) -> bool {
+    let desired: Vec<&str> = desired.split('/').collect();
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
-    let same = |(wanted, part): (&&str, &&str)| *wanted == "*" || wanted == part;
-    parts.len() >= wanted.len() && wanted.iter().zip(&parts).all(same)
+    let same = |(desired, part): (&&str, &&str)| *desired == "*" || desired == part;
+    parts.len() >= desired.len() && desired.iter().zip(&parts).all(same)
 }
 
 fn layer(file: &str) -> Option<Layer> {
-    let fitting = LAYERS.iter().filter(|(wanted, _)| fits(wanted, file));
-    let closest = fitting.max_by_key(|(wanted, _)| wanted.split('/').count());
+    let fitting = LAYERS.iter().filter(|(desired, _)| fits(desired, file));
+    let closest = fitting.max_by_key(|(desired, _)| desired.split('/').count());
     closest.map(|(_, layer)| *layer)
 }
 
@@ -330,12 +330,12 @@ fn owner<'a>(path: &[String], read: &BTreeMap<&'a str, Source>) -> Option<(&'a s
 fn named<'a>(read: &BTreeMap<&'a str, Source>) -> BTreeMap<&'a str, bool> {
     let mut reached = BTreeMap::new();
     let mut open: Vec<(&str, bool)> = ["lib.rs", "main.rs"].map(|root| (root, false)).to_vec();
-    let mut seen = BTreeSet::new();
+    let mut observed = BTreeSet::new();
     while let Some((file, for_tests)) = open.pop() {
         let Some((file, source)) = read.get_key_value(file) else {
             continue;
         };
-        if !seen.insert((*file, for_tests)) {
+        if !observed.insert((*file, for_tests)) {
             continue;
         }
         let only_tests = reached.entry(*file).or_insert(true);

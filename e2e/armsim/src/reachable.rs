@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::engine::context::Context;
-use crate::world::World;
+use crate::simulated_azure::SimulatedAzure;
 use walk::{Broken, Walk};
 
 /// The answer: the path as far as it goes, and, unless it goes all the way, the reason.
@@ -76,7 +76,7 @@ impl HopKind {
     }
 }
 
-impl World {
+impl SimulatedAzure {
     /// Walks from `name` to a Service as a worker in `vnet` (an ARM id) would at `now`.
     pub fn reachable(&mut self, now: Timestamp, vnet: &str, name: &str) -> Reachable {
         let mut cx = Context::new(&mut self.state, now);

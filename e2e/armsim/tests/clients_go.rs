@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clients_support;
-mod face_support;
+mod http_support;
 
 use std::{io::ErrorKind, process::Command};
 
 use clients_support::{WORKERS, clients, nothing_is_left_out, run, worlds};
-use face_support::spec_support;
+use http_support::spec_support;
 
 /// Whether there is a Go to build them with.
 fn go_is_here() -> bool {
@@ -36,7 +36,7 @@ async fn official_go_packages_work() {
         .env("ARMSIM_WORLDS", worlds);
     let passed = run(go).await;
     for server in &servers {
-        server.with_world(|world, _| spec_support::kept(world));
+        server.with_azure(|azure, _| spec_support::kept(azure));
     }
     assert!(passed, "Go tests failed: see above");
     if spec_support::specs().is_some() {

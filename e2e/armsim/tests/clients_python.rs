@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clients_support;
-mod face_support;
+mod http_support;
 
 use std::{
     io::ErrorKind,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, text, worlds};
-use face_support::spec_support;
+use http_support::spec_support;
 
 /// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
 fn python() -> Option<PathBuf> {
@@ -46,7 +46,7 @@ async fn official_python_packages_work() {
     // No test collected is an error of pytest's too.
     let passed = run(pytest).await;
     for server in &servers {
-        server.with_world(|world, _| spec_support::kept(world));
+        server.with_azure(|azure, _| spec_support::kept(azure));
     }
     assert!(passed, "Python tests failed: see above");
     if spec_support::specs().is_some() {
@@ -60,7 +60,7 @@ async fn readme_examples_by_python_work() {
         println!("SKIPPED: no python3");
         return;
     };
-    let examples = face_support::readme_blocks("py");
+    let examples = http_support::readme_blocks("py");
     assert_eq!(examples.len(), 5);
     let dir = tempfile::tempdir().unwrap();
     let server = start(dir.path()).await;
@@ -72,6 +72,6 @@ async fn readme_examples_by_python_work() {
         .env("ARMSIM_CONTROL", &server.control)
         .env("ARMSIM_CA", dir.path().join("ca.pem"));
     assert!(run(program).await, "an example failed: see above");
-    let changes = server.with_world(|world, _| world.journal(0).iter().filter(|call| call.changed).count());
+    let changes = server.with_azure(|azure, _| azure.journal(0).iter().filter(|call| call.changed).count());
     assert_eq!(changes, 2, "two subnets were put");
 }

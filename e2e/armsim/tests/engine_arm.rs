@@ -220,7 +220,7 @@ fn request_ids_come_back() {
     assert_eq!(made.header("x-ms-arm-service-request-id").len(), 36);
     assert!(made.header("x-ms-routing-request-id").contains(":20260105T100000Z:"));
     assert_eq!(made.header("cache-control"), "no-cache");
-    let journal = sim.world.journal(0);
+    let journal = sim.azure.journal(0);
     assert_eq!(journal[0].correlation_id, "c0");
     assert_eq!(journal[2].correlation_id, made.header("x-ms-correlation-request-id"));
 }
@@ -302,7 +302,7 @@ fn resource_group_goes_with_what_is_in_it() {
     sim.wait(31.0);
     assert_eq!(sim.poll(&location).status, 200);
     assert_eq!(sim.get(&group).code(), "ResourceGroupNotFound");
-    assert!(sim.world.resources(sim.now, &group).is_empty());
+    assert!(sim.azure.resources(sim.now, &group).is_empty());
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn journal_says_what_was_called() {
     sim.poll(&url);
     sim.put(&path, pls());
     let journal: Vec<_> = sim
-        .world
+        .azure
         .journal(0)
         .iter()
         .map(|entry| {
@@ -338,17 +338,17 @@ fn journal_says_what_was_called() {
             (4, "PUT", 200, None, true, kind),
         ]
     );
-    assert_eq!(sim.world.journal(2).len(), 2);
-    sim.world.clear_journal();
+    assert_eq!(sim.azure.journal(2).len(), 2);
+    sim.azure.clear_journal();
     sim.get(&path);
-    assert_eq!(sim.world.journal(0)[0].seq, 5);
+    assert_eq!(sim.azure.journal(0)[0].seq, 5);
 }
 
 #[test]
 fn journal_has_the_fixed_keys() {
     let mut sim = Sim::new();
     sim.get(&format!("{NET}/privateLinkServices"));
-    let entry = serde_json::to_value(&sim.world.journal(0)[0]).unwrap();
+    let entry = serde_json::to_value(&sim.azure.journal(0)[0]).unwrap();
     let keys: Vec<&String> = entry.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
@@ -376,5 +376,5 @@ fn resources_outside_groups_are_unknown() {
         let got = sim.call(method, &path, &[], Some(json!({"location": "westus2"})));
         assert_eq!(got.refusal(), (404, "InvalidResourceType", "gateway"), "{method}");
     }
-    assert_eq!(sim.world.resources(sim.now, &path).len(), 0);
+    assert_eq!(sim.azure.resources(sim.now, &path).len(), 0);
 }

@@ -30,7 +30,7 @@ fn status_takes_the_place_of_the_call() {
     );
     assert_eq!(sim.get(&service()).status, 404);
     assert_eq!(sim.put(&service(), pls()).status, 201, "the rule was for one call");
-    assert_eq!(sim.world.journal(0)[0].code.as_deref(), Some("ServerBusy"));
+    assert_eq!(sim.azure.journal(0)[0].code.as_deref(), Some("ServerBusy"));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn gateway_timeout_may_hide_a_write() {
     assert_eq!((got.status, got.code(), got.wire.drop), (504, "GatewayTimeout", None));
     assert_eq!(got.header("azure-asyncoperation"), "");
     assert_eq!(sim.get(&service()).state(), "Updating");
-    assert!(sim.world.journal(0)[0].changed);
+    assert!(sim.azure.journal(0)[0].changed);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn operation_is_superseded_hangs_or_is_lost() {
         json!({"status": "InProgress"})
     );
     assert_eq!(sim.get(&service()).state(), "Updating");
-    assert_eq!(sim.world.operations_in_flight(sim.now).len(), 1);
+    assert_eq!(sim.azure.operations_in_flight(sim.now).len(), 1);
 
     let mut sim = Sim::new();
     sim.faults(rule(json!({"operation": "lost"})));
@@ -147,7 +147,7 @@ fn rules_of_one_principal_do_not_touch_another() {
     sim.faults(json!([{"match": {"principal": client}, "do": {"status": 500}}]));
     assert_eq!(sim.get(&service()).status, 500);
     sim.faults(json!([{"match": {"times": 9}, "do": {"status": 500}}]));
-    sim.world.clear_faults();
+    sim.azure.clear_faults();
     assert_eq!(sim.get(&service()).status, 404);
 }
 

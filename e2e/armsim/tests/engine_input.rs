@@ -5,7 +5,7 @@ mod network_support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use armsim::{Preset, Seed, World};
+use armsim::{Preset, Seed, SimulatedAzure};
 use bytes::Bytes;
 use http::Request;
 use jiff::{SignedDuration, Timestamp};
@@ -16,22 +16,22 @@ use serde_json::{Value, json};
 const GROUP: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/rg";
 
 /// Everything that a call may change, but for what counts calls.
-fn lasting(world: &World) -> Value {
-    let mut saved = serde_json::to_value(world).unwrap();
+fn lasting(azure: &SimulatedAzure) -> Value {
+    let mut saved = serde_json::to_value(azure).unwrap();
     for name in ["journal", "random", "throttle"] {
         saved["state"].as_object_mut().unwrap().remove(name);
     }
     saved
 }
 
-fn send(world: &mut World, now: Timestamp, method: &str, uri: &str, body: &str) -> (u16, Value) {
+fn send(azure: &mut SimulatedAzure, now: Timestamp, method: &str, uri: &str, body: &str) -> (u16, Value) {
     let request = Request::builder()
         .method(method)
         .uri(uri)
         .header("content-type", "application/json")
         .body(Bytes::from(body.to_owned()))
         .unwrap();
-    let response = world.handle(now, &caller(PROVIDER), &request).response;
+    let response = azure.handle(now, &caller(PROVIDER), &request).response;
     (
         response.status().as_u16(),
         serde_json::from_slice(response.body()).unwrap_or_default(),
@@ -39,31 +39,31 @@ fn send(world: &mut World, now: Timestamp, method: &str, uri: &str, body: &str) 
 }
 
 /// A PUT, a PATCH, or a control call that puts the resource behind everybody's back.
-fn write(world: &mut World, now: Timestamp, method: &str, path: &str, body: Value) -> (u16, Value) {
+fn write(azure: &mut SimulatedAzure, now: Timestamp, method: &str, path: &str, body: Value) -> (u16, Value) {
     if method != "control" {
-        return send(world, now, method, &uri(path), &body.to_string());
+        return send(azure, now, method, &uri(path), &body.to_string());
     }
-    match world.put_resource(now, path, body) {
+    match azure.put_resource(now, path, body) {
         Ok(shown) => (200, shown),
         Err(error) => (400, json!({"error": {"code": error.to_string()}})),
     }
 }
 
 /// A world with one resource of every type, no budgets and no specs, and when it is.
-fn world() -> (World, Timestamp) {
+fn azure() -> (SimulatedAzure, Timestamp) {
     let mut json = seed();
     json["throttle"] = json!({"enabled": false});
     let mut now: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
-    let mut world = World::new(Preset::Recorded, 1);
-    world
+    let mut azure = SimulatedAzure::new(Preset::Recorded, 1);
+    azure
         .seed(now, Seed::parse(json.to_string().as_bytes()).unwrap())
         .unwrap();
     for (path, body) in bodies("new") {
-        let (status, answer) = send(&mut world, now, "PUT", &uri(&path), &body.to_string());
+        let (status, answer) = send(&mut azure, now, "PUT", &uri(&path), &body.to_string());
         assert!([200, 201, 202].contains(&status), "{path}: {status} {answer}");
         now += SignedDuration::from_secs(700);
     }
-    (world, now)
+    (azure, now)
 }
 
 fn uri(path: &str) -> String {
@@ -175,7 +175,7 @@ fn fields(body: &Value, at: &str, into: &mut Vec<String>) {
 #[case::something_new_by_control("other", "control")]
 #[case::what_is_there_by_control("new", "control")]
 fn every_field_may_be_of_any_json_type(#[case] name: &str, #[case] method: &str) {
-    let (start, now) = world();
+    let (start, now) = azure();
     let before = lasting(&start);
     let (mut sent, mut wrong) = (0, vec![]);
     for (path, body) in bodies(name) {
@@ -203,20 +203,20 @@ fn every_field_may_be_of_any_json_type(#[case] name: &str, #[case] method: &str)
                 sent += 1;
                 let case = format!("{method} {path} with {place} = {value}");
                 let tried = catch_unwind(AssertUnwindSafe(|| {
-                    let mut world = start.clone();
-                    let (status, answer) = write(&mut world, now, method, &path, bad.clone());
+                    let mut azure = start.clone();
+                    let (status, answer) = write(&mut azure, now, method, &path, bad.clone());
                     if status >= 400 {
-                        let changed = lasting(&world) != before;
+                        let changed = lasting(&azure) != before;
                         let coded = answer["error"]["code"].is_string() || answer["code"].is_string();
                         return (status >= 500 || changed || !coded)
                             .then(|| format!("{status} changed={changed} {answer}"));
                     }
                     // What was accepted can be shown, ends, and can be deleted.
                     let later = now + SignedDuration::from_secs(700);
-                    let (shown, answer) = send(&mut world, later, "GET", &uri(&path), "");
-                    world.resources(later, "");
-                    send(&mut world, later, "DELETE", &uri(&path), "");
-                    world.resources(later + SignedDuration::from_secs(700), "");
+                    let (shown, answer) = send(&mut azure, later, "GET", &uri(&path), "");
+                    azure.resources(later, "");
+                    send(&mut azure, later, "DELETE", &uri(&path), "");
+                    azure.resources(later + SignedDuration::from_secs(700), "");
                     (shown >= 500).then(|| format!("GET {shown} {answer}"))
                 }));
                 match tried {
@@ -233,7 +233,7 @@ fn every_field_may_be_of_any_json_type(#[case] name: &str, #[case] method: &str)
 
 #[test]
 fn bodies_that_are_no_objects_change_nothing() {
-    let (start, now) = world();
+    let (start, now) = azure();
     let before = lasting(&start);
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_object = format!("{}1{}", "{\"properties\":".repeat(100_000), "}".repeat(100_000));
@@ -257,14 +257,14 @@ fn bodies_that_are_no_objects_change_nothing() {
     for (path, _) in bodies("new") {
         for method in ["PUT", "PATCH"] {
             for text in texts {
-                let mut world = start.clone();
-                let (status, answer) = send(&mut world, now, method, &uri(&path), text);
+                let mut azure = start.clone();
+                let (status, answer) = send(&mut azure, now, method, &uri(&path), text);
                 let shown: String = text.chars().take(20).collect();
                 assert!(
                     [400, 405].contains(&status),
                     "{method} {path} {shown}: {status} {answer}"
                 );
-                assert_eq!(lasting(&world), before, "{method} {path} {shown}");
+                assert_eq!(lasting(&azure), before, "{method} {path} {shown}");
             }
         }
     }
@@ -301,19 +301,19 @@ fn broken_paths_are_refused(#[case] path: &str) {
 
 #[test]
 fn methods_that_a_type_does_not_have_are_refused() {
-    let (start, now) = world();
+    let (start, now) = azure();
     let before = lasting(&start);
     for (path, body) in bodies("new") {
         for method in ["POST", "OPTIONS", "TRACE", "CONNECT", "PURGE"] {
-            let mut world = start.clone();
-            let (status, answer) = send(&mut world, now, method, &uri(&path), &body.to_string());
+            let mut azure = start.clone();
+            let (status, answer) = send(&mut azure, now, method, &uri(&path), &body.to_string());
             assert!([404, 405].contains(&status), "{method} {path}: {status} {answer}");
             let list = path.rsplit_once('/').unwrap().0;
-            let (status, answer) = send(&mut world, now, "PUT", &uri(list), &body.to_string());
+            let (status, answer) = send(&mut azure, now, "PUT", &uri(list), &body.to_string());
             assert!([400, 404, 405].contains(&status), "PUT {list}: {status} {answer}");
-            let (status, answer) = send(&mut world, now, "DELETE", &uri(list), "");
+            let (status, answer) = send(&mut azure, now, "DELETE", &uri(list), "");
             assert!([404, 405].contains(&status), "DELETE {list}: {status} {answer}");
-            assert_eq!(lasting(&world), before, "{method} {path}");
+            assert_eq!(lasting(&azure), before, "{method} {path}");
         }
     }
 }
@@ -327,7 +327,7 @@ fn methods_that_a_type_does_not_have_are_refused() {
 #[case::other("W/\"11111111-1111-1111-1111-111111111111\"", false)]
 #[case::other_bare("x", false)]
 fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
-    let (start, now) = world();
+    let (start, now) = azure();
     // Private DNS has no weak etags.
     let kinds: &[&str] = if form.starts_with("W/\"E") {
         &["/subnets/"]
@@ -338,8 +338,8 @@ fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
         .into_iter()
         .filter(|(path, _)| kinds.iter().any(|kind| path.contains(kind)))
     {
-        let mut world = start.clone();
-        let (_, found) = send(&mut world, now, "GET", &uri(&path), "");
+        let mut azure = start.clone();
+        let (_, found) = send(&mut azure, now, "GET", &uri(&path), "");
         let etag = found["etag"]
             .as_str()
             .unwrap()
@@ -352,7 +352,7 @@ fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
             .header("content-type", "application/json")
             .header("if-match", form.replace('E', &etag));
         let request = request.body(Bytes::from(body.to_string())).unwrap();
-        let status = world
+        let status = azure
             .handle(now, &caller(PROVIDER), &request)
             .response
             .status()
@@ -363,19 +363,19 @@ fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
 
 #[test]
 fn whole_worlds_go_with_their_groups() {
-    let (mut world, now) = world();
+    let (mut azure, now) = azure();
     let guest = format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest");
     for group in [guest.as_str(), GROUP] {
-        assert_eq!(send(&mut world, now, "DELETE", &uri(group), "").0, 202);
+        assert_eq!(send(&mut azure, now, "DELETE", &uri(group), "").0, 202);
     }
     let later = now + SignedDuration::from_secs(31);
-    let left: Vec<Value> = world
+    let left: Vec<Value> = azure
         .resources(later, "")
         .iter()
         .map(|found| found["id"].clone())
         .collect();
     assert_eq!(left, [json!(format!("/subscriptions/{SUB}/resourceGroups/new"))]);
-    let saved = lasting(&world);
+    let saved = lasting(&azure);
     assert_eq!(
         saved["state"]["addresses"]
             .as_object()

@@ -99,7 +99,7 @@ fn an_operation_that_goes_wrong_changes_nothing(#[case] how: &str, #[case] want:
         let want = if matches!(stack, Stack::Group) { "Failed" } else { want };
         assert_eq!(word(&ended), want, "{stack:?} {}", ended.body);
         assert!(!ended.code().is_empty(), "{stack:?} {}", ended.body);
-        assert!(sim.world.operations_in_flight(sim.now).is_empty(), "{stack:?}");
+        assert!(sim.azure.operations_in_flight(sim.now).is_empty(), "{stack:?}");
         // Microsoft.Network shows what was to be made, Failed; the others never made or took it.
         let there = matches!(stack, Stack::Network) || stack.deletes();
         assert_eq!(stack.exists(&mut sim), there, "{stack:?}");
@@ -124,7 +124,7 @@ fn a_hanging_operation_never_ends() {
         let begun = stack.begin(&mut sim, json!({"operation": "hang"}));
         sim.wait(1e6);
         assert_eq!(word(&sim.poll(&stack.status_url(&begun))), "InProgress", "{stack:?}");
-        assert_eq!(sim.world.operations_in_flight(sim.now).len(), 1, "{stack:?}");
+        assert_eq!(sim.azure.operations_in_flight(sim.now).len(), 1, "{stack:?}");
         assert_eq!(stack.exists(&mut sim), !matches!(stack, Stack::PrivateDns), "{stack:?}");
     }
 }

@@ -6,10 +6,10 @@
 mod laws_support;
 
 use armsim::Preset;
+use laws_support::cloud::Mode;
 use laws_support::run::Run;
 use laws_support::step::Step;
 use laws_support::structure::without_chance;
-use laws_support::world::Mode;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -70,7 +70,7 @@ proptest! {
             prop_assert!(tried.is_ok(), "{}", tried.unwrap_err());
             prop_assert_eq!(runs[0].answers.last(), runs[1].answers.last());
         }
-        let [one, other] = runs.map(|run| serde_json::to_string(&run.world).unwrap());
+        let [one, other] = runs.map(|run| serde_json::to_string(&run.azure).unwrap());
         prop_assert!(one == other, "the worlds differ");
     }
 

@@ -296,7 +296,7 @@ fn all() -> Vec<Quota> {
         .collect()
 }
 
-fn world(quota: &Quota) -> Sim {
+fn azure(quota: &Quota) -> Sim {
     let mut json = seed();
     for subscription in json["subscriptions"].as_array_mut().unwrap() {
         subscription["quotas"] = json!({quota.name: quota.there + quota.room});
@@ -345,7 +345,7 @@ fn put(sim: &mut Sim, (path, body): Put) -> String {
 #[test]
 fn so_much_fits_and_no_more_until_something_goes() {
     for quota in all() {
-        let (sim, name, room) = (&mut world(&quota), quota.name, quota.room);
+        let (sim, name, room) = (&mut azure(&quota), quota.name, quota.room);
         match quota.counted {
             Counted::Resources(one, beside) => {
                 for n in 0..room {

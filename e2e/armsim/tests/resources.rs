@@ -107,12 +107,12 @@ fn a_group_goes_dependants_first() {
     sim.wait(31.0);
     assert_eq!(sim.poll(&url).status, 200);
     assert!(
-        sim.world
+        sim.azure
             .resources(sim.now, &format!("/subscriptions/{SUB}"))
             .is_empty()
     );
     sim.wait(100.0);
-    assert!(sim.world.operations_in_flight(sim.now).is_empty());
+    assert!(sim.azure.operations_in_flight(sim.now).is_empty());
     // Nothing holds on to what has gone: the same again.
     assert_eq!(sim.put(GROUP, json!({"location": "westus2"})).status, 201);
     let vnet = json!({"location": "westus2", "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
@@ -375,8 +375,8 @@ fn lists_and_registrations_survive_a_restart() {
     let mut json = seed();
     json["subscriptions"][0]["unregistered"] = json!(["Microsoft.Network"]);
     let mut loaded = Sim::seeded(json, Preset::Recorded);
-    let saved = serde_json::to_string(&loaded.world).unwrap();
-    loaded.world = serde_json::from_str(&saved).unwrap();
+    let saved = serde_json::to_string(&loaded.azure).unwrap();
+    loaded.azure = serde_json::from_str(&saved).unwrap();
     let provider = format!("/subscriptions/{SUB}/providers/Microsoft.Network");
     assert_eq!(loaded.get(&provider).body["registrationState"], json!("NotRegistered"));
     assert_eq!(

@@ -3,15 +3,15 @@
 
 mod spec_support;
 
-use armsim::{Caller, Part, Preset, Seed, Specs, World, parse_faults};
+use armsim::{Caller, Part, Preset, Seed, SimulatedAzure, Specs, parse_faults};
 use bytes::Bytes;
 use http::{Request, Response};
 use serde_json::{Value, json};
 
 const VNET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
 
-fn world(specs: &std::path::Path) -> World {
-    let mut world = World::new(Preset::Recorded, 1);
+fn azure(specs: &std::path::Path) -> SimulatedAzure {
+    let mut azure = SimulatedAzure::new(Preset::Recorded, 1);
     let seed = json!({
         "tenants": [{"id": "t"}],
         "subscriptions": [{"id": "s", "tenant": "t"}],
@@ -21,17 +21,17 @@ fn world(specs: &std::path::Path) -> World {
             {"id": VNET, "location": "westus2", "tags": {"a": 1}, "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]}}},
         ],
     });
-    world.check_against(Specs::shared(specs).unwrap());
+    azure.check_against(Specs::shared(specs).unwrap());
     let seed = Seed::parse(seed.to_string().as_bytes()).unwrap();
-    world.seed("2026-01-01T00:00:00Z".parse().unwrap(), seed).unwrap();
-    world
+    azure.seed("2026-01-01T00:00:00Z".parse().unwrap(), seed).unwrap();
+    azure
 }
 
-fn put(world: &mut World, name: &str, body: &Value) -> Response<Bytes> {
-    call(world, "PUT", &format!("{VNET}/subnets/{name}"), body)
+fn put(azure: &mut SimulatedAzure, name: &str, body: &Value) -> Response<Bytes> {
+    call(azure, "PUT", &format!("{VNET}/subnets/{name}"), body)
 }
 
-fn call(world: &mut World, method: &str, path: &str, body: &Value) -> Response<Bytes> {
+fn call(azure: &mut SimulatedAzure, method: &str, path: &str, body: &Value) -> Response<Bytes> {
     let caller = Caller {
         tenant_id: "t".into(),
         client_id: "c".into(),
@@ -49,7 +49,7 @@ fn call(world: &mut World, method: &str, path: &str, body: &Value) -> Response<B
         .body(Bytes::from(body))
         .unwrap();
     let now = "2026-01-01T00:00:01Z".parse().unwrap();
-    world.handle(now, &caller, &request).response
+    azure.handle(now, &caller, &request).response
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_field_that_the_spec_does_not_know_is_refused_aloud() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut world = world(&dir);
+    let mut azure = azure(&dir);
     let wrong = json!({"properties": {"addressPrefix": "10.0.1.0/24", "nat": true}});
-    let refused = put(&mut world, "one", &wrong);
+    let refused = put(&mut azure, "one", &wrong);
     assert_eq!(refused.status(), 500);
     let body: Value = serde_json::from_slice(refused.body()).unwrap();
     assert_eq!(body["error"]["code"], "SpecViolation");
@@ -67,12 +67,12 @@ fn a_field_that_the_spec_does_not_know_is_refused_aloud() {
         body["error"]["message"].as_str().unwrap().contains("/properties/nat"),
         "{body}"
     );
-    let violation = &world.violations()[0];
+    let violation = &azure.violations()[0];
     assert_eq!(
         (violation.operation.as_str(), violation.part),
         ("Subnets_CreateOrUpdate", Part::Request)
     );
-    assert_eq!(world.journal(0).last().unwrap().code.as_deref(), Some("SpecViolation"));
+    assert_eq!(azure.journal(0).last().unwrap().code.as_deref(), Some("SpecViolation"));
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn an_answer_that_is_not_as_the_spec_says_is_refused_aloud() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut world = world(&dir);
+    let mut azure = azure(&dir);
     // Seeds are taken as they are.
-    assert_eq!(call(&mut world, "GET", VNET, &Value::Null).status(), 500);
-    assert_eq!(world.violations()[0].place, "/tags/a");
+    assert_eq!(call(&mut azure, "GET", VNET, &Value::Null).status(), 500);
+    assert_eq!(azure.violations()[0].place, "/tags/a");
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn a_fault_that_was_ordered_is_no_violation() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut world = world(&dir);
+    let mut azure = azure(&dir);
     let rules = json!([{"match": {}, "do": {"status": 418, "body": "<html>"}}]);
-    world.set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
+    azure.set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     let right = json!({"properties": {"addressPrefix": "10.0.1.0/24"}});
-    assert_eq!(put(&mut world, "one", &right).status(), 418);
-    assert!(world.violations().is_empty());
+    assert_eq!(put(&mut azure, "one", &right).status(), 418);
+    assert!(azure.violations().is_empty());
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn nothing_is_checked_in_a_world_without_specs() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let saved = serde_json::to_string(&world(&dir)).unwrap();
-    let mut world: World = serde_json::from_str(&saved).unwrap();
-    assert_eq!(call(&mut world, "GET", VNET, &Value::Null).status(), 200);
-    assert!(world.violations().is_empty() && world.spec_tally().is_none());
+    let saved = serde_json::to_string(&azure(&dir)).unwrap();
+    let mut azure: SimulatedAzure = serde_json::from_str(&saved).unwrap();
+    assert_eq!(call(&mut azure, "GET", VNET, &Value::Null).status(), 200);
+    assert!(azure.violations().is_empty() && azure.spec_tally().is_none());
 }

@@ -301,14 +301,14 @@ fn names(sim: &mut Sim, endpoint: &str) {
 #[test]
 fn every_simulated_operation_keeps_to_its_spec() {
     let Some(specs) = spec_support::specs() else { return };
-    let mut world = seed();
-    world["subscriptions"]
+    let mut azure = seed();
+    azure["subscriptions"]
         .as_array_mut()
         .unwrap()
         .push(json!({"id": EMPTY_SUB, "tenant": TENANT}));
     let role = json!({"object_id": PROVIDER, "scope": format!("/subscriptions/{EMPTY_SUB}"), "actions": ["*"]});
-    world["roles"].as_array_mut().unwrap().push(role);
-    let mut sim = Sim::seeded(world, Preset::Recorded);
+    azure["roles"].as_array_mut().unwrap().push(role);
+    let mut sim = Sim::seeded(azure, Preset::Recorded);
     for part in [resources, networks, filters, balancer, private_link] {
         part(&mut sim);
     }

@@ -6,7 +6,7 @@ mod network_support;
 
 use std::collections::BTreeSet;
 
-use armsim::{Preset, Seed, Switches, World};
+use armsim::{Preset, Seed, SimulatedAzure, Switches};
 use network_support::{CONSUMER, GUEST_NET, Got, NET, SUB, Sim, caller, pe, pls, seed};
 use serde_json::{Value, json};
 
@@ -300,7 +300,7 @@ fn record_of_an_endpoint(sim: &mut Sim) -> String {
     short(&sim.get(&format!("{}/A/pe", zone())))
 }
 
-fn world(name: &str, position: &Value) -> Sim {
+fn azure(name: &str, position: &Value) -> Sim {
     let mut json = seed();
     // All that the consumer needs to make a service, but for the frontend.
     json["roles"].as_array_mut().unwrap().push(json!({
@@ -311,9 +311,9 @@ fn world(name: &str, position: &Value) -> Sim {
     let mut sim = Sim::seeded(json.clone(), Preset::Recorded);
     if name == "network_if_none_match" {
         // No spec of Microsoft.Network knows that header, so this world is not held against them.
-        sim.world = World::new(Preset::Recorded, 1);
+        sim.azure = SimulatedAzure::new(Preset::Recorded, 1);
         let seed = Seed::parse(json.to_string().as_bytes()).unwrap();
-        sim.world.seed(sim.now, seed).unwrap();
+        sim.azure.seed(sim.now, seed).unwrap();
     }
     sim
 }
@@ -325,7 +325,7 @@ fn each_position_of_a_switch_is_seen() {
         let [default, _] = &switch.positions;
         assert_eq!(defaults()[switch.name], *default, "{}", switch.name);
         for (position, seen) in switch.positions.iter().zip(switch.seen) {
-            let mut sim = world(switch.name, position);
+            let mut sim = azure(switch.name, position);
             assert_eq!((switch.look)(&mut sim), seen, "{} = {position}", switch.name);
         }
     }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use crate::ground::{Call, Journal, Oracle, Reachable};
+use crate::test_env::{Call, Journal, Oracle, Reachable};
 
 /// The simulator's control face.
 #[derive(Clone, Debug)]

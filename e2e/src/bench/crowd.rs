@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::audit::Audit;
 use super::figures::Figure;
-use super::{PATIENCE, Report, count, ground, mebibytes, path, start, stop};
+use super::{PATIENCE, Report, count, mebibytes, path, start, stop, test_env};
 use crate::azure_sim::Preset;
-use crate::ground::{Call, Ground};
 use crate::hosted_cluster::{HostedCluster, conditions};
 use crate::hyperlink::Hyperlink;
-use crate::site::control;
+use crate::shared_env::control;
+use crate::test_env::{Call, TestEnv};
 use crate::wait::eventually;
 
 const CLUSTERS: usize = 20;
@@ -36,7 +36,7 @@ pub(super) struct Crowd {
     // Clients before servers.
     processes: [Hyperlink; 2],
     kube: kube::Client,
-    ground: Ground,
+    test_env: TestEnv,
     report: Report,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Crowd {
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     let mut crowd = Crowd::start(preset, program, &json!({"pls_per_load_balancer": PER_BALANCER})).await?;
-    let all = clusters(&crowd.ground, "many", CLUSTERS);
+    let all = clusters(&crowd.test_env, "many", CLUSTERS);
     crowd.at_once(&all).await?;
     crowd = crowd.restarted(program, OFTEN).await?;
     crowd.at_rest().await?;
@@ -55,14 +55,13 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     crowd.rest_azure().await?;
     crowd.away(&all).await?;
     crowd.beside_a_stuck_one().await?;
-    stop(crowd.processes).await?;
-    Ok(crowd.report)
+    crowd.stop().await
 }
 
-pub(super) fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<HostedCluster> {
+pub(super) fn clusters(test_env: &TestEnv, name: &str, number: usize) -> Vec<HostedCluster> {
     let cluster = |n| {
         let name = format!("{name}{n}");
-        HostedCluster::new(ground, &name).with_base_domain(&format!("{name}.example.com"))
+        HostedCluster::new(test_env, &name).with_base_domain(&format!("{name}.example.com"))
     };
     (0..number).map(cluster).collect()
 }
@@ -70,21 +69,23 @@ pub(super) fn clusters(ground: &Ground, name: &str, number: usize) -> Vec<Hosted
 impl Crowd {
     /// With nothing to serve yet; `quotas` are those of the management subscription.
     pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {
-        let ground = ground(preset, quotas).await?;
+        let test_env = test_env(preset, quotas).await?;
         Ok(Self {
-            processes: start(program, &ground, "", &[]).await?,
-            kube: ground.client()?,
-            ground,
+            processes: start(program, &test_env, "", &[]).await?,
+            kube: test_env.client()?,
+            test_env,
             report: Report::default(),
         })
     }
 
-    pub(super) fn ground(&self) -> &Ground {
-        &self.ground
+    pub(super) fn test_env(&self) -> &TestEnv {
+        &self.test_env
     }
 
-    pub(super) fn into_processes(self) -> [Hyperlink; 2] {
-        self.processes
+    /// Stops the processes while what they give their leases back to is still there.
+    pub(super) async fn stop(self) -> Result<Report> {
+        stop(self.processes).await?;
+        Ok(self.report)
     }
 
     fn figure(&mut self, figure: Figure) {
@@ -95,20 +96,20 @@ impl Crowd {
     pub(super) async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
         stop(self.processes).await?;
         let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
-        let processes = start(program, &self.ground, &suffix, flags).await?;
+        let processes = start(program, &self.test_env, &suffix, flags).await?;
         Ok(Self { processes, ..self })
     }
 
     /// So many rounds in so short a time use up Azure's budget for reads of private DNS; it is whole again after this long.
     async fn rest_azure(&self) -> Result<()> {
         let later = json!({"advance_s": 300});
-        control(&self.ground, reqwest::Method::POST, "/clock", later).await
+        control(&self.test_env, reqwest::Method::POST, "/clock", later).await
     }
 
     /// Makes all of them and waits until so many are available; after how many seconds each of those was, the last one last.
     pub(super) async fn come(&self, all: &[HostedCluster], wanted: usize) -> Result<Vec<f64>> {
         let began = Timestamp::now();
-        try_join_all(all.iter().map(|cluster| cluster.create(&self.ground))).await?;
+        try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env))).await?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
             "hypershift.openshift.io",
             "v1beta1",
@@ -139,9 +140,9 @@ impl Crowd {
 
     async fn at_once(&mut self, all: &[HostedCluster]) -> Result<()> {
         eprintln!("{CLUSTERS} at once");
-        let since = self.ground.oracle().last_call().await?;
+        let since = self.test_env.oracle().last_call().await?;
         let times = self.come(all, all.len()).await?;
-        let calls = self.ground.oracle().journal(since).await?;
+        let calls = self.test_env.oracle().journal(since).await?;
         let name = |what: &str| {
             format!("{CLUSTERS} clusters at once ({PER_BALANCER} services per load balancer by quota), {what}")
         };
@@ -166,11 +167,11 @@ impl Crowd {
 
     async fn beside_a_stuck_one(&mut self) -> Result<()> {
         eprintln!("three, and two beside one that is stuck");
-        let free = self.come(&clusters(&self.ground, "free", 3), 3).await?[2];
-        let all = clusters(&self.ground, "beside", 3);
+        let free = self.come(&clusters(&self.test_env, "free", 3), 3).await?[2];
+        let all = clusters(&self.test_env, "beside", 3);
         let path = format!("/privateLinkServices/pls-{}$", all[0].cluster_id());
         let rules = json!([{"match": {"method": "PUT", "path": path}, "do": {"operation": "hang"}}]);
-        control(&self.ground, reqwest::Method::PUT, "/faults", rules).await?;
+        control(&self.test_env, reqwest::Method::PUT, "/faults", rules).await?;
         let beside = self.come(&all, 2).await?[1];
         let name = "two clusters beside one whose Private Link Service never ends";
         self.figure(Figure::told(format!("{name}, last one available"), beside, "s"));
@@ -188,10 +189,10 @@ impl Crowd {
         self.rest_azure().await?;
         // Everything is read once by itself, and once more when a list first shows it.
         tokio::time::sleep(RECORD_RESYNC * 5 / 4).await;
-        let since = self.ground.oracle().last_call().await?;
-        let audit = Audit::begin(self.ground.control_plane().audit_log())?;
+        let since = self.test_env.oracle().last_call().await?;
+        let audit = Audit::begin(self.test_env.control_plane().audit_log())?;
         tokio::time::sleep(RECORD_RESYNC).await;
-        let calls = self.ground.oracle().journal(since).await?;
+        let calls = self.test_env.oracle().journal(since).await?;
         let writes = count(&calls, Call::is_write);
         let rounds = RECORD_RESYNC.as_secs_f64() / RESYNC.as_secs_f64();
         let name = |what: &str| format!("{CLUSTERS} clusters at rest, {what}");
@@ -225,11 +226,11 @@ impl Crowd {
 
     async fn away(&mut self, all: &[HostedCluster]) -> Result<()> {
         eprintln!("{CLUSTERS} away");
-        let (since, began) = (self.ground.oracle().last_call().await?, Timestamp::now());
-        try_join_all(all.iter().map(|cluster| cluster.delete(&self.ground, PATIENCE))).await?;
+        let (since, began) = (self.test_env.oracle().last_call().await?, Timestamp::now());
+        try_join_all(all.iter().map(|cluster| cluster.delete(&self.test_env, PATIENCE))).await?;
         let took = path::seconds(began, Timestamp::now());
-        let calls = self.ground.oracle().journal(since).await?;
-        let ids = self.ground.resource_ids().await?;
+        let calls = self.test_env.oracle().journal(since).await?;
+        let ids = self.test_env.resource_ids().await?;
         let ours = [
             "/privatelinkservices/",
             "/privateendpoints/",

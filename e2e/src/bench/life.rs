@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::audit::Audit;
 use super::figures::Figure;
-use super::{PATIENCE, Report, SOON, count, ground, mebibytes, path, start, stop};
+use super::{PATIENCE, Report, SOON, count, mebibytes, path, start, stop, test_env};
 use crate::azure_sim::Preset;
-use crate::ground::{Call, Ground};
 use crate::hosted_cluster::{HostedCluster, ROUTER};
 use crate::hyperlink::Hyperlink;
+use crate::test_env::{Call, TestEnv};
 use crate::wait::eventually;
 
 /// Looks at everything, in the phase in which nothing happens.
@@ -20,7 +20,7 @@ const RESYNCS: usize = 30;
 const OFTEN: &[(&str, &str)] = &[("resync", "2s"), ("record-resync", "2s")];
 
 struct Life<'a> {
-    ground: Ground,
+    test_env: TestEnv,
     program: &'a Path,
     cluster: HostedCluster,
     report: Report,
@@ -32,10 +32,10 @@ struct Life<'a> {
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
-    let ground = ground(preset, &json!({})).await?;
-    let cluster = HostedCluster::new(&ground, "bench").with_base_domain("apps.example.com");
+    let test_env = test_env(preset, &json!({})).await?;
+    let cluster = HostedCluster::new(&test_env, "bench").with_base_domain("apps.example.com");
     let mut life = Life {
-        ground,
+        test_env,
         program,
         cluster,
         report: Report::default(),
@@ -56,7 +56,7 @@ impl Life<'_> {
         eprintln!("at rest");
         self.rest().await?;
         stop(processes).await?;
-        let since = self.ground.oracle().last_call().await?;
+        let since = self.test_env.oracle().last_call().await?;
         let processes = self.start("-again", &[]).await?;
         self.has_looked(since, 1, &self.everything().await?).await?;
         eprintln!("going");
@@ -65,7 +65,7 @@ impl Life<'_> {
     }
 
     async fn start(&self, suffix: &str, flags: &[(&str, &str)]) -> Result<[Hyperlink; 2]> {
-        start(self.program, &self.ground, suffix, flags).await
+        start(self.program, &self.test_env, suffix, flags).await
     }
 
     fn memory(&mut self, processes: &[Hyperlink; 2], when: &str, goal: f64) -> Result<()> {
@@ -84,9 +84,9 @@ impl Life<'_> {
     }
 
     async fn onboard(&mut self) -> Result<()> {
-        let (client, since) = (self.ground.client()?, self.ground.oracle().last_call().await?);
+        let (client, since) = (self.test_env.client()?, self.test_env.oracle().last_call().await?);
         let cluster = self.cluster.clone();
-        cluster.create(&self.ground).await?;
+        cluster.create(&self.test_env).await?;
         eventually("the Service has an address", SOON, || async {
             let status = cluster
                 .get_service(&client, ROUTER)
@@ -104,10 +104,10 @@ impl Life<'_> {
         })
         .await?;
         let appeared = Timestamp::now();
-        cluster.becomes_available(&self.ground, PATIENCE).await?;
+        cluster.becomes_available(&self.test_env, PATIENCE).await?;
         let available = Timestamp::now();
-        let calls = self.ground.oracle().journal(since).await?;
-        cluster.becomes_reachable(&self.ground, SOON).await?;
+        let calls = self.test_env.oracle().journal(since).await?;
+        cluster.becomes_reachable(&self.test_env, SOON).await?;
 
         let figures = &mut self.report.figures;
         let time = |from| path::seconds(from, available);
@@ -134,13 +134,13 @@ impl Life<'_> {
     }
 
     async fn rest(&mut self) -> Result<()> {
-        let services = [self.cluster.link_service(&self.ground), self.cluster.endpoint()];
-        self.has_looked(self.ground.oracle().last_call().await?, 2, &services)
+        let services = [self.cluster.link_service(&self.test_env), self.cluster.endpoint()];
+        self.has_looked(self.test_env.oracle().last_call().await?, 2, &services)
             .await?;
-        let since = self.ground.oracle().last_call().await?;
-        let audit = Audit::begin(self.ground.control_plane().audit_log())?;
+        let since = self.test_env.oracle().last_call().await?;
+        let audit = Audit::begin(self.test_env.control_plane().audit_log())?;
         self.has_looked(since, RESYNCS, &services).await?;
-        let calls = self.ground.oracle().journal(since).await?;
+        let calls = self.test_env.oracle().journal(since).await?;
         let kubernetes = audit.writes()?;
         let writes = count(&calls, Call::is_write);
         let reads = (calls.len() as f64 - writes) / RESYNCS as f64;
@@ -162,7 +162,7 @@ impl Life<'_> {
     /// Waits until these resources have been looked at so often, since a call.
     async fn has_looked(&self, since: u64, times: usize, resources: &[String]) -> Result<()> {
         eventually("all has been looked at", PATIENCE, || async {
-            let calls = self.ground.oracle().journal(since).await?;
+            let calls = self.test_env.oracle().journal(since).await?;
             for id in resources {
                 let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
                 ensure!(looks >= times, "{looks} looks at {id}");
@@ -175,12 +175,12 @@ impl Life<'_> {
     /// Ids of the resources that the cluster has by Hyperlink.
     async fn everything(&self) -> Result<Vec<String>> {
         let mut all = vec![
-            self.cluster.link_service(&self.ground),
-            self.cluster.own_nat_subnet(&self.ground),
+            self.cluster.link_service(&self.test_env),
+            self.cluster.own_nat_subnet(&self.test_env),
             self.cluster.endpoint(),
         ];
         for zone in self.cluster.zones() {
-            let inside = self.ground.oracle().resources(&zone).await?;
+            let inside = self.test_env.oracle().resources(&zone).await?;
             let ids = inside.iter().filter_map(|one| one["id"].as_str());
             all.extend(ids.filter(|id| !id.contains("/SOA/")).map(str::to_owned));
         }
@@ -188,11 +188,11 @@ impl Life<'_> {
     }
 
     async fn go(&mut self) -> Result<()> {
-        let since = self.ground.oracle().last_call().await?;
+        let since = self.test_env.oracle().last_call().await?;
         let began = Timestamp::now();
-        self.cluster.delete(&self.ground, PATIENCE).await?;
+        self.cluster.delete(&self.test_env, PATIENCE).await?;
         let gone = Timestamp::now();
-        let calls = self.ground.oracle().journal(since).await?;
+        let calls = self.test_env.oracle().journal(since).await?;
         let left = self.left_behind().await?;
         let figures = &mut self.report.figures;
         figures.push(Figure::new("gone, time", path::seconds(began, gone), "s", 100.0));
@@ -210,15 +210,15 @@ impl Life<'_> {
     async fn left_behind(&self) -> Result<usize> {
         let ours = [
             vec![
-                self.cluster.link_service(&self.ground),
-                self.cluster.own_nat_subnet(&self.ground),
+                self.cluster.link_service(&self.test_env),
+                self.cluster.own_nat_subnet(&self.test_env),
                 self.cluster.endpoint(),
             ],
             self.cluster.zones(),
         ];
         let mut left = 0;
         for id in ours.concat() {
-            left += self.ground.oracle().resources(&id).await?.len();
+            left += self.test_env.oracle().resources(&id).await?.len();
         }
         Ok(left)
     }

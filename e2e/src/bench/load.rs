@@ -2,7 +2,7 @@
 //! machine has to do.
 
 mod client;
-mod world;
+mod objects;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::Value;
 
 use self::client::{Connection, Target};
-use self::world::{Cluster, seed};
+use self::objects::{Cluster, seed};
 use super::figures::Figure;
 use super::mebibytes;
 use crate::process::{Process, Program};
@@ -179,7 +179,7 @@ impl Load {
 }
 
 async fn token(target: &Target) -> Result<String> {
-    let (tenant, client, secret) = (world::TENANT, world::CLIENT, world::SECRET);
+    let (tenant, client, secret) = (objects::TENANT, objects::CLIENT, objects::SECRET);
     let mut connection = Connection::open(Arc::new(target.clone())).await?;
     let form = format!(
         "grant_type=client_credentials&client_id={client}&client_secret={secret}&scope=https%3A%2F%2Fmanagement.azure.com%2F.default"

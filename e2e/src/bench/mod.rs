@@ -22,8 +22,8 @@ use anyhow::{Error, Result, bail};
 use serde_json::{Value, json};
 
 use crate::azure_sim::Preset;
-use crate::ground::{Call, Ground};
 use crate::hyperlink::{Hyperlink, Role};
+use crate::test_env::{Call, TestEnv};
 use figures::Figure;
 
 /// Longer than the rarest operation of the recordings.
@@ -143,8 +143,8 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
 }
 
 /// A ground with these quotas. Its operations take what most of their kind do: how the rare long ones fall would be chance.
-async fn ground(preset: Preset, quotas: &Value) -> Result<Ground> {
-    Ground::local_with(preset, quotas, &json!({"rare_durations": false})).await
+async fn test_env(preset: Preset, quotas: &Value) -> Result<TestEnv> {
+    TestEnv::local_with(preset, quotas, &json!({"rare_durations": false})).await
 }
 
 fn mebibytes(bytes: u64) -> f64 {
@@ -155,10 +155,10 @@ fn count(calls: &[Call], which: impl Fn(&Call) -> bool) -> f64 {
     calls.iter().filter(|call| which(call)).count() as f64
 }
 
-async fn start(program: &Path, ground: &Ground, suffix: &str, flags: &[(&str, &str)]) -> Result<[Hyperlink; 2]> {
+async fn start(program: &Path, test_env: &TestEnv, suffix: &str, flags: &[(&str, &str)]) -> Result<[Hyperlink; 2]> {
     let start = async |role: Role| -> Result<Hyperlink> {
         let name = format!("{}{suffix}", role.as_str());
-        let process = Hyperlink::start_program(program, ground, role, &name, flags).await?;
+        let process = Hyperlink::start_program(program, test_env, role, &name, flags).await?;
         process.ready(SOON).await?;
         process.leading(SOON).await?;
         Ok(process)

@@ -10,11 +10,11 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::figures::Figure;
-use super::{PATIENCE, ground, mebibytes, start, stop};
+use super::{PATIENCE, mebibytes, start, stop, test_env};
 use crate::azure_sim::Preset;
-use crate::ground::Ground;
 use crate::hosted_cluster::{NAMESPACE, ROUTER};
 use crate::hyperlink::Hyperlink;
+use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
 /// How many, and how much memory they may take.
@@ -28,15 +28,15 @@ const AT_ONCE: usize = 16;
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
-    let ground = ground(preset, &json!({})).await?;
-    let client = ground.client()?;
+    let test_env = test_env(preset, &json!({})).await?;
+    let client = test_env.client()?;
     let (mut figures, mut there) = (Vec::new(), 0);
     for (objects, goal) in SIZES {
         eprintln!("{objects} custom resources");
-        let made = (there..objects).map(|number| make(&client, &ground, number));
+        let made = (there..objects).map(|number| make(&client, &test_env, number));
         stream::iter(made).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
         there = objects;
-        let processes = start(program, &ground, &format!("-{objects}"), &[]).await?;
+        let processes = start(program, &test_env, &format!("-{objects}"), &[]).await?;
         for hyperlink in &processes {
             figures.extend(measured(hyperlink, objects, goal).await?);
         }
@@ -71,8 +71,8 @@ fn passes(line: &str) -> Option<f64> {
     value.parse().ok()
 }
 
-async fn make(client: &kube::Client, ground: &Ground, number: usize) -> Result<()> {
-    let (cluster, azure) = (format!("object{number}"), ground.azure());
+async fn make(client: &kube::Client, test_env: &TestEnv, number: usize) -> Result<()> {
+    let (cluster, azure) = (format!("object{number}"), test_env.azure());
     let namespace = format!("{NAMESPACE}-{cluster}");
     create(
         client,

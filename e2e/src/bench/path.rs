@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::ground::Call;
+use crate::test_env::Call;
 
 /// One change in Azure, from the write to the look that saw it done.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::figures::Figure;
-use super::{SOON, ground, path};
+use super::{SOON, path, test_env};
 use crate::azure_sim::Preset;
-use crate::ground::Ground;
 use crate::hyperlink::{Hyperlink, Role};
+use crate::test_env::TestEnv;
 
 /// Leaders that end as asked; when in its interval a standby looks at the lease is chance.
 const CLEAN: usize = 5;
@@ -22,12 +22,12 @@ const CLEAN: usize = 5;
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     eprintln!("a standby takes over");
-    let ground = ground(preset, &json!({})).await?;
-    let mut leader = standby(program, &ground, 0).await?;
+    let test_env = test_env(preset, &json!({})).await?;
+    let mut leader = standby(program, &test_env, 0).await?;
     leader.leading(SOON).await?;
     let mut longest: f64 = 0.0;
     for number in 1..=CLEAN {
-        let next = standby(program, &ground, number).await?;
+        let next = standby(program, &test_env, number).await?;
         let began = Timestamp::now();
         let (led, stopped) = tokio::join!(next.leading(SOON), leader.stop());
         stopped?;
@@ -35,7 +35,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
         longest = longest.max(path::seconds(began, Timestamp::now()));
         leader = next;
     }
-    let next = standby(program, &ground, CLEAN + 1).await?;
+    let next = standby(program, &test_env, CLEAN + 1).await?;
     let began = Timestamp::now();
     leader.process().kill();
     next.leading(SOON).await?;
@@ -48,8 +48,8 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     ])
 }
 
-async fn standby(program: &Path, ground: &Ground, number: usize) -> Result<Hyperlink> {
-    let process = Hyperlink::start_program(program, ground, Role::Ho, &format!("ho-{number}"), &[]).await?;
+async fn standby(program: &Path, test_env: &TestEnv, number: usize) -> Result<Hyperlink> {
+    let process = Hyperlink::start_program(program, test_env, Role::Ho, &format!("ho-{number}"), &[]).await?;
     process.ready(SOON).await?;
     Ok(process)
 }

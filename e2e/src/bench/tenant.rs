@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::figures::Figure;
-use super::{PATIENCE, Report, ground, mebibytes, start, stop};
+use super::{PATIENCE, Report, mebibytes, start, stop, test_env};
 use crate::azure_sim::Preset;
-use crate::ground::Ground;
 use crate::hosted_cluster::HostedCluster;
 use crate::hyperlink::Hyperlink;
 use crate::tenant::{LARGEST_ANNOTATION, Tenant, time_of_repair};
+use crate::test_env::TestEnv;
 
 const OBJECTS: usize = 200;
 /// Repairs before the attack and after it has begun, of which the median counts.
@@ -26,18 +26,18 @@ const OFTEN: &[(&str, &str)] = &[("resync", "5s")];
 ///
 /// Something cannot be measured.
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
-    let ground = ground(preset, &json!({})).await?;
-    let processes = start(program, &ground, "", OFTEN).await?;
-    let neighbour = lives(&ground, "neighbour").await?;
-    let crowded = lives(&ground, "crowded").await?;
-    let tenant = Tenant::of(&ground, &crowded).await?;
+    let test_env = test_env(preset, &json!({})).await?;
+    let processes = start(program, &test_env, "", OFTEN).await?;
+    let neighbour = lives(&test_env, "neighbour").await?;
+    let crowded = lives(&test_env, "crowded").await?;
+    let tenant = Tenant::of(&test_env, &crowded).await?;
     let mut report = Report::default();
     eprintln!("repairs without an attack");
-    let before = repair(&ground, &neighbour).await?;
+    let before = repair(&test_env, &neighbour).await?;
     let memory = memory(&processes)?;
     eprintln!("{OBJECTS} custom resources");
-    tenant.junk(&ground, 0..OBJECTS, LARGEST_ANNOTATION).await?;
-    let during = repair(&ground, &neighbour).await?;
+    tenant.junk(&test_env, 0..OBJECTS, LARGEST_ANNOTATION).await?;
+    let during = repair(&test_env, &neighbour).await?;
     let name = |what: &str| format!("{OBJECTS} custom resources of 250 KiB in one namespace, {what}");
     for (process, before) in processes.iter().zip(memory) {
         let peak = process.process().peak_rss().context("no VmHWM")?;
@@ -66,10 +66,10 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     Ok(report)
 }
 
-async fn lives(ground: &Ground, name: &str) -> Result<HostedCluster> {
-    let cluster = HostedCluster::new(ground, name).with_base_domain(&format!("{name}.example.com"));
-    cluster.create(ground).await?;
-    cluster.becomes_available(ground, PATIENCE).await?;
+async fn lives(test_env: &TestEnv, name: &str) -> Result<HostedCluster> {
+    let cluster = HostedCluster::new(test_env, name).with_base_domain(&format!("{name}.example.com"));
+    cluster.create(test_env).await?;
+    cluster.becomes_available(test_env, PATIENCE).await?;
     Ok(cluster)
 }
 
@@ -79,11 +79,11 @@ fn memory(processes: &[Hyperlink; 2]) -> Result<[u64; 2]> {
     Ok([of(&processes[0])?, of(&processes[1])?])
 }
 
-async fn repair(ground: &Ground, cluster: &HostedCluster) -> Result<Duration> {
+async fn repair(test_env: &TestEnv, cluster: &HostedCluster) -> Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..REPAIRS {
-        times.push(time_of_repair(ground, cluster, PATIENCE).await?);
-        cluster.becomes_available(ground, PATIENCE).await?;
+        times.push(time_of_repair(test_env, cluster, PATIENCE).await?);
+        cluster.becomes_available(test_env, PATIENCE).await?;
     }
     times.sort_unstable();
     Ok(times[REPAIRS / 2])

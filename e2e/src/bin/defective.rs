@@ -12,28 +12,28 @@ use e2e::kubeconfig::Access;
 use http::{Request, Response};
 use hyperlink::api::Role;
 use hyperlink::azure::auth::TokenCache;
-use hyperlink::azure::client::{Client, Pass};
+use hyperlink::azure::client::{Client, Reconcile};
 use hyperlink::azure::error::CALL_BUDGET_EXHAUSTED;
 use hyperlink::azure::id::ResourceId;
 use hyperlink::azure::inventory::Inventory;
-use hyperlink::azure::memory::Memory;
+use hyperlink::azure::observation_cache::ObservationCache;
 use hyperlink::azure::ports::Gate;
 use hyperlink::azure::resource::Kind;
 use hyperlink::azure::transport::{HttpsTransport, Transport, TransportError};
 use hyperlink::config::{self, Config, Environment, Given, SETTINGS};
 use hyperlink::controllers::awaiting::Awaiting;
-use hyperlink::controllers::context::{Context, Stated};
+use hyperlink::controllers::cluster_index::ClusterIndex;
+use hyperlink::controllers::context::{Context, PublishedStore};
 use hyperlink::controllers::custom_resources::CustomResources;
-use hyperlink::controllers::endpoint::{EndpointController, HostedClusters};
 use hyperlink::controllers::excluded::ExcludedNamespaces;
 use hyperlink::controllers::failures::Failures;
-use hyperlink::controllers::neighbours::Neighbours;
 use hyperlink::controllers::polls::Polls;
+use hyperlink::controllers::private_endpoint::{HostedClusters, PrivateEndpointController};
 use hyperlink::controllers::recorder::Recorder;
 use hyperlink::controllers::run::Runner;
 use hyperlink::controllers::watch::{self, Scope};
 use hyperlink::controllers::watch_health::WatchHealth;
-use hyperlink::http::{Face, Pages, Readiness};
+use hyperlink::http::{HttpServer, Pages, Readiness};
 use hyperlink::metrics::{Controller, Metrics};
 use hyperlink::scopes_file::ScopesFile;
 use hyperlink::telemetry;
@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
     let path = config.kubeconfig.as_deref().context("no kubeconfig")?;
     let kube = Access::read(path, None).await?.config();
     let metrics = Arc::new(Metrics::new("0", "defective")?);
-    let face = Face::bind(config.serving.clone()).await?;
+    let face = HttpServer::bind(config.serving.clone()).await?;
     tracing::info!(address = %face.metrics()?, probes = %face.probes()?, "started");
     let pages = Pages {
         readiness: Readiness::default(),
@@ -82,15 +82,15 @@ async fn main() -> Result<()> {
     tokio::spawn(face.serve(pages, kube.clone(), CancellationToken::new()));
     let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
     tokio::spawn(reads_in_a_loop(cx.arm.clone()));
-    let hosted_clusters = Arc::new(Neighbours::default());
-    let controller = EndpointController {
+    let hosted_clusters = Arc::new(ClusterIndex::default());
+    let controller = PrivateEndpointController {
         hosted_clusters: Some(HostedClusters {
             all: Arc::clone(&hosted_clusters),
             cloud: config.azure.cloud_name,
         }),
         allowed: config.allow_scopes.as_ref().map(ScopesFile::allowed),
     };
-    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Controller::Endpoint));
+    let runner = Arc::new(Runner::new(controller, Arc::clone(&cx), Controller::PrivateEndpoint));
     let (_again, never) = tokio::sync::watch::channel(());
     let scope = Scope {
         namespace: config.namespace.clone(),
@@ -111,7 +111,7 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/looped";
     let id = ResourceId::parse(id)?;
     loop {
-        let read = arm.get(Pass::begin(), Kind::Zone, &id).await;
+        let read = arm.get(Reconcile::begin(), Kind::Zone, &id).await;
         if let Err(error) = read
             && error.code == CALL_BUDGET_EXHAUSTED
         {
@@ -144,13 +144,13 @@ fn context(config: &Config, kube: kube::Client, metrics: Arc<Metrics>) -> Result
         role: Role::Cpo,
         events: Recorder::new(kube.clone(), Role::Cpo, "defective", Arc::clone(&metrics)),
         kube,
-        stated: Stated::default(),
+        published: PublishedStore::default(),
         polls: Polls::default(),
         awaiting: Awaiting::default(),
         resources: Arc::new(CustomResources::new(Role::Cpo)),
         failures: Failures::default(),
         arm: Client::new(transport, endpoint, Arc::new(Alone), metrics.clone()),
-        memory: Arc::new(Memory::new(config.resync, config.record_resync)),
+        observations: Arc::new(ObservationCache::new(config.resync, config.record_resync)),
         inventory: Inventory::default(),
         metrics,
         excluded: ExcludedNamespaces::default(),

@@ -16,10 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let place = Place::of_this_user()?;
+    let target = Target::of_this_user()?;
     match std::env::args().nth(1).as_deref() {
-        Some("up") => up(&place).await?,
-        Some("down") => down(&place).await?,
+        Some("up") => up(&target).await?,
+        Some("down") => down(&target).await?,
         Some("serve") => serve().await?,
         _ => {
             eprintln!("usage: testenv up|down|serve");
@@ -30,11 +30,11 @@ async fn main() -> Result<ExitCode> {
 }
 
 /// The files that tell `down` and a second `up` about the first one.
-struct Place {
+struct Target {
     dir: PathBuf,
 }
 
-impl Place {
+impl Target {
     fn of_this_user() -> Result<Self> {
         let cache = std::env::var_os("XDG_CACHE_HOME")
             .map(PathBuf::from)
@@ -66,28 +66,28 @@ impl Place {
     }
 }
 
-async fn up(place: &Place) -> Result<()> {
-    let pid = match place.running() {
+async fn up(target: &Target) -> Result<()> {
+    let pid = match target.running() {
         Some(pid) => pid,
         None => {
             let child = Command::new(std::env::current_exe()?)
                 .arg("serve")
                 .stdin(Stdio::null())
-                .stdout(File::create(place.out())?)
-                .stderr(File::create(place.log())?)
+                .stdout(File::create(target.out())?)
+                .stderr(File::create(target.log())?)
                 .process_group(0)
                 .spawn()?;
-            std::fs::write(place.pid_file(), child.id().to_string())?;
+            std::fs::write(target.pid_file(), child.id().to_string())?;
             child.id()
         }
     };
     // Building may be part of it. A failed start is not worth waiting for.
     let kubeconfig = eventually("the control plane is up", PATIENCE, || async {
-        let text = read(&place.out())?;
+        let text = read(&target.out())?;
         match text.strip_suffix('\n') {
             Some(path) => Ok(Ok(path.to_owned())),
             None if is_running(pid) => bail!("not yet"),
-            None => Ok(Err(anyhow!("it did not start:\n{}", read(&place.log())?))),
+            None => Ok(Err(anyhow!("it did not start:\n{}", read(&target.log())?))),
         }
     })
     .await??;
@@ -95,8 +95,8 @@ async fn up(place: &Place) -> Result<()> {
     Ok(())
 }
 
-async fn down(place: &Place) -> Result<()> {
-    let Some(pid) = place.running() else {
+async fn down(target: &Target) -> Result<()> {
+    let Some(pid) = target.running() else {
         eprintln!("nothing is up");
         return Ok(());
     };
@@ -109,7 +109,7 @@ async fn down(place: &Place) -> Result<()> {
         }
     })
     .await?;
-    Ok(std::fs::remove_file(place.pid_file())?)
+    Ok(std::fs::remove_file(target.pid_file())?)
 }
 
 /// Runs a control plane in the foreground until a signal; prints the path of its kubeconfig.

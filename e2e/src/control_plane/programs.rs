@@ -32,7 +32,7 @@ pub(super) struct User {
 }
 
 /// The administrator first.
-pub(super) fn users(place: Listens) -> Vec<User> {
+pub(super) fn users(target: Listens) -> Vec<User> {
     let user = |file, name: &str, group| User {
         file,
         name: name.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn users(place: Listens) -> Vec<User> {
             "system:masters",
         ),
     ];
-    if let Listens::ForNodes(_) = place {
+    if let Listens::ForNodes(_) = target {
         users.extend([
             user("kube-scheduler", "system:kube-scheduler", "system:authenticated"),
             user("kube-proxy", "system:kube-proxy", "system:authenticated"),
@@ -68,7 +68,7 @@ pub(super) struct Starting<'a> {
     pub(super) programs: &'a Path,
     pub(super) dir: &'a Path,
     pub(super) pki: &'a Authority,
-    pub(super) place: Listens,
+    pub(super) target: Listens,
 }
 
 impl Starting<'_> {
@@ -99,9 +99,9 @@ impl Starting<'_> {
             programs,
             dir,
             pki,
-            place,
+            target,
         } = self;
-        let address = place.address().to_string();
+        let address = target.address().to_string();
         let names = ["localhost", "kubernetes.default.svc", KUBERNETES, &address];
         let tls = pki.sign("kube-apiserver", &names)?;
         let accounts = dir.join("service-accounts.key");
@@ -126,7 +126,7 @@ impl Starting<'_> {
             .flag("audit-policy-file", &policy)
             .flag("audit-log-path", dir.join("audit.log"));
         let owners = "OwnerReferencesPermissionEnforcement";
-        let program = match place {
+        let program = match target {
             Listens::OnLoopback => program
                 .flag("authorization-mode", "RBAC")
                 .flag("enable-admission-plugins", owners)
@@ -147,7 +147,7 @@ impl Starting<'_> {
             programs,
             dir,
             pki,
-            place,
+            target,
         } = self;
         let program = Program::new(programs.join("kube-controller-manager"))
             .flag("kubeconfig", dir.join("kube-controller-manager.kubeconfig"))
@@ -155,7 +155,7 @@ impl Starting<'_> {
             .flag("secure-port", "0")
             .flag("kube-api-qps", "200")
             .flag("kube-api-burst", "400");
-        let program = match place {
+        let program = match target {
             Listens::OnLoopback => program.flag(
                 "controllers",
                 "namespace-controller,garbage-collector-controller,serviceaccount-controller",

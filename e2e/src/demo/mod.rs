@@ -13,9 +13,9 @@ use serde_json::json;
 
 use crate::azure_sim::Preset;
 use crate::control_plane::Listens;
-use crate::ground::Ground;
 use crate::hosted_cluster::{HostedCluster, OAUTH};
 use crate::hyperlink::{Hyperlink, Role};
+use crate::test_env::TestEnv;
 use seen::Seen;
 use table::{Row, Table};
 use view::View;
@@ -54,7 +54,7 @@ impl FromStr for Variant {
 
 /// A running demo.
 pub struct Demo {
-    ground: Ground,
+    test_env: TestEnv,
     ho: Hyperlink,
     cpo: Hyperlink,
     client: kube::Client,
@@ -79,12 +79,12 @@ impl Demo {
         view.restart_clock();
         view.heading("The ground");
         view.progress("etcd, kube-apiserver, kube-controller-manager, armsim");
-        let ground = Ground::local(preset).await?;
-        view.line(&format!("API server  {}", ground.control_plane().server()));
-        view.line(&format!("simulated Azure  {}", ground.azure().arm));
+        let test_env = TestEnv::local(preset).await?;
+        view.line(&format!("API server  {}", test_env.control_plane().server()));
+        view.line(&format!("simulated Azure  {}", test_env.azure().arm));
         view.progress("hyperlink run --role ho, hyperlink run --role cpo");
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", RESYNC).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", RESYNC).await?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", RESYNC).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", RESYNC).await?;
         let patience = match preset {
             Preset::Fast => Duration::from_secs(60),
             Preset::Recorded => Duration::from_secs(600),
@@ -99,14 +99,14 @@ impl Demo {
                 process.metrics_address()
             ));
         }
-        let mut cluster = HostedCluster::new(&ground, "first-light").with_base_domain("apps.example.com");
+        let mut cluster = HostedCluster::new(&test_env, "first-light").with_base_domain("apps.example.com");
         if variant == Variant::OAuth {
             cluster = cluster.with_oauth_load_balancer();
         }
-        let client = ground.client()?;
+        let client = test_env.client()?;
         let (seen, table) = (Seen::default(), Table::default());
         Ok(Self {
-            ground,
+            test_env,
             ho,
             cpo,
             client,
@@ -124,7 +124,7 @@ impl Demo {
     ///
     /// Something did not happen, or something was left behind.
     pub async fn play(&mut self) -> Result<()> {
-        let before = self.ground.resource_ids().await?;
+        let before = self.test_env.resource_ids().await?;
         self.come_up().await?;
         self.rest().await?;
         self.heal_record().await?;
@@ -132,7 +132,7 @@ impl Demo {
             .await?;
         self.heal_removed(
             "heal: the Private Link Service is deleted",
-            self.cluster.link_service(&self.ground),
+            self.cluster.link_service(&self.test_env),
         )
         .await?;
         if self.cluster.services().contains(&OAUTH) {
@@ -158,7 +158,7 @@ impl Demo {
     /// It does not.
     pub async fn come_up(&mut self) -> Result<()> {
         let start = self.begin("up: a private hosted cluster is created").await?;
-        self.cluster.create(&self.ground).await?;
+        self.cluster.create(&self.test_env).await?;
         self.until_up().await?;
         self.end("up", start).await
     }
@@ -177,7 +177,7 @@ impl Demo {
             tokio::time::sleep(LOOK).await;
         }
         let writes = self
-            .ground
+            .test_env
             .oracle()
             .journal(since)
             .await?
@@ -193,14 +193,17 @@ impl Demo {
         let zone = self.cluster.zones().into_iter().next().context("no zone")?;
         let start = self.begin("heal: the record of the API is changed").await?;
         let wrong = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.0.0.250"}]}});
-        self.ground.oracle().drift_put(&format!("{zone}/A/api"), &wrong).await?;
+        self.test_env
+            .oracle()
+            .drift_put(&format!("{zone}/A/api"), &wrong)
+            .await?;
         self.until_broken_and_up().await?;
         self.end("heal a record", start).await
     }
 
     async fn heal_removed(&mut self, heading: &str, id: String) -> Result<()> {
         let start = self.begin(heading).await?;
-        self.ground.oracle().drift_delete(&id).await?;
+        self.test_env.oracle().drift_delete(&id).await?;
         self.until_broken_and_up().await?;
         let what = heading.split_once(": the ").map_or(heading, |(_, what)| what);
         self.end(&format!("heal: {what}"), start).await
@@ -216,7 +219,7 @@ impl Demo {
             self.cluster.subnet(),
         ];
         let network = network.map(|id| id.to_lowercase());
-        let left = self.ground.resource_ids().await?;
+        let left = self.test_env.resource_ids().await?;
         let left: Vec<_> = left
             .into_iter()
             .filter(|id| !before.contains(id) && !network.contains(id))
@@ -229,12 +232,12 @@ impl Demo {
 
     async fn until_deleted(&mut self) -> Result<()> {
         let cluster = self.cluster.clone();
-        let mut deleted = std::pin::pin!(cluster.delete(&self.ground, self.patience));
+        let mut deleted = std::pin::pin!(cluster.delete(&self.test_env, self.patience));
         loop {
             tokio::select! {
                 done = &mut deleted => return done,
                 () = tokio::time::sleep(LOOK) => {
-                    let now = Seen::look(&self.ground, &self.client, &self.cluster).await?;
+                    let now = Seen::look(&self.test_env, &self.client, &self.cluster).await?;
                     show(&self.view, &now, &self.seen);
                     self.view.progress(&format!("{} things are left", now.count()));
                     self.seen = now;
@@ -269,7 +272,7 @@ impl Demo {
     }
 
     async fn look(&mut self) -> Result<()> {
-        let now = Seen::look(&self.ground, &self.client, &self.cluster).await?;
+        let now = Seen::look(&self.test_env, &self.client, &self.cluster).await?;
         show(&self.view, &now, &self.seen);
         self.seen = now;
         Ok(())
@@ -279,13 +282,13 @@ impl Demo {
         self.view.heading(heading);
         Ok(Start {
             at: Instant::now(),
-            call: self.ground.oracle().last_call().await?,
+            call: self.test_env.oracle().last_call().await?,
         })
     }
 
     async fn end(&mut self, phase: &str, start: Start) -> Result<()> {
         let time = start.at.elapsed();
-        let calls = self.ground.oracle().journal(start.call).await?;
+        let calls = self.test_env.oracle().journal(start.call).await?;
         let writes = calls.iter().filter(|call| call.is_write()).count();
         self.view.line(&format!("done in {:.1} s", time.as_secs_f64()));
         self.table.push(Row {
@@ -305,10 +308,10 @@ impl Demo {
     pub async fn stay(&mut self) -> Result<()> {
         self.come_up().await?;
         self.view.progress("");
-        let control = self.ground.control_url();
+        let control = self.test_env.control_url();
         self.view.heading("All of it stays until Ctrl-C. For another terminal:");
         self.view
-            .note(&format!("export KUBECONFIG={}", self.ground.admin().path().display()));
+            .note(&format!("export KUBECONFIG={}", self.test_env.admin().path().display()));
         self.view.note(&format!("export CONTROL={control}"));
         self.view.note(&format!("export HO={}", self.ho.metrics_address()));
         self.view.note(&format!("export CPO={}", self.cpo.metrics_address()));

@@ -7,8 +7,8 @@ use anyhow::Result;
 use kube::api::DynamicObject;
 use serde_json::Value;
 
-use crate::ground::Ground;
 use crate::hosted_cluster::{Condition, HostedCluster, conditions};
+use crate::test_env::TestEnv;
 
 /// All of it, each thing with its state. What is not there has no entry.
 #[derive(Clone, Debug, Default)]
@@ -24,14 +24,14 @@ impl Seen {
     /// # Errors
     ///
     /// The API server or the oracle does not answer.
-    pub async fn look(ground: &Ground, client: &kube::Client, cluster: &HostedCluster) -> Result<Self> {
+    pub async fn look(test_env: &TestEnv, client: &kube::Client, cluster: &HostedCluster) -> Result<Self> {
         let mut seen = Self::default();
         seen.look_at_kubernetes(client, cluster).await?;
         for subscription in [
-            &ground.azure().management_subscription,
-            &ground.azure().guest_subscription,
+            &test_env.azure().management_subscription,
+            &test_env.azure().guest_subscription,
         ] {
-            for resource in ground
+            for resource in test_env
                 .oracle()
                 .resources(&format!("/subscriptions/{subscription}"))
                 .await?
@@ -40,7 +40,7 @@ impl Seen {
             }
         }
         for name in cluster.host_names() {
-            let found = ground.oracle().reachable(&cluster.vnet(), &name).await?;
+            let found = test_env.oracle().reachable(&cluster.vnet(), &name).await?;
             let service = found.path.last().map(|hop| hop.id.clone()).unwrap_or_default();
             let state = match (found.ok, found.address) {
                 (true, address) => format!("leads to {service} by {}", address.unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! A [`Place`] that is not ours: a cluster by its kubeconfig, and an Azure by the AZURE_ variables.
+//! A [`Target`] that is not ours: a cluster by its kubeconfig, and an Azure by the AZURE_ variables.
 //!
 //! Everything that a run makes bears its prefix, and nothing without the prefix is ever written. `cluster` and `arm` say what
 //! may be touched; `clean` takes all of it away, whatever has become of the run that made it.
@@ -19,11 +19,11 @@ use hyperlink::azure::https::HttpSettings;
 use hyperlink::azure::transport::HttpsTransport;
 use serde_json::json;
 
-use crate::ground::{Azure, Credential};
 use crate::kubeconfig::Access;
 use crate::run_dir::RunDir;
 use crate::running::Running;
-use crate::{Place, crds, roles, site};
+use crate::test_env::{Azure, Credential};
+use crate::{Target, crds, roles, shared_env};
 use arm::{Arm, Bounds};
 use cloud_provider::{Balancer, CloudProvider};
 use cluster::Own;
@@ -40,7 +40,7 @@ const SECRET_FILE: &str = "azure-credentials.json";
 pub struct Foreign {
     settings: Settings,
     arm: Arc<Arm>,
-    place: Place,
+    target: Target,
 }
 
 impl Foreign {
@@ -68,8 +68,8 @@ impl Foreign {
         let arm = Arc::new(Arm::new(transport, cloud.endpoint().clone(), bounds, settings.patience));
         let oracle = Arc::new(ArmOracle::new(Arc::clone(&arm), access.client()?));
         let prefix = Some(settings.prefix.to_string());
-        let place = Place::new(azure, oracle, access, prefix, settings.patience, dir);
-        Ok(Self { settings, arm, place })
+        let target = Target::new(azure, oracle, access, prefix, settings.patience, dir);
+        Ok(Self { settings, arm, target })
     }
 
     /// Refuses a cluster that is not for this.
@@ -78,39 +78,39 @@ impl Foreign {
     ///
     /// As [`cluster::may_be_used`].
     pub async fn check(&self) -> Result<()> {
-        cluster::may_be_used(&self.place.client()?).await
+        cluster::may_be_used(&self.target.client()?).await
     }
 
     /// What a run would make, one id or name per line; a resource includes what is inside it.
     ///
     /// Nobody is asked anything for it.
     pub fn would_make(&self) -> Vec<String> {
-        let place = &self.place;
+        let target = &self.target;
         let mut lines = vec![
-            format!("namespace {}", place.hosted_clusters()),
+            format!("namespace {}", target.hosted_clusters()),
             self.management_group(),
         ];
         if !self.settings.pods {
-            lines.push(format!("namespace {}", place.hyperlink_namespace()));
-            let roles = ["ho", "cpo"].map(|role| place.name(&format!("hyperlink-{role}")));
+            lines.push(format!("namespace {}", target.hyperlink_namespace()));
+            let roles = ["ho", "cpo"].map(|role| target.name(&format!("hyperlink-{role}")));
             lines.extend(roles.map(|name| format!("clusterrole {name}")));
         }
         if self.settings.cluster_vnet.is_none() {
-            lines.extend([place.azure().management_vnet.clone(), self.balancer().id]);
+            lines.extend([target.azure().management_vnet.clone(), self.balancer().id]);
         }
         for scenario in &self.settings.scenarios {
-            let cluster = scenario.cluster(place);
+            let cluster = scenario.cluster(target);
             lines.extend([
                 format!("namespace {}", cluster.control_plane_namespace()),
                 cluster.resource_group(),
                 cluster.vnet(),
-                cluster.link_service(place),
+                cluster.link_service(target),
                 cluster.endpoint(),
             ]);
             lines.push(if scenario.gives_a_nat_subnet() {
                 self.given()
             } else {
-                cluster.own_nat_subnet(place)
+                cluster.own_nat_subnet(target)
             });
             lines.extend(cluster.zones());
         }
@@ -125,7 +125,7 @@ impl Foreign {
     ///
     /// The first scenario that fails.
     pub async fn run(&self) -> Result<()> {
-        let client = self.place.client()?;
+        let client = self.target.client()?;
         crds::install_missing(&client).await?;
         let _provider = self.prepare(client).await?;
         for scenario in &self.settings.scenarios {
@@ -133,10 +133,10 @@ impl Foreign {
             let running = if self.settings.pods {
                 Running::Pods
             } else {
-                Running::processes(&self.place).await?
+                Running::processes(&self.target).await?
             };
             scenario
-                .run(&self.place, running)
+                .run(&self.target, running)
                 .await
                 .with_context(|| format!("scenario {name}"))?;
             println!("{name}: passed");
@@ -146,14 +146,14 @@ impl Foreign {
 
     /// What every scenario finds there.
     async fn prepare(&self, client: kube::Client) -> Result<Option<CloudProvider>> {
-        let (place, settings) = (&self.place, &self.settings);
+        let (target, settings) = (&self.target, &self.settings);
         if !settings.pods {
-            let prefix = place.name("");
-            roles::install_in(place.admin(), place.dir(), &place.hyperlink_namespace(), &prefix).await?;
-            site::leases(place).await?;
+            let prefix = target.name("");
+            roles::install_in(target.admin(), target.dir(), &target.hyperlink_namespace(), &prefix).await?;
+            shared_env::leases(target).await?;
         }
         let location = &settings.location;
-        place
+        target
             .oracle()
             .drift_put(&self.management_group(), &json!({"location": location}))
             .await?;
@@ -163,10 +163,13 @@ impl Foreign {
         let vnet = json!({"location": location, "properties": {
             "addressSpace": {"addressPrefixes": ["10.224.0.0/12"]},
             "subnets": [{"name": "nodes", "properties": {"addressPrefix": "10.224.0.0/16"}}]}});
-        place.oracle().drift_put(&place.azure().management_vnet, &vnet).await?;
+        target
+            .oracle()
+            .drift_put(&target.azure().management_vnet, &vnet)
+            .await?;
         let balancer = self.balancer();
         let empty = json!({"location": location, "sku": {"name": "Standard"}, "properties": {}});
-        place.oracle().drift_put(&balancer.id, &empty).await?;
+        target.oracle().drift_put(&balancer.id, &empty).await?;
         Ok(Some(CloudProvider::start(Arc::clone(&self.arm), client, balancer)))
     }
 
@@ -177,11 +180,11 @@ impl Foreign {
     ///
     /// Something cannot be taken away.
     pub async fn clean(&self) -> Result<()> {
-        let (client, prefix) = (self.place.client()?, &self.settings.prefix);
+        let (client, prefix) = (self.target.client()?, &self.settings.prefix);
         let own = Own {
             prefix,
             // The chart is somebody else's.
-            except: self.settings.pods.then(|| self.place.hyperlink_namespace()),
+            except: self.settings.pods.then(|| self.target.hyperlink_namespace()),
         };
         cluster::let_go(&client, &own).await?;
         let management = self.management_group();
@@ -206,7 +209,7 @@ impl Foreign {
     }
 
     fn management_group(&self) -> String {
-        let azure = self.place.azure();
+        let azure = self.target.azure();
         format!(
             "/subscriptions/{}/resourceGroups/{}",
             azure.management_subscription, azure.management_group
@@ -219,15 +222,15 @@ impl Foreign {
                 "{}/providers/Microsoft.Network/loadBalancers/kubernetes-internal",
                 self.management_group()
             ),
-            subnet: format!("{}/subnets/nodes", self.place.azure().management_vnet),
+            subnet: format!("{}/subnets/nodes", self.target.azure().management_vnet),
         }
     }
 
     fn given(&self) -> String {
         format!(
             "{}/subnets/{}",
-            self.place.azure().management_vnet,
-            self.place.name("given")
+            self.target.azure().management_vnet,
+            self.target.name("given")
         )
     }
 }
@@ -235,7 +238,7 @@ impl Foreign {
 /// The logs may stay; the secret may not.
 impl Drop for Foreign {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.place.dir().join(SECRET_FILE));
+        let _ = std::fs::remove_file(self.target.dir().join(SECRET_FILE));
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::arm::{Arm, TAG};
 use super::reachable::Walk;
-use crate::ground::{Oracle, Reachable};
+use crate::test_env::{Oracle, Reachable};
 
 /// ARM as an oracle of what bears the run's prefix.
 pub(super) struct ArmOracle {

@@ -9,7 +9,7 @@ use kube::api::Api;
 use serde_json::Value;
 
 use super::arm::Arm;
-use crate::ground::{Hop, Reachable};
+use crate::test_env::{Hop, Reachable};
 
 /// What a hop yields: its resource, or why it does not hold.
 type Step<T> = Result<std::result::Result<T, String>>;

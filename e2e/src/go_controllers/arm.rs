@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::ground::{Azure, Credential};
+use crate::test_env::{Azure, Credential};
 use crate::wait::patient;
 
 /// The versions that HyperShift's SDK packages speak.

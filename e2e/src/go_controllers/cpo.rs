@@ -11,7 +11,7 @@ use super::arm::classify;
 use super::object::{Change, conflict, deleting, holds, patch_finalizer, text, update_finalizer};
 use super::observer::control_plane_reference;
 use super::queue::Passes;
-use super::{Next, World, queue};
+use super::{ClusterClients, Next, queue};
 
 pub(super) const FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
 const CONTROL_PLANE_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
@@ -22,7 +22,7 @@ const ENDPOINT: &str = "AzurePrivateEndpointAvailable";
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
 pub(super) struct Operator {
-    pub(super) world: World,
+    pub(super) clients: ClusterClients,
 }
 
 /// What a pass holds on to.
@@ -47,15 +47,15 @@ impl Pass {
 }
 
 impl Operator {
-    pub(super) fn new(world: World) -> Self {
-        Self { world }
+    pub(super) fn new(clients: ClusterClients) -> Self {
+        Self { clients }
     }
 
     /// Passes for changes of custom resources, and of the control plane while it carries the finalizer.
     pub(super) async fn run(&self) -> Result<()> {
-        let own = queue::changes(self.world.link_services()).map(|cr| cr.name_any());
-        let list = self.world.link_services();
-        let owners = queue::changes(self.world.api("HostedControlPlane")).then(move |control_plane| {
+        let own = queue::changes(self.clients.link_services()).map(|cr| cr.name_any());
+        let list = self.clients.link_services();
+        let owners = queue::changes(self.clients.api("HostedControlPlane")).then(move |control_plane| {
             let list = list.clone();
             async move {
                 if !holds(&control_plane, CONTROL_PLANE_FINALIZER) {
@@ -66,13 +66,13 @@ impl Operator {
             }
         });
         let events = stream::select(own, owners.flat_map(stream::iter)).boxed();
-        queue::work(events, self.world.speed, self).await
+        queue::work(events, self.clients.speed, self).await
     }
 }
 
 impl Passes for Operator {
     async fn pass(&self, name: &str) -> Result<Next> {
-        let api = self.world.link_services();
+        let api = self.clients.link_services();
         let Some(cr) = api.get_opt(name).await? else {
             return Ok(Next::Event);
         };
@@ -84,7 +84,7 @@ impl Passes for Operator {
             return Ok(Next::Event);
         }
         let owner = owner(&cr.metadata).context("no HostedControlPlane owner")?;
-        let control_planes = self.world.api("HostedControlPlane");
+        let control_planes = self.clients.api("HostedControlPlane");
         let Some(control_plane) = control_planes.get_opt(&owner).await? else {
             if holds(&cr, FINALIZER) {
                 update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
@@ -92,7 +92,7 @@ impl Passes for Operator {
             return Ok(Next::Event);
         };
         if deleting(&control_plane) {
-            return self.control_plane_goes(&control_plane).await;
+            return self.control_plane_deleting(&control_plane).await;
         }
         if !holds(&cr, FINALIZER) {
             return match update_finalizer(&api, &cr, FINALIZER, true, MANAGER).await {
@@ -151,7 +151,7 @@ impl Operator {
 
     /// Made if it is missing; one that is there is never compared.
     async fn endpoint(&self, pass: &mut Pass) -> Result<Option<Next>> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         let (cr, id) = (&pass.cr, Self::endpoint_id(&pass.cr));
         let expand = "&$expand=networkInterfaces";
         let found = match arm.get_expanded(&id, expand).await {
@@ -213,8 +213,8 @@ impl Operator {
     }
 
     async fn external_services(&self, pass: &Pass, control_plane: &DynamicObject) -> Result<()> {
-        let namespace = self.world.cluster.control_plane_namespace();
-        let services: Api<Service> = Api::namespaced(self.world.kube.clone(), &namespace);
+        let namespace = self.clients.cluster.control_plane_namespace();
+        let services: Api<Service> = Api::namespaced(self.clients.kube.clone(), &namespace);
         let private = text(control_plane, "/spec/platform/azure/topology") == "Private";
         let published = control_plane.data.pointer("/spec/services").and_then(Value::as_array);
         for (service, name) in [
@@ -246,16 +246,16 @@ impl Operator {
     /// `reconcileDelete`: records, links, zones, then the endpoint by its name.
     async fn delete(&self, cr: &DynamicObject) -> Result<()> {
         self.delete_zones(cr).await?;
-        self.world.arm.delete(&Self::endpoint_id(cr)).await
+        self.clients.arm.delete(&Self::endpoint_id(cr)).await
     }
 
     /// `reconcileHCPDeletion`: all custom resources first, then the zone of their base domain, which each of two has left to
     /// the other, then their finalizers, then the control plane's.
-    async fn control_plane_goes(&self, control_plane: &DynamicObject) -> Result<Next> {
+    async fn control_plane_deleting(&self, control_plane: &DynamicObject) -> Result<Next> {
         if !holds(control_plane, CONTROL_PLANE_FINALIZER) {
             return Ok(Next::Event);
         }
-        let api = self.world.link_services();
+        let api = self.clients.link_services();
         let all = api.list(&ListParams::default()).await?;
         let mut failures = Vec::new();
         for cr in &all {
@@ -264,7 +264,7 @@ impl Operator {
             }
         }
         if let Some(cr) = all.iter().find(|cr| !text(cr, "/spec/baseDomain").is_empty())
-            && let Err(error) = self.world.arm.delete(&Self::base_domain_zone(cr)).await
+            && let Err(error) = self.clients.arm.delete(&Self::base_domain_zone(cr)).await
         {
             failures.push(format!("{error:#}"));
         }
@@ -276,7 +276,7 @@ impl Operator {
                 patch_finalizer(&api, cr, FINALIZER, false, MANAGER).await?;
             }
         }
-        let control_planes = self.world.api("HostedControlPlane");
+        let control_planes = self.clients.api("HostedControlPlane");
         let remove = patch_finalizer(&control_planes, control_plane, CONTROL_PLANE_FINALIZER, false, MANAGER);
         match remove.await {
             Err(error) if conflict(&error) => Ok(Next::CONFLICT),

@@ -98,7 +98,7 @@ impl Operator {
     }
 
     async fn write(&self, pass: &Pass, zone: &Zone) -> Result<(), (&'static str, anyhow::Error)> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         let tags = |kind: &str| json!({"hypershift.openshift.io_resource-type": kind});
         let body = json!({"location": "global", "tags": tags("private-dns-zone")});
         let made = arm.put(&zone.id, &body).await;
@@ -122,7 +122,7 @@ impl Operator {
     /// Another custom resource with the same base domain that stays.
     async fn has_sibling(&self, cr: &DynamicObject) -> Result<bool> {
         let domain = text(cr, "/spec/baseDomain");
-        let all = self.world.link_services().list(&ListParams::default()).await?;
+        let all = self.clients.link_services().list(&ListParams::default()).await?;
         Ok(all.iter().any(|other| {
             other.name_any() != cr.name_any() && !deleting(other) && text(other, "/spec/baseDomain") == domain
         }))
@@ -146,7 +146,7 @@ impl Operator {
     }
 
     async fn delete_zone(&self, zone: &Zone, whole: bool) -> Result<()> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         for id in zone.record_ids() {
             arm.delete(&id).await?;
         }

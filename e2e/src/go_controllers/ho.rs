@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::arm::{classify, not_found};
 use super::object::{CLUSTER_ANNOTATION, Change, conflict, deleting, holds, text, update_finalizer};
 use super::queue::Passes;
-use super::{Next, World, queue};
-use crate::Ground;
+use super::{ClusterClients, Next, queue};
+use crate::TestEnv;
 
 const FINALIZER: &str = "hypershift.openshift.io/azure-pls-cleanup";
 const MANAGER: &str = "hypershift-operator-manager";
@@ -21,7 +21,7 @@ const CREATED: &str = "AzurePLSCreated";
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
 pub(super) struct Operator {
-    world: World,
+    clients: ClusterClients,
     location: String,
     /// `/subscriptions/…/resourceGroups/…/providers/Microsoft.Network`
     network: String,
@@ -36,10 +36,10 @@ struct Cluster {
 }
 
 impl Operator {
-    pub(super) fn new(ground: &Ground, world: World) -> Self {
-        let azure = ground.azure();
+    pub(super) fn new(test_env: &TestEnv, clients: ClusterClients) -> Self {
+        let azure = test_env.azure();
         Self {
-            world,
+            clients,
             location: azure.location.clone(),
             network: format!(
                 "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
@@ -49,14 +49,14 @@ impl Operator {
     }
 
     pub(super) async fn run(&self) -> Result<()> {
-        let events = queue::names(queue::changes(self.world.link_services()));
-        queue::work(events, self.world.speed, self).await
+        let events = queue::names(queue::changes(self.clients.link_services()));
+        queue::work(events, self.clients.speed, self).await
     }
 }
 
 impl Passes for Operator {
     async fn pass(&self, name: &str) -> Result<Next> {
-        let api = self.world.link_services();
+        let api = self.clients.link_services();
         let Some(mut cr) = api.get_opt(name).await? else {
             return Ok(Next::Event);
         };
@@ -104,7 +104,7 @@ impl Passes for Operator {
 
 impl Operator {
     async fn bring(&self, api: &Api<DynamicObject>, cr: &mut DynamicObject, cluster: &Cluster) -> Result<Next, Failed> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         let id = self.link_service(&cr.name_any(), cluster);
         let allowed = allowed(cr);
         if let Some(mut found) = arm.get(&id).await.map_err(Failed::plain)? {
@@ -208,7 +208,7 @@ impl Operator {
             .context("no cluster annotation")?;
         let (namespace, name) = annotation.split_once('/').context("cluster annotation format")?;
         ensure!(!namespace.is_empty() && !name.is_empty(), "cluster annotation format");
-        let api = self.world.cluster.api(&self.world.kube, "HostedCluster", namespace);
+        let api = self.clients.cluster.api(&self.clients.kube, "HostedCluster", namespace);
         let found = api.get(name).await?;
         Ok(Cluster {
             name: name.to_owned(),
@@ -220,7 +220,12 @@ impl Operator {
 
     /// The first frontend of any load balancer of the group that has the address: balancer, frontend, subnet.
     async fn frontend(&self, address: &str) -> Result<Option<(String, String, String)>> {
-        for balancer in self.world.arm.list(&format!("{}/loadBalancers", self.network)).await? {
+        for balancer in self
+            .clients
+            .arm
+            .list(&format!("{}/loadBalancers", self.network))
+            .await?
+        {
             for frontend in balancer["properties"]["frontendIPConfigurations"]
                 .as_array()
                 .into_iter()
@@ -239,7 +244,7 @@ impl Operator {
 
     /// A subnet found under the name is good as it is; else the first free /24 of 10.0.1.0/24 … 10.0.255.0/24.
     async fn nat_subnet(&self, frontend_subnet: &str, cluster: &Cluster) -> Result<String> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         let (vnet, _) = frontend_subnet.split_once("/subnets/").context("a subnet's id")?;
         let id = format!("{vnet}/subnets/{}-pls-nat", cluster.infra_id);
         if arm.get(&id).await?.is_some() {
@@ -262,7 +267,7 @@ impl Operator {
 
     /// Rejects all connections, then deletes the service; whether it is gone. Only what the status names.
     async fn delete(&self, cr: &DynamicObject) -> Result<bool> {
-        let arm = &self.world.arm;
+        let arm = &self.clients.arm;
         let recorded = text(cr, "/status/privateLinkServiceID");
         let Some(name) = recorded.rsplit('/').next().filter(|name| !name.is_empty()) else {
             return Ok(true);

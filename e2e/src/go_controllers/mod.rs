@@ -20,7 +20,7 @@ use kube::api::{Api, DynamicObject};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::Ground;
+use crate::TestEnv;
 use crate::hosted_cluster::HostedCluster;
 use arm::Arm;
 
@@ -37,10 +37,10 @@ impl GoOperator {
     /// # Errors
     ///
     /// It gets no token.
-    pub async fn ho(ground: &Ground, cluster: &HostedCluster, speed: u32) -> Result<Self> {
-        let world = World::new(ground, cluster, speed, &ground.azure().go_ho).await?;
+    pub async fn ho(test_env: &TestEnv, cluster: &HostedCluster, speed: u32) -> Result<Self> {
+        let clients = ClusterClients::new(test_env, cluster, speed, &test_env.azure().go_ho).await?;
         let stop = CancellationToken::new();
-        let operator = ho::Operator::new(ground, world);
+        let operator = ho::Operator::new(test_env, clients);
         let tasks = vec![spawn(&stop, async move { operator.run().await })];
         Ok(Self { stop, tasks })
     }
@@ -50,11 +50,11 @@ impl GoOperator {
     /// # Errors
     ///
     /// It gets no token.
-    pub async fn cpo(ground: &Ground, cluster: &HostedCluster, speed: u32) -> Result<Self> {
-        let world = World::new(ground, cluster, speed, &ground.azure().go_cpo).await?;
+    pub async fn cpo(test_env: &TestEnv, cluster: &HostedCluster, speed: u32) -> Result<Self> {
+        let clients = ClusterClients::new(test_env, cluster, speed, &test_env.azure().go_cpo).await?;
         let stop = CancellationToken::new();
-        let observer = observer::Observer::new(world.clone());
-        let operator = cpo::Operator::new(world);
+        let observer = observer::Observer::new(clients.clone());
+        let operator = cpo::Operator::new(clients);
         let tasks = vec![
             spawn(&stop, async move { observer.run().await }),
             spawn(&stop, async move { operator.run().await }),
@@ -90,23 +90,23 @@ fn spawn(stop: &CancellationToken, work: impl Future<Output = Result<()>> + Send
 
 /// What every controller of one cluster works with.
 #[derive(Clone)]
-struct World {
+struct ClusterClients {
     kube: kube::Client,
     arm: Arm,
     cluster: HostedCluster,
     speed: u32,
 }
 
-impl World {
+impl ClusterClients {
     async fn new(
-        ground: &Ground,
+        test_env: &TestEnv,
         cluster: &HostedCluster,
         speed: u32,
-        credential: &crate::ground::Credential,
+        credential: &crate::test_env::Credential,
     ) -> Result<Self> {
         Ok(Self {
-            kube: ground.client()?,
-            arm: Arm::connect(ground.azure(), credential, speed).await?,
+            kube: test_env.client()?,
+            arm: Arm::connect(test_env.azure(), credential, speed).await?,
             cluster: cluster.clone(),
             speed,
         })

@@ -10,23 +10,26 @@ use serde_json::{Map, Value, json};
 
 use super::object::{CLUSTER_ANNOTATION, deleting, text, update};
 use super::queue::Passes;
-use super::{Next, World, cpo, queue};
+use super::{ClusterClients, Next, cpo, queue};
 
 /// The Services that have one.
 const OBSERVED: [&str; 2] = ["private-router", "oauth-openshift"];
 const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
 pub(super) struct Observer {
-    world: World,
+    clients: ClusterClients,
 }
 
 impl Observer {
-    pub(super) fn new(world: World) -> Self {
-        Self { world }
+    pub(super) fn new(clients: ClusterClients) -> Self {
+        Self { clients }
     }
 
     fn services(&self) -> Api<Service> {
-        Api::namespaced(self.world.kube.clone(), &self.world.cluster.control_plane_namespace())
+        Api::namespaced(
+            self.clients.kube.clone(),
+            &self.clients.cluster.control_plane_namespace(),
+        )
     }
 
     pub(super) async fn run(&self) -> Result<()> {
@@ -35,7 +38,7 @@ impl Observer {
             let observed = OBSERVED.contains(&service.name_any().as_str());
             async move { observed }
         });
-        queue::work(queue::names(events), self.world.speed, self).await
+        queue::work(queue::names(events), self.clients.speed, self).await
     }
 }
 
@@ -48,7 +51,7 @@ impl Passes for Observer {
             return Ok(Next::Event);
         }
         let owner = cpo::owner(&service.metadata).context("no HostedControlPlane owner")?;
-        let control_plane = self.world.api("HostedControlPlane").get(&owner).await?;
+        let control_plane = self.clients.api("HostedControlPlane").get(&owner).await?;
         if deleting(&control_plane) {
             return Ok(Next::Event);
         }
@@ -64,7 +67,7 @@ impl Passes for Observer {
 
 impl Observer {
     async fn create_or_update(&self, name: &str, control_plane: &DynamicObject, address: &str) -> Result<()> {
-        let api = self.world.link_services();
+        let api = self.clients.link_services();
         let found = api.get_opt(name).await?;
         let mut whole = found.clone().unwrap_or_else(|| {
             let kind = GroupVersionKind::gvk("hypershift.openshift.io", "v1beta1", "AzurePrivateLinkService");

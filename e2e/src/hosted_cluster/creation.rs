@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::HostedCluster;
 use super::objects::merge;
-use crate::Place;
+use crate::Target;
 
 impl HostedCluster {
     /// Does what an administrator and HyperShift do until Hyperlink's turn comes: the workers'
@@ -15,14 +15,14 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Azure or the API server refuses.
-    pub async fn create(&self, place: &Place) -> Result<()> {
-        self.create_guest_network(place).await?;
-        self.create_namespaces(place).await?;
+    pub async fn create(&self, target: &Target) -> Result<()> {
+        self.create_guest_network(target).await?;
+        self.create_namespaces(target).await?;
         if self.hosted_cluster_patch.is_some() {
-            self.create_hosted_cluster(place).await?;
+            self.create_hosted_cluster(target).await?;
         }
-        let owner = self.create_control_plane(place).await?;
-        self.create_services(place, Some(&owner)).await
+        let owner = self.create_control_plane(target).await?;
+        self.create_services(target, Some(&owner)).await
     }
 
     /// Makes the namespaces of the HostedCluster and of the control plane.
@@ -30,11 +30,11 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_namespaces(&self, place: &Place) -> Result<()> {
+    pub async fn create_namespaces(&self, target: &Target) -> Result<()> {
         let names = [self.namespace.as_str(), &self.control_plane_namespace()];
         let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}).to_string();
         let text = names.map(namespace).join("\n---\n");
-        place.apply_yaml(&text).await.map(drop)
+        target.apply_yaml(&text).await.map(drop)
     }
 
     /// Makes the HostedControlPlane; its uid.
@@ -42,9 +42,9 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_control_plane(&self, place: &Place) -> Result<String> {
+    pub async fn create_control_plane(&self, target: &Target) -> Result<String> {
         let text = self.hosted_control_plane().to_string();
-        let applied = place.apply_yaml(&text).await?;
+        let applied = target.apply_yaml(&text).await?;
         let uid = applied
             .last()
             .and_then(|control_plane| control_plane.metadata.uid.clone());
@@ -56,10 +56,10 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_services(&self, place: &Place, owner: Option<&str>) -> Result<()> {
+    pub async fn create_services(&self, target: &Target, owner: Option<&str>) -> Result<()> {
         let services = self.services().iter();
         let text: Vec<_> = services.map(|name| self.service(name, owner).to_string()).collect();
-        place.apply_yaml(&text.join("\n---\n")).await.map(drop)
+        target.apply_yaml(&text.join("\n---\n")).await.map(drop)
     }
 
     /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
@@ -67,12 +67,12 @@ impl HostedCluster {
     /// # Errors
     ///
     /// The API server refuses.
-    pub async fn create_hosted_cluster(&self, place: &Place) -> Result<()> {
+    pub async fn create_hosted_cluster(&self, target: &Target) -> Result<()> {
         let mut object = self.hosted_cluster();
         if let Some(patch) = &self.hosted_cluster_patch {
             merge(&mut object, patch);
         }
-        place.apply_yaml(&object.to_string()).await.map(drop)
+        target.apply_yaml(&object.to_string()).await.map(drop)
     }
 
     /// Makes the workers' network in Azure.
@@ -80,8 +80,8 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Azure refuses.
-    pub async fn create_guest_network(&self, place: &Place) -> Result<()> {
-        let oracle = place.oracle();
+    pub async fn create_guest_network(&self, target: &Target) -> Result<()> {
+        let oracle = target.oracle();
         oracle
             .drift_put(&self.resource_group(), &json!({"location": self.location}))
             .await?;

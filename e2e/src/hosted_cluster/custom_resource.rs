@@ -8,7 +8,7 @@ use kube::api::{Api, DynamicObject};
 use serde::Deserialize;
 
 use super::{HostedCluster, ROUTER};
-use crate::Place;
+use crate::Target;
 use crate::wait::eventually;
 
 impl HostedCluster {
@@ -47,8 +47,8 @@ impl HostedCluster {
     /// # Errors
     ///
     /// It does not within `timeout`; the error has the conditions.
-    pub async fn becomes_available(&self, place: &Place, timeout: Duration) -> Result<()> {
-        let client = place.client()?;
+    pub async fn becomes_available(&self, target: &Target, timeout: Duration) -> Result<()> {
+        let client = target.client()?;
         for service in self.services() {
             eventually(&format!("{service} is available"), timeout, || async {
                 let found = self.get_custom_resource(&client, service).await?;
@@ -69,10 +69,10 @@ impl HostedCluster {
     /// # Errors
     ///
     /// It does not within `timeout`; the error says which hop fails.
-    pub async fn becomes_reachable(&self, place: &Place, timeout: Duration) -> Result<()> {
+    pub async fn becomes_reachable(&self, target: &Target, timeout: Duration) -> Result<()> {
         for name in self.host_names() {
             eventually(&format!("{name} is reachable"), timeout, || async {
-                let found = place.oracle().reachable(&self.vnet(), &name).await?;
+                let found = target.oracle().reachable(&self.vnet(), &name).await?;
                 ensure!(found.ok, "{}", found.why.unwrap_or_default());
                 let (reached, wanted) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
                 ensure!(reached == Some(&wanted), "it leads to {reached:?}");

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::json;
 
 use super::{HYPERSHIFT_FINALIZER, HostedCluster};
-use crate::Place;
+use crate::Target;
 use crate::wait::eventually;
 
 impl HostedCluster {
@@ -19,8 +19,8 @@ impl HostedCluster {
     /// # Errors
     ///
     /// Something is still there after `timeout`; the error says what holds it.
-    pub async fn delete(&self, place: &Place, timeout: Duration) -> Result<()> {
-        let client = place.client()?;
+    pub async fn delete(&self, target: &Target, timeout: Duration) -> Result<()> {
+        let client = target.client()?;
         let hosted_clusters = self.api(&client, "HostedCluster", &self.namespace);
         hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
         self.delete_control_plane(&client, timeout).await?;

@@ -1,7 +1,7 @@
 //! What a hosted cluster's parts are called: in Azure, and for its workers.
 
 use super::{HostedCluster, OAUTH, ROUTER};
-use crate::Place;
+use crate::Target;
 
 impl HostedCluster {
     /// ARM id of the resource group that the cluster's resources are in.
@@ -28,13 +28,13 @@ impl HostedCluster {
     }
 
     /// ARM id of the router's Private Link Service that has to come.
-    pub fn link_service(&self, place: &Place) -> String {
-        self.link_service_of(place, ROUTER)
+    pub fn link_service(&self, target: &Target) -> String {
+        self.link_service_of(target, ROUTER)
     }
 
     /// ARM id of the Private Link Service of a custom resource.
-    pub fn link_service_of(&self, place: &Place, service: &str) -> String {
-        let azure = place.azure();
+    pub fn link_service_of(&self, target: &Target, service: &str) -> String {
+        let azure = target.azure();
         let infix = if service == ROUTER {
             String::new()
         } else {
@@ -49,8 +49,8 @@ impl HostedCluster {
     }
 
     /// ARM id of the NAT subnet that has to come, unless one was given.
-    pub fn own_nat_subnet(&self, place: &Place) -> String {
-        format!("{}/subnets/{}-pls-nat", place.azure().management_vnet, self.infra_id())
+    pub fn own_nat_subnet(&self, target: &Target) -> String {
+        format!("{}/subnets/{}-pls-nat", target.azure().management_vnet, self.infra_id())
     }
 
     /// ARM id of the router's endpoint that has to come.

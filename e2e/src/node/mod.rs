@@ -23,10 +23,10 @@ use self::machine::Machine;
 use self::programs::{Dns, Programs};
 use crate::azure_sim::Preset;
 use crate::control_plane::{self, ControlPlane, KUBELET_CLIENT, Listens};
-use crate::ground::Ground;
 use crate::helm::Helm;
 use crate::installed::Installed;
 use crate::run_dir::RunDir;
+use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
 /// The node's name.
@@ -92,13 +92,13 @@ fn bring(images: &[&str]) -> Result<Option<Vec<PathBuf>>> {
 
 fn on_a_machine(images: Result<Vec<PathBuf>>, test: impl AsyncFnOnce(&Cluster) -> Result<()>) {
     // The threads of the runtime are where this one is when they begin.
-    let ground = images.and_then(|images| {
+    let test_env = images.and_then(|images| {
         let machine = Machine::start(ADDRESS)?;
         machine.enter()?;
         Ok((machine, images))
     });
     crate::scenario(async {
-        let (machine, images) = ground?;
+        let (machine, images) = test_env?;
         let cluster = Cluster::start(machine, &images).await?;
         test(&cluster).await?;
         cluster.check()
@@ -108,8 +108,8 @@ fn on_a_machine(images: Result<Vec<PathBuf>>, test: impl AsyncFnOnce(&Cluster) -
 impl Cluster {
     async fn start(machine: Machine, images: &[PathBuf]) -> Result<Self> {
         let dir = RunDir::new("node")?;
-        let installed = Installed::on(Ground::with_nodes(ADDRESS, Preset::Fast).await?).await?;
-        let control_plane = installed.ground.control_plane();
+        let installed = Installed::on(TestEnv::with_nodes(ADDRESS, Preset::Fast).await?).await?;
+        let control_plane = installed.test_env.control_plane();
         bind_kubelet_client(control_plane).await?;
         let programs = Programs::start(&machine, control_plane, dir.path()).await?;
         let dns = Dns::start(&machine, control_plane, dir.path())?;
@@ -172,12 +172,12 @@ impl Cluster {
     }
 
     /// The cluster and the simulated Azure, as Pods see them.
-    pub fn ground(&self) -> &Ground {
-        &self.installed.ground
+    pub fn test_env(&self) -> &TestEnv {
+        &self.installed.test_env
     }
 
     fn control_plane(&self) -> &ControlPlane {
-        self.ground().control_plane()
+        self.test_env().control_plane()
     }
 
     /// The directory of files and logs.

@@ -94,8 +94,8 @@ impl Programs {
 
     /// Starts the kubelet again.
     pub(super) fn start_kubelet(&self) -> Result<()> {
-        let mut place = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(self.kubelet_program.spawn("kubelet-again", &self.dir)?);
+        let mut target = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
+        *target = Some(self.kubelet_program.spawn("kubelet-again", &self.dir)?);
         Ok(())
     }
 }

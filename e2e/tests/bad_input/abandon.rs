@@ -6,7 +6,7 @@ use e2e::hosted_cluster::HostedCluster;
 use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
 
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 
@@ -16,11 +16,11 @@ fn denied(cluster: &HostedCluster) -> Value {
         "do": {"status": 403, "code": "AuthorizationFailed", "message": "no"}}])
 }
 
-async fn lives(site: &Site, name: &str) -> Result<(HostedCluster, Api<DynamicObject>)> {
-    let cluster = HostedCluster::new(&site.ground, name);
-    cluster.create(&site.ground).await?;
-    site.heals(&cluster).await?;
-    let client = site.ground.client()?;
+async fn lives(shared_env: &SharedEnv, name: &str) -> Result<(HostedCluster, Api<DynamicObject>)> {
+    let cluster = HostedCluster::new(&shared_env.test_env, name);
+    cluster.create(&shared_env.test_env).await?;
+    shared_env.heals(&cluster).await?;
+    let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
     Ok((cluster, api))
 }
@@ -39,15 +39,15 @@ async fn is_gone(api: &Api<DynamicObject>, uid: Option<&String>) -> Result<()> {
 
 #[test]
 fn denied_deletion_is_let_go_by_a_word_alone() {
-    situation(async |site| {
-        let (cluster, api) = lives(site, "abandoned").await?;
-        site.faults(denied(&cluster)).await?;
+    situation(async |shared_env| {
+        let (cluster, api) = lives(shared_env, "abandoned").await?;
+        shared_env.faults(denied(&cluster)).await?;
         let before = api.get("private-router").await?.metadata.uid;
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         planes.delete(cluster.name(), &DeleteParams::default()).await?;
         api.delete("private-router", &DeleteParams::default()).await?;
-        site.says(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
+        shared_env.says(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
         let word =
             |uid: &str| json!({"metadata": {"annotations": {ABANDON: format!("{uid}/ho/the subscription is gone")}}});
         patch(&api, "private-router", word("another")).await?;
@@ -63,16 +63,18 @@ fn denied_deletion_is_let_go_by_a_word_alone() {
         .await?;
         patch(&api, "private-router", word(before.as_deref().context("no uid")?)).await?;
         is_gone(&api, before.as_ref()).await?;
-        site.seen(&cluster.link_service(&site.ground)).await?;
-        site.faults(json!([])).await?;
-        site.ground
+        shared_env.seen(&cluster.link_service(&shared_env.test_env)).await?;
+        shared_env.faults(json!([])).await?;
+        shared_env
+            .test_env
             .oracle()
-            .drift_delete(&cluster.link_service(&site.ground))
+            .drift_delete(&cluster.link_service(&shared_env.test_env))
             .await?;
-        site.ground
+        shared_env
+            .test_env
             .oracle()
-            .drift_delete(&cluster.own_nat_subnet(&site.ground))
+            .drift_delete(&cluster.own_nat_subnet(&shared_env.test_env))
             .await?;
-        cluster.delete(&site.ground, SOON).await
+        cluster.delete(&shared_env.test_env, SOON).await
     });
 }

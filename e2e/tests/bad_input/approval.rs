@@ -4,53 +4,58 @@ use anyhow::{Context, Result};
 use e2e::hosted_cluster::HostedCluster;
 use serde_json::{Value, json};
 
-use e2e::site::{Site, situation};
+use e2e::shared_env::{SharedEnv, situation};
 
 /// The connection of the cluster's endpoint, as its owner sees it.
-async fn connection(site: &Site, cluster: &HostedCluster) -> Result<Value> {
-    let prefix = format!("{}/privateEndpointConnections/", cluster.link_service(&site.ground));
-    let mut found = site.ground.oracle().resources(&prefix).await?;
+async fn connection(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Value> {
+    let prefix = format!(
+        "{}/privateEndpointConnections/",
+        cluster.link_service(&shared_env.test_env)
+    );
+    let mut found = shared_env.test_env.oracle().resources(&prefix).await?;
     found.pop().context("no connection")
 }
 
-async fn decide(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> {
-    let mut connection = connection(site, cluster).await?;
+async fn decide(shared_env: &SharedEnv, cluster: &HostedCluster, status: &str) -> Result<()> {
+    let mut connection = connection(shared_env, cluster).await?;
     connection["properties"]["privateLinkServiceConnectionState"] = json!({"status": status, "description": "e2e"});
     let id = connection["id"].as_str().context("no id")?.to_owned();
-    site.ground.oracle().drift_put(&id, &connection).await
+    shared_env.test_env.oracle().drift_put(&id, &connection).await
 }
 
 #[test]
 fn connection_that_becomes_pending_is_reported_until_it_is_approved() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "pending");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        decide(site, &cluster, "Pending").await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "pending");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        decide(shared_env, &cluster, "Pending").await?;
         let conditions = ["AzurePrivateEndpointAvailable", "AzurePrivateLinkServiceAvailable"];
-        site.refuses_all(&cluster, &conditions, "PrivateEndpointConnectionNotApproved")
+        shared_env
+            .refuses_all(&cluster, &conditions, "PrivateEndpointConnectionNotApproved")
             .await?;
-        site.says(&cluster, conditions[0], "PrivateEndpointConnectionNotApproved")
+        shared_env
+            .says(&cluster, conditions[0], "PrivateEndpointConnectionNotApproved")
             .await?;
-        decide(site, &cluster, "Approved").await?;
-        site.heals_and_goes(&cluster).await
+        decide(shared_env, &cluster, "Approved").await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn rejected_connection_is_made_anew() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "rejected");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let before = connection(site, &cluster).await?;
-        decide(site, &cluster, "Rejected").await?;
-        e2e::eventually("there is another connection", e2e::site::SOON, || async {
-            let now = connection(site, &cluster).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "rejected");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let before = connection(shared_env, &cluster).await?;
+        decide(shared_env, &cluster, "Rejected").await?;
+        e2e::eventually("there is another connection", e2e::shared_env::SOON, || async {
+            let now = connection(shared_env, &cluster).await?;
             anyhow::ensure!(now["id"] != before["id"], "{now}");
             Ok(())
         })
         .await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }

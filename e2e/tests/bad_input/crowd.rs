@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, ROUTER, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, Site, alone, calls_about};
+use e2e::shared_env::{SOON, SharedEnv, alone, calls_about};
 use e2e::tenant::{LARGEST_ANNOTATION, Tenant, time_of_repair};
-use e2e::{Ground, eventually};
+use e2e::{TestEnv, eventually};
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -24,7 +24,7 @@ const GROWTH: u64 = 48 << 20;
 
 /// Both roles, a neighbour, and a tenant whose own path is there.
 struct Crowded {
-    site: Site,
+    shared_env: SharedEnv,
     neighbour: HostedCluster,
     cluster: HostedCluster,
     tenant: Tenant,
@@ -33,18 +33,18 @@ struct Crowded {
 }
 
 impl Crowded {
-    async fn start(ground: Ground) -> Result<Self> {
+    async fn start(test_env: TestEnv) -> Result<Self> {
         let flags = [("resync", "3s")];
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[("resync", "8s")]).await?;
-        let site = Site { ground, ho, cpo };
-        let neighbour = site.lives("neighbour").await?;
-        let cluster = site.lives("crowded").await?;
-        let tenant = Tenant::of(&site.ground, &cluster).await?;
-        let available_since = available_since(&site, &neighbour).await?;
-        let memory = memory(&site)?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &flags).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[("resync", "8s")]).await?;
+        let shared_env = SharedEnv { test_env, ho, cpo };
+        let neighbour = shared_env.lives("neighbour").await?;
+        let cluster = shared_env.lives("crowded").await?;
+        let tenant = Tenant::of(&shared_env.test_env, &cluster).await?;
+        let available_since = available_since(&shared_env, &neighbour).await?;
+        let memory = memory(&shared_env)?;
         Ok(Self {
-            site,
+            shared_env,
             neighbour,
             cluster,
             tenant,
@@ -56,8 +56,8 @@ impl Crowded {
     /// Makes so many custom resources. Which of the same second is the oldest goes by the name, so those that are to be served
     /// come in an earlier one.
     async fn crowd(&self, number: usize, bytes: usize) -> Result<()> {
-        let ground = &self.site.ground;
-        self.tenant.junk(ground, 0..7, bytes).await?;
+        let test_env = &self.shared_env.test_env;
+        self.tenant.junk(test_env, 0..7, bytes).await?;
         let last = Timestamp::now().as_second();
         let api = self.tenant.hypershift("AzurePrivateLinkService");
         eventually("eight are served", SOON, || async {
@@ -67,23 +67,23 @@ impl Crowded {
             Ok(())
         })
         .await?;
-        self.tenant.junk(ground, 7..number, bytes).await
+        self.tenant.junk(test_env, 7..number, bytes).await
     }
 
     /// The neighbour is available all the time, repaired as always, and in the metrics; the processes live and lead.
     async fn neighbour_notices_nothing(&self) -> Result<()> {
-        let ground = &self.site.ground;
-        let since = available_since(&self.site, &self.neighbour).await?;
+        let test_env = &self.shared_env.test_env;
+        let since = available_since(&self.shared_env, &self.neighbour).await?;
         ensure!(since == self.available_since, "available since {since}");
         self.neighbour_gets_no_call_of_anothers().await?;
         for _ in 0..3 {
-            let took = time_of_repair(ground, &self.neighbour, SOON).await?;
+            let took = time_of_repair(test_env, &self.neighbour, SOON).await?;
             ensure!(took <= RESYNC + SLACK, "repaired after {took:?}");
             // A repair shows in the conditions while it is under way.
-            self.site.heals(&self.neighbour).await?;
+            self.shared_env.heals(&self.neighbour).await?;
         }
         let series = "hyperlink_object_available{control_plane=\"clusters-neighbour\",name=\"private-router\"} 1";
-        for process in [&self.site.ho, &self.site.cpo] {
+        for process in [&self.shared_env.ho, &self.shared_env.cpo] {
             process.leading(SOON).await?;
             // The watch of a process hears of a condition after the process has written it, behind all that others wrote.
             eventually("the neighbour is in the metrics", SOON, || async {
@@ -93,7 +93,7 @@ impl Crowded {
             })
             .await?;
         }
-        for (before, now) in self.memory.into_iter().zip(memory(&self.site)?) {
+        for (before, now) in self.memory.into_iter().zip(memory(&self.shared_env)?) {
             let grown = now.saturating_sub(before);
             ensure!(grown <= GROWTH, "a process has grown by {} KiB", grown >> 10);
         }
@@ -102,13 +102,13 @@ impl Crowded {
 
     /// At rest the neighbour is read about as often as the settings say, and nothing of it is written.
     async fn neighbour_gets_no_call_of_anothers(&self) -> Result<()> {
-        let oracle = self.site.ground.oracle();
-        self.site.heals(&self.neighbour).await?;
+        let oracle = self.shared_env.test_env.oracle();
+        self.shared_env.heals(&self.neighbour).await?;
         let (since, began) = (oracle.last_call().await?, Instant::now());
-        self.site.looks_again(&self.neighbour).await?;
+        self.shared_env.looks_again(&self.neighbour).await?;
         // Some wait for a place, and two come close together.
         let rounds = 2 * (began.elapsed().as_secs() / RESYNC.as_secs() + 1);
-        let calls = calls_about(&self.site.ground, &self.neighbour, since).await?;
+        let calls = calls_about(&self.shared_env.test_env, &self.neighbour, since).await?;
         let written = calls.iter().find(|call| call.is_write());
         ensure!(written.is_none(), "{written:?}");
         let mut reads: BTreeMap<String, u64> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl Crowded {
         let served = served(&api).await?;
         ensure!(served.contains(&ROUTER.to_owned()), "{served:?}");
         ensure!(served.len() <= 8, "{served:?}");
-        for process in [&self.site.ho, &self.site.cpo] {
+        for process in [&self.shared_env.ho, &self.shared_env.cpo] {
             let (_, metrics) = process.page("/metrics").await?;
             let names = metrics.lines().filter_map(|line| line.split_once("name=\"junk-"));
             let mut names: Vec<_> = names.filter_map(|(_, rest)| rest.split('"').next()).collect();
@@ -139,7 +139,7 @@ impl Crowded {
 
     /// Each role tells once that there are more than it serves.
     async fn one_event_tells_of_the_rest(&self) -> Result<()> {
-        let client = self.site.ground.client()?;
+        let client = self.shared_env.test_env.client()?;
         let api: Api<Event> = Api::namespaced(client, &self.cluster.control_plane_namespace());
         eventually("one Event of each role tells of the rest", SOON, || async {
             let mut told: BTreeMap<String, usize> = BTreeMap::new();
@@ -158,8 +158,8 @@ impl Crowded {
     }
 }
 
-async fn available_since(site: &Site, cluster: &HostedCluster) -> Result<Value> {
-    let found = cluster.get_link_service(&site.ground.client()?).await?;
+async fn available_since(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Value> {
+    let found = cluster.get_link_service(&shared_env.test_env.client()?).await?;
     let found = found.context("no custom resource")?;
     let all = found.data["status"]["conditions"].as_array().context("no conditions")?;
     let whole = all.iter().find(|one| one["type"] == "AzurePrivateLinkServiceAvailable");
@@ -168,9 +168,9 @@ async fn available_since(site: &Site, cluster: &HostedCluster) -> Result<Value> 
     Ok(whole["lastTransitionTime"].clone())
 }
 
-fn memory(site: &Site) -> Result<[u64; 2]> {
+fn memory(shared_env: &SharedEnv) -> Result<[u64; 2]> {
     let of = |process: &Hyperlink| process.process().rss().context("a process is gone");
-    Ok([of(&site.ho)?, of(&site.cpo)?])
+    Ok([of(&shared_env.ho)?, of(&shared_env.cpo)?])
 }
 
 /// The names of those that have conditions.
@@ -190,8 +190,8 @@ async fn served(api: &Api<DynamicObject>) -> Result<Vec<String>> {
 
 #[test]
 fn two_hundred_large_custom_resources_harm_no_neighbour() {
-    alone(async |ground| {
-        let crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let crowded = Crowded::start(test_env).await?;
         crowded.crowd(200, LARGEST_ANNOTATION).await?;
         crowded.neighbour_notices_nothing().await?;
         crowded.one_event_tells_of_the_rest().await?;
@@ -201,8 +201,8 @@ fn two_hundred_large_custom_resources_harm_no_neighbour() {
 
 #[test]
 fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
-    alone(async |ground| {
-        let crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
         crowded.crowd(1200, 1024).await?;
         let labels = json!({"hypershift.openshift.io/azure-pls-external-private-svc": "true"});
@@ -232,24 +232,24 @@ fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
 
 #[test]
 fn custom_resources_that_come_and_go_harm_no_neighbour() {
-    alone(async |ground| {
-        let crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let crowded = Crowded::start(test_env).await?;
         let waiting = async || {
-            let (_, metrics) = crowded.site.ho.page("/metrics").await?;
+            let (_, metrics) = crowded.shared_env.ho.page("/metrics").await?;
             let series = "hyperlink_passes_total{controller=\"link_service\",result=\"waiting\"} ";
             let value = metrics.lines().find_map(|line| line.strip_prefix(series));
             Ok::<u64, anyhow::Error>(value.unwrap_or("0").parse()?)
         };
         let (before, began) = (waiting().await?, Instant::now());
-        let lanes = crowded.tenant.comes_and_goes(&crowded.site.ground, 9);
+        let lanes = crowded.tenant.comes_and_goes(&crowded.shared_env.test_env, 9);
         crowded.neighbour_notices_nothing().await?;
         drop(lanes);
         // Eight at once, then one in five seconds; and those of the neighbour's repairs.
         let (passes, most) = (waiting().await? - before, 8 + began.elapsed().as_secs() / 5 + 30);
         ensure!(passes <= most, "{passes} passes, of {most}");
         crowded.one_event_tells_of_the_rest().await?;
-        let namespace = crowded.site.ground.hosted_clusters().to_owned();
-        let events: Api<Event> = Api::namespaced(crowded.site.ground.client()?, &namespace);
+        let namespace = crowded.shared_env.test_env.hosted_clusters().to_owned();
+        let events: Api<Event> = Api::namespaced(crowded.shared_env.test_env.client()?, &namespace);
         let events = events.list(&ListParams::default()).await?;
         let told = events
             .iter()
@@ -262,8 +262,8 @@ fn custom_resources_that_come_and_go_harm_no_neighbour() {
 
 #[test]
 fn object_changed_100_times_a_second_harms_no_neighbour() {
-    alone(async |ground| {
-        let crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
         let custom = || tenant.hypershift("AzurePrivateLinkService");
         let intent = |n: u64| {
@@ -284,7 +284,7 @@ fn object_changed_100_times_a_second_harms_no_neighbour() {
 /// What the tenant says in the status of its custom resource: ids of the neighbour's, and as many and as large conditions as
 /// can be.
 fn forged_status(crowded: &Crowded) -> Value {
-    let (neighbour, ground) = (&crowded.neighbour, &crowded.site.ground);
+    let (neighbour, test_env) = (&crowded.neighbour, &crowded.shared_env.test_env);
     let condition = |n: usize| {
         json!({"type": format!("Junk{n}"), "status": "True", "reason": "Junk", "message": "x".repeat(32 * 1024),
             "lastTransitionTime": "2026-01-01T00:00:00Z"})
@@ -293,14 +293,14 @@ fn forged_status(crowded: &Crowded) -> Value {
         "privateEndpointID": neighbour.endpoint(),
         "privateDNSZoneID": neighbour.zones()[0],
         "baseDomainDNSZoneID": neighbour.zones()[1],
-        "privateLinkServiceID": neighbour.link_service(ground),
+        "privateLinkServiceID": neighbour.link_service(test_env),
         "conditions": (0..10).map(condition).collect::<Vec<_>>()}})
 }
 
 #[test]
 fn everything_forged_and_oversized_harms_no_neighbour() {
-    alone(async |ground| {
-        let crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
         let custom = tenant.hypershift("AzurePrivateLinkService");
         let forged = Patch::Merge(forged_status(&crowded));
@@ -343,8 +343,8 @@ fn everything_forged_and_oversized_harms_no_neighbour() {
 /// counts levels gives up, and with it the whole page of a list.
 #[test]
 fn object_that_is_nested_too_deep_stops_no_watch() {
-    alone(async |ground| {
-        let mut crowded = Crowded::start(ground).await?;
+    alone(async |test_env| {
+        let mut crowded = Crowded::start(test_env).await?;
         let custom = crowded.tenant.hypershift("AzurePrivateLinkService");
         let spec = custom.get(ROUTER).await?.data["spec"].clone();
         let deep = (0..200).fold(json!({}), |inner, _| json!({"f:a": inner}));
@@ -359,12 +359,12 @@ fn object_that_is_nested_too_deep_stops_no_watch() {
         ensure!(matches!(made, Ok(_) | Err(kube::Error::SerdeError(_))), "{made:?}");
         // Others take over, as with each update; they have to list.
         let flags = [("resync", "3s")];
-        let site = &mut crowded.site;
-        let ho = Hyperlink::start(&site.ground, Role::Ho, "ho-again", &flags).await?;
-        std::mem::replace(&mut site.ho, ho).stop().await?;
-        let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-again", &[("resync", "8s")]).await?;
-        std::mem::replace(&mut site.cpo, cpo).stop().await?;
-        for process in [&site.ho, &site.cpo] {
+        let shared_env = &mut crowded.shared_env;
+        let ho = Hyperlink::start(&shared_env.test_env, Role::Ho, "ho-again", &flags).await?;
+        std::mem::replace(&mut shared_env.ho, ho).stop().await?;
+        let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-again", &[("resync", "8s")]).await?;
+        std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
+        for process in [&shared_env.ho, &shared_env.cpo] {
             eventually("its controllers run", SOON, || async {
                 let (code, page) = process.page("/readyz?verbose").await?;
                 ensure!(code == 200 && page.contains("running"), "{page}");
@@ -372,7 +372,7 @@ fn object_that_is_nested_too_deep_stops_no_watch() {
             })
             .await?;
         }
-        crowded.memory = memory(&crowded.site)?;
+        crowded.memory = memory(&crowded.shared_env)?;
         crowded.neighbour_notices_nothing().await
     });
 }

@@ -5,25 +5,25 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, release};
 use kube::api::DeleteParams;
 
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 /// The custom resource goes with all that it stood for; then its namespace goes too.
-async fn leaves_an_empty_namespace(site: &Site, cluster: &HostedCluster) -> Result<()> {
-    let client = site.ground.client()?;
+async fn leaves_an_empty_namespace(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     eventually("the custom resource is gone", SOON, || async {
         ensure!(cluster.get_link_service(&client).await?.is_none(), "it is there");
         Ok(())
     })
     .await?;
-    site.nothing_is_left_of(cluster, &[]).await?;
+    shared_env.nothing_is_left_of(cluster, &[]).await?;
     cluster.delete_namespace(&client, SOON).await
 }
 
 #[test]
 fn custom_resource_deleted_alone_comes_back() {
-    situation(async |site| {
-        let cluster = site.lives("alone").await?;
-        let client = site.ground.client()?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("alone").await?;
+        let client = shared_env.test_env.client()?;
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         let before = api.get("private-router").await?.metadata.uid;
         api.delete("private-router", &DeleteParams::default()).await?;
@@ -33,27 +33,27 @@ fn custom_resource_deleted_alone_comes_back() {
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.heals(&cluster).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn control_plane_deleted_while_its_namespace_stays() {
-    situation(async |site| {
-        let cluster = site.lives("headless").await?;
-        let client = site.ground.client()?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("headless").await?;
+        let client = shared_env.test_env.client()?;
         cluster.delete_control_plane(&client, SOON).await?;
-        leaves_an_empty_namespace(site, &cluster).await
+        leaves_an_empty_namespace(shared_env, &cluster).await
     });
 }
 
 #[test]
 fn control_plane_torn_away_by_hand() {
-    situation(async |site| {
-        let cluster = site.lives("torn-away").await?;
-        let client = site.ground.client()?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("torn-away").await?;
+        let client = shared_env.test_env.client()?;
         let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.
         let stripped = serde_json::json!({"metadata": {"finalizers": null}});
@@ -62,15 +62,15 @@ fn control_plane_torn_away_by_hand() {
             .delete(cluster.name(), &DeleteParams::background())
             .await?;
         ensure!(control_planes.get_opt(cluster.name()).await?.is_none(), "it is there");
-        leaves_an_empty_namespace(site, &cluster).await
+        leaves_an_empty_namespace(shared_env, &cluster).await
     });
 }
 
 #[test]
 fn namespace_deleted_first() {
-    situation(async |site| {
-        let cluster = site.lives("evicted").await?;
-        let client = site.ground.client()?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("evicted").await?;
+        let client = shared_env.test_env.client()?;
         let namespaces: kube::Api<k8s_openapi::api::core::v1::Namespace> = kube::Api::all(client.clone());
         let name = cluster.control_plane_namespace();
         namespaces.delete(&name, &DeleteParams::default()).await?;
@@ -91,35 +91,35 @@ fn namespace_deleted_first() {
             Ok(())
         })
         .await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn hosted_cluster_gone_first() {
-    situation(async |site| {
-        let cluster = site.lives("orphan").await?;
-        let client = site.ground.client()?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("orphan").await?;
+        let client = shared_env.test_env.client()?;
         cluster.delete_hosted_cluster(&client, SOON).await?;
         cluster.delete_control_plane(&client, SOON).await?;
         cluster.delete_namespace(&client, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn everything_deleted_while_it_is_being_made() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "aborted").with_base_domain("aborted.example.com");
-        cluster.create(&site.ground).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "aborted").with_base_domain("aborted.example.com");
+        cluster.create(&shared_env.test_env).await?;
         eventually("the guest's side has written", SOON, || async {
-            let calls = site.calls_about(&cluster).await?;
+            let calls = shared_env.calls_about(&cluster).await?;
             let guests = calls.iter().filter(|call| call.path.contains("/privateDnsZones/"));
-            ensure!(guests.into_iter().any(e2e::ground::Call::is_write), "none");
+            ensure!(guests.into_iter().any(e2e::test_env::Call::is_write), "none");
             Ok(())
         })
         .await?;
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         for (kind, name, finalizer) in [
             (
                 "HostedControlPlane",
@@ -139,7 +139,7 @@ fn everything_deleted_while_it_is_being_made() {
             let held = found.metadata.finalizers.unwrap_or_default();
             ensure!(held.iter().any(|one| one == finalizer), "{kind} is not held: {held:?}");
         }
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

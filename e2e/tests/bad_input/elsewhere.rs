@@ -5,14 +5,14 @@ use e2e::hosted_cluster::HostedCluster;
 use serde_json::json;
 
 use crate::wire::Listener;
-use e2e::site::{Site, no_secret_in, run};
+use e2e::shared_env::{SharedEnv, no_secret_in, run};
 
 /// A page that goes on there, a resource that has moved there, operations to be asked about there. What was refused comes up
 /// once the answers are as they should be; what was accepted comes about without anybody asking. Nobody ever called.
 #[test]
 fn page_redirect_and_polling_urls_on_another_host() {
     run(async {
-        let site = Site::start().await?;
+        let shared_env = SharedEnv::start().await?;
         let elsewhere = Listener::bind().await?;
         let url = format!("https://{}/elsewhere", elsewhere.address());
         let fault = |method: &str, path: &str, answer: serde_json::Value| json!({"match": {"method": method, "path": path, "times": 1_000_000}, "do": answer});
@@ -23,16 +23,16 @@ fn page_redirect_and_polling_urls_on_another_host() {
             fault("GET", "/loadBalancers$", page),
             fault("GET", "/privateDnsZones/[^/]+$", redirect),
         ];
-        site.faults(json!([&refused[..], &polled[..]].concat())).await?;
-        let cluster = HostedCluster::new(&site.ground, "misled");
-        cluster.create(&site.ground).await?;
-        let balancer = site.refuses(&cluster, "AzureInternalLoadBalancerAvailable", "ILBLookupFailed");
-        let zone = site.refuses(&cluster, "AzurePrivateDNSAvailable", "DNSZoneCreationFailed");
+        shared_env.faults(json!([&refused[..], &polled[..]].concat())).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "misled");
+        cluster.create(&shared_env.test_env).await?;
+        let balancer = shared_env.refuses(&cluster, "AzureInternalLoadBalancerAvailable", "ILBLookupFailed");
+        let zone = shared_env.refuses(&cluster, "AzurePrivateDNSAvailable", "DNSZoneCreationFailed");
         futures::try_join!(balancer, zone)?;
-        site.faults(json!(polled)).await?;
-        site.heals_and_goes(&cluster).await?;
+        shared_env.faults(json!(polled)).await?;
+        shared_env.heals_and_goes(&cluster).await?;
         ensure!(elsewhere.calls() == 0, "somebody called the other host");
-        no_secret_in(&site.ho)?;
-        no_secret_in(&site.cpo)
+        no_secret_in(&shared_env.ho)?;
+        no_secret_in(&shared_env.cpo)
     });
 }

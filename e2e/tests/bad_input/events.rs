@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::json;
@@ -14,8 +14,8 @@ use serde_json::json;
 type Said = BTreeMap<String, usize>;
 
 /// The Events of a namespace about an object of that name.
-async fn said(site: &Site, namespace: &str, name: &str) -> Result<Said> {
-    let api: Api<Event> = Api::namespaced(site.ground.client()?, namespace);
+async fn said(shared_env: &SharedEnv, namespace: &str, name: &str) -> Result<Said> {
+    let api: Api<Event> = Api::namespaced(shared_env.test_env.client()?, namespace);
     let mut all = Said::new();
     for event in api.list(&ListParams::default()).await? {
         if event.regarding.as_ref().and_then(|object| object.name.as_deref()) != Some(name) {
@@ -35,8 +35,8 @@ async fn said(site: &Site, namespace: &str, name: &str) -> Result<Said> {
     Ok(all)
 }
 
-async fn about(site: &Site, cluster: &HostedCluster) -> Result<Said> {
-    said(site, &cluster.control_plane_namespace(), "private-router").await
+async fn about(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Said> {
+    said(shared_env, &cluster.control_plane_namespace(), "private-router").await
 }
 
 fn once(lines: &[String]) -> Said {
@@ -44,9 +44,9 @@ fn once(lines: &[String]) -> Said {
 }
 
 /// Waits until exactly these Events are there, each once.
-async fn exactly(site: &Site, cluster: &HostedCluster, lines: &[String]) -> Result<()> {
+async fn exactly(shared_env: &SharedEnv, cluster: &HostedCluster, lines: &[String]) -> Result<()> {
     eventually("the Events are there", SOON, || async {
-        let all = about(site, cluster).await?;
+        let all = about(shared_env, cluster).await?;
         ensure!(all == once(lines), "{all:#?}");
         Ok(())
     })
@@ -55,10 +55,10 @@ async fn exactly(site: &Site, cluster: &HostedCluster, lines: &[String]) -> Resu
 
 #[test]
 fn every_change_of_a_life_is_one_event() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "told");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "told");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         let zone = &cluster.zones()[0];
         let mut lines = vec![
             format!("hyperlink-ho Created {}-pls-nat", cluster.infra_id()),
@@ -69,23 +69,23 @@ fn every_change_of_a_life_is_one_event() {
             "hyperlink-cpo Created api".to_owned(),
             "hyperlink-cpo Created *.apps".to_owned(),
         ];
-        exactly(site, &cluster, &lines).await?;
-        let of_hosted = said(site, NAMESPACE, "told").await?;
+        exactly(shared_env, &cluster, &lines).await?;
+        let of_hosted = said(shared_env, NAMESPACE, "told").await?;
         ensure!(of_hosted == once(&lines[..2]), "{of_hosted:#?}");
 
-        let service = cluster.link_service(&site.ground);
-        let mut body = site.ground.oracle().resources(&service).await?.remove(0);
+        let service = cluster.link_service(&shared_env.test_env);
+        let mut body = shared_env.test_env.oracle().resources(&service).await?.remove(0);
         body["properties"]["enableProxyProtocol"] = json!(true);
-        site.ground.oracle().drift_put(&service, &body).await?;
+        shared_env.test_env.oracle().drift_put(&service, &body).await?;
         lines.push(format!("hyperlink-ho Repaired pls-{}", cluster.cluster_id()));
-        exactly(site, &cluster, &lines).await?;
+        exactly(shared_env, &cluster, &lines).await?;
 
-        site.looks_again(&cluster).await?;
-        exactly(site, &cluster, &lines).await?;
-        ensure!(site.seen(zone).await?.contains("told"), "the zone is there");
-        cluster.delete(&site.ground, SOON).await?;
+        shared_env.looks_again(&cluster).await?;
+        exactly(shared_env, &cluster, &lines).await?;
+        ensure!(shared_env.seen(zone).await?.contains("told"), "the zone is there");
+        cluster.delete(&shared_env.test_env, SOON).await?;
         // The namespace takes no more of them; the HostedCluster's does.
-        let end = said(site, NAMESPACE, "told").await?;
+        let end = said(shared_env, NAMESPACE, "told").await?;
         ensure!(
             end.get("hyperlink-ho Gone nothing of ours is left in Azure") == Some(&1),
             "{end:#?}"
@@ -96,24 +96,26 @@ fn every_change_of_a_life_is_one_event() {
 
 #[test]
 fn refusal_of_a_foreign_zone_is_one_warning() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "told-foreign");
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "told-foreign");
         let zone = cluster.zones().remove(0);
-        let location = &site.ground.azure().location;
-        let oracle = site.ground.oracle();
+        let location = &shared_env.test_env.azure().location;
+        let oracle = shared_env.test_env.oracle();
         oracle
             .drift_put(&cluster.resource_group(), &json!({"location": location}))
             .await?;
         oracle
             .drift_put(&zone, &json!({"location": "global", "tags": {"owner": "customer"}}))
             .await?;
-        cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePrivateDNSAvailable", "NotOurs").await?;
-        site.looks_again(&cluster).await?;
-        let all = about(site, &cluster).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env
+            .refuses(&cluster, "AzurePrivateDNSAvailable", "NotOurs")
+            .await?;
+        shared_env.looks_again(&cluster).await?;
+        let all = about(shared_env, &cluster).await?;
         let refused: Vec<_> = all.iter().filter(|(line, _)| line.contains("Refused")).collect();
         let expected = "hyperlink-cpo Refused private_dns_zone told-foreign.hypershift.local exists and does not belong to this cluster";
         ensure!(refused == [(&expected.to_owned(), &1)], "{all:#?}");
-        cluster.delete(&site.ground, SOON).await
+        cluster.delete(&shared_env.test_env, SOON).await
     });
 }

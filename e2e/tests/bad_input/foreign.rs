@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use serde_json::{Value, json};
 
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 const MANAGEMENT_CLUSTER: &str = "hypershift.openshift.io_management-cluster-id";
 const ADOPT_FROM: &str = "hyperlink.hypershift.openshift.io/adopt-from";
@@ -14,27 +14,34 @@ fn tags() -> Value {
 }
 
 /// The resource is not ours, stays as it was while the cluster lives and goes, and holds up nothing. `more` is theirs too.
-async fn stays_untouched(site: &Site, cluster: &HostedCluster, id: &str, condition: &str, more: &str) -> Result<()> {
-    let before = site.seen(id).await?;
-    cluster.create(&site.ground).await?;
-    site.refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
+async fn stays_untouched(
+    shared_env: &SharedEnv,
+    cluster: &HostedCluster,
+    id: &str,
+    condition: &str,
+    more: &str,
+) -> Result<()> {
+    let before = shared_env.seen(id).await?;
+    cluster.create(&shared_env.test_env).await?;
+    shared_env
+        .refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
         .await?;
-    site.says(cluster, condition, "NotOurs").await?;
-    ensure!(site.seen(id).await? == before, "{id} was changed");
-    cluster.delete(&site.ground, SOON).await?;
-    ensure!(site.seen(id).await? == before, "{id} was changed by the deletion");
-    let writes = site.calls_about(cluster).await?;
+    shared_env.says(cluster, condition, "NotOurs").await?;
+    ensure!(shared_env.seen(id).await? == before, "{id} was changed");
+    cluster.delete(&shared_env.test_env, SOON).await?;
+    ensure!(shared_env.seen(id).await? == before, "{id} was changed by the deletion");
+    let writes = shared_env.calls_about(cluster).await?;
     let written = writes
         .iter()
         .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(id));
     ensure!(written.is_none(), "{written:?}");
-    site.nothing_is_left_of(cluster, &[id, more]).await
+    shared_env.nothing_is_left_of(cluster, &[id, more]).await
 }
 
 /// The group must be there before something is put into it.
-async fn put(site: &Site, cluster: &HostedCluster, id: &str, resource: Value) -> Result<()> {
-    let oracle = site.ground.oracle();
-    let location = &site.ground.azure().location;
+async fn put(shared_env: &SharedEnv, cluster: &HostedCluster, id: &str, resource: Value) -> Result<()> {
+    let oracle = shared_env.test_env.oracle();
+    let location = &shared_env.test_env.azure().location;
     oracle
         .drift_put(&cluster.resource_group(), &json!({"location": location}))
         .await?;
@@ -43,90 +50,109 @@ async fn put(site: &Site, cluster: &HostedCluster, id: &str, resource: Value) ->
 
 #[test]
 fn foreign_internal_zone() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "zone-taken");
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "zone-taken");
         let zone = cluster.zones().remove(0);
-        put(site, &cluster, &zone, json!({"location": "global", "tags": tags()})).await?;
-        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
+        put(
+            shared_env,
+            &cluster,
+            &zone,
+            json!({"location": "global", "tags": tags()}),
+        )
+        .await?;
+        stays_untouched(shared_env, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
     });
 }
 
 #[test]
 fn foreign_base_domain_zone_with_records() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "base-taken").with_base_domain("taken.example.com");
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "base-taken").with_base_domain("taken.example.com");
         let zone = cluster.zones().remove(1);
-        put(site, &cluster, &zone, json!({"location": "global", "tags": tags()})).await?;
+        put(
+            shared_env,
+            &cluster,
+            &zone,
+            json!({"location": "global", "tags": tags()}),
+        )
+        .await?;
         // One of them has a name of ours.
         for name in ["www", "api-base-taken"] {
             let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
-            put(site, &cluster, &format!("{zone}/A/{name}"), record).await?;
+            put(shared_env, &cluster, &format!("{zone}/A/{name}"), record).await?;
         }
-        stays_untouched(site, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
+        stays_untouched(shared_env, &cluster, &zone, "AzurePrivateDNSAvailable", &zone).await
     });
 }
 
 #[test]
 fn foreign_endpoint() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "endpoint-taken");
-        let location = &site.ground.azure().location;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "endpoint-taken");
+        let location = &shared_env.test_env.azure().location;
         let vnet = format!("{}-other", cluster.vnet());
         let network = json!({"location": location, "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]},
             "subnets": [{"name": "default", "properties": {
                 "addressPrefix": "10.9.0.0/24", "privateEndpointNetworkPolicies": "Disabled"}}]}});
-        put(site, &cluster, &vnet, network).await?;
+        put(shared_env, &cluster, &vnet, network).await?;
         let alias = "theirs.6b1f0a2c-3d4e-4f50-8a61-7b8c9d0e1f22.eastus.azure.privatelinkservice";
         let connection = json!({"name": "theirs", "properties": {"privateLinkServiceId": alias, "groupIds": []}});
         let endpoint = json!({"location": location, "tags": tags(), "properties": {
             "subnet": {"id": format!("{vnet}/subnets/default")},
             "manualPrivateLinkServiceConnections": [connection]}});
-        put(site, &cluster, &cluster.endpoint(), endpoint).await?;
-        let before = site.seen(&cluster.endpoint()).await?;
-        cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePrivateEndpointAvailable", "NotOurs")
+        put(shared_env, &cluster, &cluster.endpoint(), endpoint).await?;
+        let before = shared_env.seen(&cluster.endpoint()).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env
+            .refuses(&cluster, "AzurePrivateEndpointAvailable", "NotOurs")
             .await?;
-        cluster.delete(&site.ground, SOON).await?;
-        ensure!(site.seen(&cluster.endpoint()).await? == before, "it was changed");
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        ensure!(shared_env.seen(&cluster.endpoint()).await? == before, "it was changed");
         let nics = format!(
             "{}/providers/Microsoft.Network/networkInterfaces",
             cluster.resource_group()
         );
-        site.nothing_is_left_of(&cluster, &[&cluster.endpoint(), &vnet, &nics])
+        shared_env
+            .nothing_is_left_of(&cluster, &[&cluster.endpoint(), &vnet, &nics])
             .await
     });
 }
 
 /// A resource of the cluster's as somebody else changes it.
-async fn change(site: &Site, cluster: &HostedCluster, id: &str, change: impl FnOnce(&mut Value)) -> Result<()> {
-    let found = site.ground.oracle().resources(id).await?;
+async fn change(
+    shared_env: &SharedEnv,
+    cluster: &HostedCluster,
+    id: &str,
+    change: impl FnOnce(&mut Value),
+) -> Result<()> {
+    let found = shared_env.test_env.oracle().resources(id).await?;
     let mut body = found.first().context("it is not there")?.clone();
     change(&mut body);
-    put(site, cluster, id, body).await
+    put(shared_env, cluster, id, body).await
 }
 
 #[test]
 fn service_of_another_management_cluster_is_adopted_by_an_administrator_alone() {
-    situation(async |site| {
-        let cluster = site.lives("moved-here").await?;
-        let id = cluster.link_service(&site.ground);
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("moved-here").await?;
+        let id = cluster.link_service(&shared_env.test_env);
         let stamp = |uid: &str| {
             let uid = uid.to_owned();
             move |body: &mut Value| body["tags"][MANAGEMENT_CLUSTER] = uid.into()
         };
         let other = "77777777-7777-4777-8777-777777777777";
-        let ours = site.ground.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        let ours = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
         ensure!(ours.as_str().is_some_and(|uid| uid != other), "{ours}");
-        change(site, &cluster, &id, stamp(other)).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
-        let hosted = cluster.api(&site.ground.client()?, "HostedCluster", NAMESPACE);
+        change(shared_env, &cluster, &id, stamp(other)).await?;
+        shared_env.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
+        let hosted = cluster.api(&shared_env.test_env.client()?, "HostedCluster", NAMESPACE);
         let from = |uid: &str| json!({"metadata": {"annotations": {ADOPT_FROM: uid}}});
         patch(&hosted, cluster.name(), from("88888888-8888-4888-8888-888888888888")).await?;
-        site.looks_again(&cluster).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
+        shared_env.looks_again(&cluster).await?;
+        shared_env.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
         patch(&hosted, cluster.name(), from(other)).await?;
-        site.heals(&cluster).await?;
-        let stamped = site.ground.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        shared_env.heals(&cluster).await?;
+        let stamped = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
         ensure!(stamped == ours, "{stamped}");
         patch(
             &hosted,
@@ -134,35 +160,35 @@ fn service_of_another_management_cluster_is_adopted_by_an_administrator_alone() 
             json!({"metadata": {"annotations": {ADOPT_FROM: null}}}),
         )
         .await?;
-        site.looks_again(&cluster).await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.looks_again(&cluster).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn foreign_link_service() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "service-taken");
-        let azure = site.ground.azure();
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "service-taken");
+        let azure = shared_env.test_env.azure();
         let network = format!(
             "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network",
             azure.management_subscription, azure.management_group
         );
         let balancer = format!("{network}/loadBalancers/theirs");
-        let subnet = site.ground.create_nat_subnet("theirs").await?;
+        let subnet = shared_env.test_env.create_nat_subnet("theirs").await?;
         let frontend = json!({"name": "theirs", "properties": {"privateIPAllocationMethod": "Dynamic",
             "subnet": {"id": format!("{}/subnets/nodes", azure.management_vnet)}}});
         let body = json!({"location": azure.location, "sku": {"name": "Standard"},
             "properties": {"frontendIPConfigurations": [frontend]}});
-        put(site, &cluster, &balancer, body).await?;
+        put(shared_env, &cluster, &balancer, body).await?;
         let nat = json!({"name": "nat", "properties": {"primary": true, "privateIPAllocationMethod": "Dynamic",
             "privateIPAddressVersion": "IPv4", "subnet": {"id": subnet}}});
         let body = json!({"location": azure.location, "tags": tags(), "properties": {
             "loadBalancerFrontendIpConfigurations": [{"id": format!("{balancer}/frontendIPConfigurations/theirs")}],
             "ipConfigurations": [nat]}});
-        let id = cluster.link_service(&site.ground);
-        put(site, &cluster, &id, body).await?;
+        let id = cluster.link_service(&shared_env.test_env);
+        put(shared_env, &cluster, &id, body).await?;
         let interface = format!("{network}/networkInterfaces/pls-{}", cluster.cluster_id());
-        stays_untouched(site, &cluster, &id, "AzurePLSCreated", &interface).await
+        stays_untouched(shared_env, &cluster, &id, "AzurePLSCreated", &interface).await
     });
 }

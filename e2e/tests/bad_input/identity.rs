@@ -3,13 +3,13 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
-use e2e::ground::Call;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
+use e2e::test_env::Call;
 use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use e2e::site::{ALL, MANAGEMENT_SIDE, SOON, Site, patch, refused, situation};
+use e2e::shared_env::{ALL, MANAGEMENT_SIDE, SOON, SharedEnv, patch, refused, situation};
 
 const ANNOTATION: &str = "hypershift.openshift.io/cluster";
 
@@ -18,17 +18,17 @@ fn annotated(value: Value) -> Value {
 }
 
 /// All conditions are False for this reason, and nobody has asked Azure but whether the HostedCluster's service stands.
-async fn is_refused(site: &Site, cluster: &HostedCluster, reason: &str) -> Result<()> {
-    site.refuses_all(cluster, &ALL, reason).await?;
-    let service = cluster.link_service(&site.ground);
+async fn is_refused(shared_env: &SharedEnv, cluster: &HostedCluster, reason: &str) -> Result<()> {
+    shared_env.refuses_all(cluster, &ALL, reason).await?;
+    let service = cluster.link_service(&shared_env.test_env);
     let looks = |call: &Call| !call.is_write() && call.path.eq_ignore_ascii_case(&service);
-    let calls = site.calls_about(cluster).await?;
+    let calls = shared_env.calls_about(cluster).await?;
     ensure!(calls.len() <= 1 && calls.iter().all(looks), "{calls:?}");
     Ok(())
 }
 
-async fn mend_control_plane(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
-    let client = site.ground.client()?;
+async fn mend_control_plane(shared_env: &SharedEnv, cluster: &HostedCluster, with: Value) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&api, cluster.name(), with).await.map(drop)
 }
@@ -38,71 +38,85 @@ async fn mend_control_plane(site: &Site, cluster: &HostedCluster, with: Value) -
 #[case::not_a_name("misnamed", json!("no-slash"), "InvalidSpec")]
 #[case::of_another_cluster("straying", json!("clusters/other"), "IdentityMismatch")]
 fn cluster_annotation_that_does_not_lead_home(#[case] name: &str, #[case] annotation: Value, #[case] reason: &str) {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, name).with_control_plane(annotated(annotation));
-        cluster.create(&site.ground).await?;
-        is_refused(site, &cluster, reason).await?;
-        site.says(&cluster, "AzurePLSCreated", reason).await?;
-        mend_control_plane(site, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
-        site.heals_and_goes(&cluster).await
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, name).with_control_plane(annotated(annotation));
+        cluster.create(&shared_env.test_env).await?;
+        is_refused(shared_env, &cluster, reason).await?;
+        shared_env.says(&cluster, "AzurePLSCreated", reason).await?;
+        mend_control_plane(shared_env, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn annotation_points_nowhere() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "nowhere").without_hosted_cluster();
-        cluster.create(&site.ground).await?;
-        is_refused(site, &cluster, "HostedClusterNotFound").await?;
-        site.says(&cluster, "AzurePLSCreated", "HostedClusterNotFound").await?;
-        cluster.create_hosted_cluster(&site.ground).await?;
-        site.heals_and_goes(&cluster).await
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "nowhere").without_hosted_cluster();
+        cluster.create(&shared_env.test_env).await?;
+        is_refused(shared_env, &cluster, "HostedClusterNotFound").await?;
+        shared_env
+            .says(&cluster, "AzurePLSCreated", "HostedClusterNotFound")
+            .await?;
+        cluster.create_hosted_cluster(&shared_env.test_env).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn hosted_cluster_and_control_plane_disagree_on_the_cluster_id() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let other = json!({"spec": {"clusterID": "99999999-9999-4999-8999-999999999999"}});
-        let cluster = HostedCluster::new(&site.ground, "torn").with_control_plane(other);
-        cluster.create(&site.ground).await?;
-        is_refused(site, &cluster, "IdentityMismatch").await?;
-        let calls = site.ground.oracle().journal(0).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "torn").with_control_plane(other);
+        cluster.create(&shared_env.test_env).await?;
+        is_refused(shared_env, &cluster, "IdentityMismatch").await?;
+        let calls = shared_env.test_env.oracle().journal(0).await?;
         ensure!(
             !calls.iter().any(|call| call.path.contains("99999999-9999")),
             "asked for the other id"
         );
-        mend_control_plane(site, &cluster, json!({"spec": {"clusterID": cluster.cluster_id()}})).await?;
-        site.heals_and_goes(&cluster).await
+        mend_control_plane(
+            shared_env,
+            &cluster,
+            json!({"spec": {"clusterID": cluster.cluster_id()}}),
+        )
+        .await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn infra_id_makes_a_name_over_80_characters() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let long = json!({"spec": {"infraID": "x".repeat(80)}});
-        let cluster = HostedCluster::new(&site.ground, "infra-long")
+        let cluster = HostedCluster::new(&shared_env.test_env, "infra-long")
             .with_hosted_cluster(long.clone())
             .with_control_plane(long);
-        cluster.create(&site.ground).await?;
-        site.refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec").await?;
-        let calls = site.ground.oracle().journal(0).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env
+            .refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec")
+            .await?;
+        let calls = shared_env.test_env.oracle().journal(0).await?;
         ensure!(!calls.iter().any(|call| call.path.contains(&"x".repeat(80))));
         // The id can never change: what can be mended is that the cluster goes, and it does.
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 /// A custom resource as somebody else's observer might have made it.
-async fn foreign_made(site: &Site, cluster: &HostedCluster, name: &str, network: &str) -> Result<Api<DynamicObject>> {
-    let client = site.ground.client()?;
+async fn foreign_made(
+    shared_env: &SharedEnv,
+    cluster: &HostedCluster,
+    name: &str,
+    network: &str,
+) -> Result<Api<DynamicObject>> {
+    let client = shared_env.test_env.client()?;
     let namespace = cluster.control_plane_namespace();
     let owner = cluster
         .api(&client, "HostedControlPlane", &namespace)
         .get(cluster.name())
         .await?;
-    let azure = site.ground.azure();
+    let azure = shared_env.test_env.azure();
     let object = json!({
         "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
         "metadata": {"name": name, "annotations": {ANNOTATION: format!("{NAMESPACE}/{}", cluster.name())},
@@ -136,39 +150,39 @@ async fn goes(api: &Api<DynamicObject>, name: &str) -> Result<()> {
 
 #[test]
 fn arm_id_that_does_not_parse() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let network = |cluster: &HostedCluster| format!("{}%2fx", cluster.vnet());
-        let cluster = HostedCluster::new(&site.ground, "unparsable");
+        let cluster = HostedCluster::new(&shared_env.test_env, "unparsable");
         // The cluster's own objects say the same, so that it is the id and not the scope that is wrong.
         let azure = json!({"vnetID": network(&cluster), "subnetID": format!("{}/subnets/default", network(&cluster))});
         let azure = json!({"spec": {"platform": {"azure": azure}}});
         let cluster = cluster.with_hosted_cluster(azure.clone()).with_control_plane(azure);
-        cluster.create(&site.ground).await?;
-        let api = foreign_made(site, &cluster, "private-router", &network(&cluster)).await?;
+        cluster.create(&shared_env.test_env).await?;
+        let api = foreign_made(shared_env, &cluster, "private-router", &network(&cluster)).await?;
         all_refused(&api, "private-router", "InvalidSpec").await?;
-        site.nobody_asked_about(&cluster).await?;
+        shared_env.nobody_asked_about(&cluster).await?;
         // Immutable: it can only go.
         goes(&api, "private-router").await?;
-        site.nobody_asked_about(&cluster).await
+        shared_env.nobody_asked_about(&cluster).await
     });
 }
 
 #[test]
 fn custom_resource_makes_a_name_over_80_characters() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "long-named").with_base_domain("long.example.com");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "long-named").with_base_domain("long.example.com");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         let name = "r".repeat(60);
-        let api = foreign_made(site, &cluster, &name, &cluster.vnet()).await?;
+        let api = foreign_made(shared_env, &cluster, &name, &cluster.vnet()).await?;
         all_refused(&api, &name, "InvalidSpec").await?;
-        let calls = site.calls_about(&cluster).await?;
+        let calls = shared_env.calls_about(&cluster).await?;
         let asked = calls.iter().find(|call| call.path.contains(&name));
         ensure!(asked.is_none(), "{asked:?}");
         goes(&api, &name).await?;
         // What belongs to the cluster's good custom resource has not suffered.
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         cluster.get_link_service(&client).await?.context("no custom resource")?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }

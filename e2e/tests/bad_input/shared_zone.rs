@@ -3,50 +3,50 @@
 use anyhow::ensure;
 use serde_json::json;
 
-use e2e::site::{SOON, situation};
+use e2e::shared_env::{SOON, situation};
 
 #[test]
 fn zone_with_records_of_others_stays_for_them() {
-    situation(async |site| {
-        let cluster = site.lives("recorded").await?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("recorded").await?;
         let zone = cluster.zones().remove(1);
         let theirs = format!("{zone}/A/www");
         let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
-        site.ground.oracle().drift_put(&theirs, &record).await?;
-        let before = site.seen(&theirs).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        ensure!(site.seen(&theirs).await? == before, "their record was changed");
-        let all = site.seen(&zone).await?;
+        shared_env.test_env.oracle().drift_put(&theirs, &record).await?;
+        let before = shared_env.seen(&theirs).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        ensure!(shared_env.seen(&theirs).await? == before, "their record was changed");
+        let all = shared_env.seen(&zone).await?;
         ensure!(
             !all.contains("api-recorded") && !all.contains("virtualNetworkLinks/"),
             "ours is left: {all}"
         );
-        site.nothing_is_left_of(&cluster, &[&zone]).await
+        shared_env.nothing_is_left_of(&cluster, &[&zone]).await
     });
 }
 
 #[test]
 fn zone_with_links_of_others_stays_for_them() {
-    situation(async |site| {
-        let cluster = site.lives("linked").await?;
+    situation(async |shared_env| {
+        let cluster = shared_env.lives("linked").await?;
         let zone = cluster.zones().remove(0);
-        let location = &site.ground.azure().location;
+        let location = &shared_env.test_env.azure().location;
         let vnet = format!("{}-other", cluster.vnet());
         let network = json!({"location": location,
             "properties": {"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}, "subnets": []}});
-        site.ground.oracle().drift_put(&vnet, &network).await?;
+        shared_env.test_env.oracle().drift_put(&vnet, &network).await?;
         let theirs = format!("{zone}/virtualNetworkLinks/theirs");
         let link = json!({"location": "global", "properties": {
             "virtualNetwork": {"id": vnet}, "registrationEnabled": false}});
-        site.ground.oracle().drift_put(&theirs, &link).await?;
-        let before = site.seen(&theirs).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        ensure!(site.seen(&theirs).await? == before, "their link was changed");
-        let all = site.seen(&zone).await?;
+        shared_env.test_env.oracle().drift_put(&theirs, &link).await?;
+        let before = shared_env.seen(&theirs).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        ensure!(shared_env.seen(&theirs).await? == before, "their link was changed");
+        let all = shared_env.seen(&zone).await?;
         ensure!(
             !all.contains("private-router-vnet-link") && !all.contains("/A/"),
             "ours is left: {all}"
         );
-        site.nothing_is_left_of(&cluster, &[&zone, &vnet]).await
+        shared_env.nothing_is_left_of(&cluster, &[&zone, &vnet]).await
     });
 }

@@ -5,7 +5,7 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::roles;
-use e2e::site::{SOON, Site, run, said};
+use e2e::shared_env::{SOON, SharedEnv, run, said};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
@@ -33,17 +33,17 @@ struct Case {
 }
 
 /// Plays the cases at once, then takes all faults away.
-async fn play(site: &Site, cases: Vec<Case>) -> Result<()> {
+async fn play(shared_env: &SharedEnv, cases: Vec<Case>) -> Result<()> {
     let faults: Vec<&Value> = cases.iter().flat_map(|case| &case.faults).collect();
-    site.faults(json!(faults)).await?;
-    try_join_all(cases.iter().map(|case| case.cluster.create(&site.ground))).await?;
+    shared_env.faults(json!(faults)).await?;
+    try_join_all(cases.iter().map(|case| case.cluster.create(&shared_env.test_env))).await?;
     let said = cases.iter().flat_map(|case| {
         case.says
             .iter()
-            .map(|(kind, reason)| site.says(&case.cluster, kind, reason))
+            .map(|(kind, reason)| shared_env.says(&case.cluster, kind, reason))
     });
     try_join_all(said).await?;
-    site.faults(json!([])).await
+    shared_env.faults(json!([])).await
 }
 
 fn zone(cluster: &HostedCluster, index: usize) -> String {
@@ -63,8 +63,8 @@ fn unlinked(index: usize, name: &'static str) -> impl Fn(&HostedCluster) -> Valu
 #[test]
 fn denied_step_of_the_guests_side_has_its_own_reason() {
     run(async {
-        let site = Site::start().await?;
-        let private = |name: &str| HostedCluster::new(&site.ground, name);
+        let shared_env = SharedEnv::start().await?;
+        let private = |name: &str| HostedCluster::new(&shared_env.test_env, name);
         let public = |name: &str| private(name).with_base_domain(&format!("{name}.example.com"));
         let case = |cluster: HostedCluster, part: &dyn Fn(&HostedCluster) -> Value, reason| Case {
             faults: vec![part(&cluster)],
@@ -118,16 +118,16 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
                 cluster: unread,
             },
         ];
-        play(&site, cases).await
+        play(&shared_env, cases).await
     });
 }
 
 #[test]
 fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() {
     run(async {
-        let site = Site::start().await?;
-        let named = |name: &str| HostedCluster::new(&site.ground, name);
-        let own = |cluster: &HostedCluster| cluster.link_service(&site.ground);
+        let shared_env = SharedEnv::start().await?;
+        let named = |name: &str| HostedCluster::new(&shared_env.test_env, name);
+        let own = |cluster: &HostedCluster| cluster.link_service(&shared_env.test_env);
         let (refused, locked, slow) = (named("service-denied"), named("service-locked"), named("service-slow"));
         let hangs =
             json!({"match": {"method": "PUT", "path": own(&slow), "times": 1_000_000}, "do": {"operation": "hang"}});
@@ -151,127 +151,127 @@ fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() 
                 cluster: slow,
             },
         ];
-        play(&site, cases).await?;
+        play(&shared_env, cases).await?;
 
         let changed = named("service-changed");
-        changed.create(&site.ground).await?;
-        site.heals(&changed).await?;
-        site.says(&changed, SERVICE, "AzureSuccess").await?;
-        site.faults(json!([denied("PUT", &own(&changed))])).await?;
-        let mut body = site.ground.oracle().resources(&own(&changed)).await?.remove(0);
+        changed.create(&shared_env.test_env).await?;
+        shared_env.heals(&changed).await?;
+        shared_env.says(&changed, SERVICE, "AzureSuccess").await?;
+        shared_env.faults(json!([denied("PUT", &own(&changed))])).await?;
+        let mut body = shared_env.test_env.oracle().resources(&own(&changed)).await?.remove(0);
         body["properties"]["enableProxyProtocol"] = json!(true);
-        site.ground.oracle().drift_put(&own(&changed), &body).await?;
-        site.says(&changed, SERVICE, "PLSUpdateFailed").await?;
+        shared_env.test_env.oracle().drift_put(&own(&changed), &body).await?;
+        shared_env.says(&changed, SERVICE, "PLSUpdateFailed").await?;
 
         let hangs =
             json!({"match": {"method": "DELETE", "path": own(&changed), "times": 1}, "do": {"operation": "hang"}});
-        site.faults(json!([hangs])).await?;
-        let client = site.ground.client()?;
+        shared_env.faults(json!([hangs])).await?;
+        let client = shared_env.test_env.client()?;
         let crs = changed.api(&client, "AzurePrivateLinkService", &changed.control_plane_namespace());
         crs.delete("private-router", &Default::default()).await?;
-        site.says(&changed, SERVICE, "Deleting").await
+        shared_env.says(&changed, SERVICE, "Deleting").await
     });
 }
 
 #[test]
 fn load_balancer_that_is_not_there_or_there_twice() {
     run(async {
-        let site = Site::start().await?;
-        let cluster = HostedCluster::new(&site.ground, "unbalanced");
+        let shared_env = SharedEnv::start().await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "unbalanced");
         let lists = |balancers: Value| {
             json!([{"match": {"method": "GET", "path": "/loadBalancers$", "times": 1_000_000},
                 "do": {"status": 200, "body": {"value": balancers}}}])
         };
-        site.faults(lists(json!([]))).await?;
-        cluster.create(&site.ground).await?;
-        site.says(&cluster, BALANCER, "WaitingForLoadBalancer").await?;
-        let azure = site.ground.azure();
+        shared_env.faults(lists(json!([]))).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.says(&cluster, BALANCER, "WaitingForLoadBalancer").await?;
+        let azure = shared_env.test_env.azure();
         let id = format!(
             "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/loadBalancers/",
             azure.management_subscription, azure.management_group
         );
-        let one = site.ground.oracle().resources(&id).await?.remove(0);
+        let one = shared_env.test_env.oracle().resources(&id).await?.remove(0);
         let again: Value =
             serde_json::from_str(&one.to_string().replace("/loadBalancers/", "/loadBalancers/copy-of-"))?;
-        site.faults(lists(json!([one, again]))).await?;
-        site.says(&cluster, BALANCER, "AmbiguousLoadBalancer").await?;
+        shared_env.faults(lists(json!([one, again]))).await?;
+        shared_env.says(&cluster, BALANCER, "AmbiguousLoadBalancer").await?;
         // What a person has to mend is looked at less often: another cluster asks at once.
-        site.faults(json!([denied("GET", "/loadBalancers")])).await?;
-        let unlisted = HostedCluster::new(&site.ground, "unlisted");
-        unlisted.create(&site.ground).await?;
-        site.says(&unlisted, BALANCER, "ILBLookupFailed").await
+        shared_env.faults(json!([denied("GET", "/loadBalancers")])).await?;
+        let unlisted = HostedCluster::new(&shared_env.test_env, "unlisted");
+        unlisted.create(&shared_env.test_env).await?;
+        shared_env.says(&unlisted, BALANCER, "ILBLookupFailed").await
     });
 }
 
 #[test]
 fn another_zone_of_the_name_is_linked_to_the_network() {
-    e2e::site::situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "twice-linked");
-        cluster.create_guest_network(&site.ground).await?;
+    e2e::shared_env::situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "twice-linked");
+        cluster.create_guest_network(&shared_env.test_env).await?;
         let group = format!("{}-other", cluster.resource_group());
         let zone = zone(&cluster, 0).replace(&cluster.resource_group(), &group);
         let link = json!({"location": "global", "properties": {
             "virtualNetwork": {"id": cluster.vnet()}, "registrationEnabled": false}});
-        let oracle = site.ground.oracle();
+        let oracle = shared_env.test_env.oracle();
         oracle
-            .drift_put(&group, &json!({"location": site.ground.azure().location}))
+            .drift_put(&group, &json!({"location": shared_env.test_env.azure().location}))
             .await?;
         oracle.drift_put(&zone, &json!({"location": "global"})).await?;
         oracle
             .drift_put(&format!("{zone}/virtualNetworkLinks/theirs"), &link)
             .await?;
-        cluster.create(&site.ground).await?;
-        site.says(&cluster, DNS, "VNetLinkedToOtherZone").await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.says(&cluster, DNS, "VNetLinkedToOtherZone").await?;
         oracle.drift_delete(&zone).await?;
-        cluster.delete(&site.ground, SOON).await
+        cluster.delete(&shared_env.test_env, SOON).await
     });
 }
 
 #[test]
 fn zone_that_hides_public_names() {
-    e2e::site::situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "shadow").with_base_domain("shadow.example.com");
-        cluster.create(&site.ground).await?;
-        site.says(&cluster, DNS, "ZoneShadowsBaseDomain").await?;
-        cluster.delete(&site.ground, SOON).await
+    e2e::shared_env::situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "shadow").with_base_domain("shadow.example.com");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.says(&cluster, DNS, "ZoneShadowsBaseDomain").await?;
+        cluster.delete(&shared_env.test_env, SOON).await
     });
 }
 
 #[test]
 fn process_with_other_settings_than_the_service_was_made_with() {
     run(async {
-        let Site { ground, ho, cpo } = Site::start().await?;
-        let cluster = HostedCluster::new(&ground, "moved");
-        cluster.create(&ground).await?;
-        cluster.becomes_available(&ground, SOON).await?;
+        let SharedEnv { test_env, ho, cpo } = SharedEnv::start().await?;
+        let cluster = HostedCluster::new(&test_env, "moved");
+        cluster.create(&test_env).await?;
+        cluster.becomes_available(&test_env, SOON).await?;
         ho.stop().await?;
-        roles::install_aggregation(ground.control_plane()).await?;
+        roles::install_aggregation(test_env.control_plane()).await?;
         let group = format!(
             "/subscriptions/{}/resourceGroups/new-rg",
-            ground.azure().management_subscription
+            test_env.azure().management_subscription
         );
-        let location = json!({"location": ground.azure().location});
-        ground.oracle().drift_put(&group, &location).await?;
+        let location = json!({"location": test_env.azure().location});
+        test_env.oracle().drift_put(&group, &location).await?;
         let flags = [
             ("resync", "3s"),
             ("resource-group", "new-rg"),
             ("aggregate-conditions", "true"),
         ];
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho-elsewhere", &flags).await?;
-        let site = Site { ground, ho, cpo };
-        site.says(&cluster, SERVICE, "ConfigurationChanged").await?;
-        let client = site.ground.client()?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho-elsewhere", &flags).await?;
+        let shared_env = SharedEnv { test_env, ho, cpo };
+        shared_env.says(&cluster, SERVICE, "ConfigurationChanged").await?;
+        let client = shared_env.test_env.client()?;
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         eventually("the HostedCluster says so too", SOON, || async {
             said(&hosted.get(cluster.name()).await?, SERVICE, "AzureError")
         })
         .await?;
 
-        let Site { ground, ho, cpo } = site;
+        let SharedEnv { test_env, ho, cpo } = shared_env;
         ho.stop().await?;
         let cloud = [("resync", "3s"), ("cloud", "AzureUSGovernmentCloud")];
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho-in-another-cloud", &cloud).await?;
-        let site = Site { ground, ho, cpo };
-        site.says(&cluster, SERVICE, "CloudMismatch").await
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho-in-another-cloud", &cloud).await?;
+        let shared_env = SharedEnv { test_env, ho, cpo };
+        shared_env.says(&cluster, SERVICE, "CloudMismatch").await
     });
 }

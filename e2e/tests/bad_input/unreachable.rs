@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::azure_sim::Preset;
-use e2e::ground::Credential;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::kubeconfig::Access;
-use e2e::{Ground, eventually, roles};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, eventually, roles};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DeleteParams};
 use tokio::sync::OnceCell;
 
 use crate::wire::{Nobody, Way};
-use e2e::site::{SOON, alone, leases, no_secret_in, run};
+use e2e::shared_env::{SOON, alone, leases, no_secret_in, run};
 
 /// Waits until `/readyz` is red and says of `item` that it waits for it, as RUNBOOK.md quotes it.
 async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {
@@ -42,17 +42,17 @@ async fn becomes_ready(process: &Hyperlink) -> Result<()> {
 }
 
 /// On one ground, as each has a process of its own and changes nothing that another one needs: who does not lead is ready too.
-fn beside_one_another<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Ground) -> F) {
-    static GROUND: OnceCell<Ground> = OnceCell::const_new();
+fn beside_one_another<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static TestEnv) -> F) {
+    static TEST_ENV: OnceCell<TestEnv> = OnceCell::const_new();
     run(async {
-        let ground = GROUND
+        let test_env = TEST_ENV
             .get_or_try_init(|| async {
-                let ground = Ground::local(Preset::Fast).await?;
-                leases(&ground).await?;
-                anyhow::Ok(ground)
+                let test_env = TestEnv::local(Preset::Fast).await?;
+                leases(&test_env).await?;
+                anyhow::Ok(test_env)
             })
             .await?;
-        test(ground).await
+        test(test_env).await
     });
 }
 
@@ -63,13 +63,13 @@ fn address_of(url: &str) -> Result<SocketAddr> {
 
 #[test]
 fn token_endpoint_refuses() {
-    alone(async |ground| {
-        let Credential::SecretFile { path } = &ground.azure().ho else {
+    alone(async |test_env| {
+        let Credential::SecretFile { path } = &test_env.azure().ho else {
             return Err(anyhow!("not a file"));
         };
         let good = std::fs::read_to_string(path)?;
         std::fs::write(path, good.replace(e2e::azure_sim::HO_SECRET, "wrong-Secret"))?;
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
         waits_for(&ho, "azure token").await?;
         let said = std::fs::read_to_string(ho.process().log())?;
         ensure!(!said.contains("wrong-Secret"), "the secret is in the log");
@@ -84,22 +84,22 @@ fn token_endpoint_refuses() {
 
 #[test]
 fn arm_refuses_connections() {
-    beside_one_another(async |ground| {
+    beside_one_another(async |test_env| {
         let nobody = Nobody::bind()?;
         let flags = [("arm-endpoint", format!("https://{}", nobody.address()?))];
-        let cpo = start(ground, Role::Cpo, "cpo-refused", &flags).await?;
+        let cpo = start(test_env, Role::Cpo, "cpo-refused", &flags).await?;
         waits_for(&cpo, "azure resource manager").await?;
-        let _way = Way::open_at(nobody, address_of(&ground.azure().arm)?)?;
+        let _way = Way::open_at(nobody, address_of(&test_env.azure().arm)?)?;
         becomes_ready(&cpo).await
     });
 }
 
 #[test]
 fn arm_is_a_black_hole() {
-    beside_one_another(async |ground| {
-        let way = Way::black_hole(address_of(&ground.azure().arm)?).await?;
+    beside_one_another(async |test_env| {
+        let way = Way::black_hole(address_of(&test_env.azure().arm)?).await?;
         let flags = [("arm-endpoint", format!("https://{}", way.address()))];
-        let cpo = start(ground, Role::Cpo, "cpo-in-the-dark", &flags).await?;
+        let cpo = start(test_env, Role::Cpo, "cpo-in-the-dark", &flags).await?;
         waits_for(&cpo, "azure resource manager").await?;
         way.mend();
         becomes_ready(&cpo).await
@@ -108,8 +108,8 @@ fn arm_is_a_black_hole() {
 
 #[test]
 fn custom_resource_definition_is_not_installed() {
-    alone(async |ground| {
-        let client = ground.client()?;
+    alone(async |test_env| {
+        let client = test_env.client()?;
         let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
         let name = "azureprivatelinkservices.hypershift.openshift.io";
         let mut definition = definitions.get(name).await?;
@@ -119,8 +119,8 @@ fn custom_resource_definition_is_not_installed() {
             Ok(())
         })
         .await?;
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[]).await?;
         waits_for(&ho, "custom resource definition").await?;
         waits_for(&cpo, "custom resource definition").await?;
         definition.metadata.resource_version = None;
@@ -135,28 +135,28 @@ fn custom_resource_definition_is_not_installed() {
 
 #[test]
 fn api_server_is_not_reachable_at_the_start() {
-    beside_one_another(async |ground| {
+    beside_one_another(async |test_env| {
         let nobody = Nobody::bind()?;
-        let control_plane = ground.control_plane();
+        let control_plane = test_env.control_plane();
         let token = control_plane.token(roles::NAMESPACE, "ho", None).await?;
-        let admin: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(ground.admin().path())?)?;
+        let admin: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(test_env.admin().path())?)?;
         let ca = admin["clusters"][0]["cluster"]["certificate-authority-data"]
             .as_str()
             .context("no CA")?;
         let ca = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca)?;
-        let path = ground.dir().join("nowhere.kubeconfig");
+        let path = test_env.dir().join("nowhere.kubeconfig");
         let ca = String::from_utf8(ca)?;
         let address = format!("https://{}", nobody.address()?);
         Access::write(&path, &address, &ca, "ho", &token).await?;
         let flags = [("kubeconfig", path.display().to_string())];
-        let ho = start(ground, Role::Ho, "ho-nowhere", &flags).await?;
+        let ho = start(test_env, Role::Ho, "ho-nowhere", &flags).await?;
         waits_for(&ho, "kubernetes (ho)").await?;
         let _way = Way::open_at(nobody, address_of(control_plane.server())?)?;
         becomes_ready(&ho).await
     });
 }
 
-async fn start(ground: &Ground, role: Role, name: &str, flags: &[(&str, String)]) -> Result<Hyperlink> {
+async fn start(test_env: &TestEnv, role: Role, name: &str, flags: &[(&str, String)]) -> Result<Hyperlink> {
     let flags: Vec<_> = flags.iter().map(|(flag, value)| (*flag, value.as_str())).collect();
-    Hyperlink::start(ground, role, name, &flags).await
+    Hyperlink::start(test_env, role, name, &flags).await
 }

@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use e2e::hosted_cluster::ROUTER;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{Site, alone};
+use e2e::shared_env::{SharedEnv, alone};
 use e2e::tenant::Tenant;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -18,19 +18,19 @@ fn written_at_the_end_of_time(version: &str) -> Value {
 /// Who watches already does not notice; who comes next has to list.
 #[test]
 fn object_of_a_tenant_that_cannot_be_read_stops_no_new_leader() {
-    alone(async |ground| {
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
-        let mut site = Site { ground, ho, cpo };
-        let cluster = site.lives("tenant").await?;
-        let tenant = Tenant::of(&site.ground, &cluster).await?;
+    alone(async |test_env| {
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[]).await?;
+        let mut shared_env = SharedEnv { test_env, ho, cpo };
+        let cluster = shared_env.lives("tenant").await?;
+        let tenant = Tenant::of(&shared_env.test_env, &cluster).await?;
         let hypershift = written_at_the_end_of_time("hypershift.openshift.io/v1beta1");
         spoil(&tenant.hypershift("AzurePrivateLinkService"), ROUTER, &hypershift).await?;
         spoil(&tenant.hypershift("HostedControlPlane"), cluster.name(), &hypershift).await?;
         let services = tenant.api("", "v1", "Service");
         spoil(&services, ROUTER, &written_at_the_end_of_time("v1")).await?;
-        restart(&mut site).await?;
-        site.lives("newcomer").await.map(drop)
+        restart(&mut shared_env).await?;
+        shared_env.lives("newcomer").await.map(drop)
     });
 }
 
@@ -42,9 +42,9 @@ async fn spoil(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<()
     }
 }
 
-async fn restart(site: &mut Site) -> Result<()> {
-    let ho = Hyperlink::start(&site.ground, Role::Ho, "ho-again", &[]).await?;
-    std::mem::replace(&mut site.ho, ho).stop().await?;
-    let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-again", &[]).await?;
-    std::mem::replace(&mut site.cpo, cpo).stop().await
+async fn restart(shared_env: &mut SharedEnv) -> Result<()> {
+    let ho = Hyperlink::start(&shared_env.test_env, Role::Ho, "ho-again", &[]).await?;
+    std::mem::replace(&mut shared_env.ho, ho).stop().await?;
+    let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-again", &[]).await?;
+    std::mem::replace(&mut shared_env.cpo, cpo).stop().await
 }

@@ -5,44 +5,44 @@ use e2e::eventually;
 use e2e::go_controllers::GoOperator;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, patch};
+use e2e::shared_env::{SOON, patch};
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::site::{Site, ends, situation};
+use crate::mixed_env::{MixedEnv, ends, situation};
 
 const FIRST: &str = "44444444-4444-4444-8444-444444444444";
 const SECOND: &str = "55555555-5555-4555-8555-555555555555";
 
 /// Made and served by HyperShift's controllers.
-async fn served_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<(GoOperator, GoOperator)> {
-    cluster.create(&site.ground).await?;
-    let theirs = (site.go_ho(cluster).await?, site.go_cpo(cluster).await?);
-    site.heals(cluster).await?;
-    site.recorded(cluster).await?;
+async fn served_by_theirs(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<(GoOperator, GoOperator)> {
+    cluster.create(&mixed_env.test_env).await?;
+    let theirs = (mixed_env.go_ho(cluster).await?, mixed_env.go_cpo(cluster).await?);
+    mixed_env.heals(cluster).await?;
+    mixed_env.recorded(cluster).await?;
     Ok(theirs)
 }
 
 /// The same, and then they stop.
-async fn made_by_theirs(site: &Site, cluster: &HostedCluster) -> Result<()> {
-    let (go_ho, go_cpo) = served_by_theirs(site, cluster).await?;
+async fn made_by_theirs(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
+    let (go_ho, go_cpo) = served_by_theirs(mixed_env, cluster).await?;
     go_ho.stop().await?;
     go_cpo.stop().await
 }
 
 /// The same, and taken over by both roles.
-async fn adopted(site: &Site, cluster: &HostedCluster) -> Result<(Hyperlink, Hyperlink)> {
-    made_by_theirs(site, cluster).await?;
-    let (ho, cpo) = (site.ho(cluster).await?, site.cpo(cluster).await?);
-    site.adopted(cluster, Role::Ho).await?;
-    site.adopted(cluster, Role::Cpo).await?;
+async fn adopted(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<(Hyperlink, Hyperlink)> {
+    made_by_theirs(mixed_env, cluster).await?;
+    let (ho, cpo) = (mixed_env.ho(cluster).await?, mixed_env.cpo(cluster).await?);
+    mixed_env.adopted(cluster, Role::Ho).await?;
+    mixed_env.adopted(cluster, Role::Cpo).await?;
     Ok((ho, cpo))
 }
 
 /// The cluster is deleted and leaves nothing; then those who served it end.
-async fn goes(site: &Site, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -> Result<()> {
-    site.goes(cluster, &[]).await?;
+async fn goes(mixed_env: &MixedEnv, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -> Result<()> {
+    mixed_env.goes(cluster, &[]).await?;
     for process in served_by {
         ends(process).await?;
     }
@@ -51,43 +51,43 @@ async fn goes(site: &Site, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -
 
 #[test]
 fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
-    situation(async |site| {
-        let cluster = site.their_cluster("taken-over").await?;
-        let (go_ho, go_cpo) = served_by_theirs(site, &cluster).await?;
-        let before = site.custom_resource(&cluster).await?;
-        let since = site.ground.oracle().last_call().await?;
-        let watch = site.watch(&cluster);
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("taken-over").await?;
+        let (go_ho, go_cpo) = served_by_theirs(mixed_env, &cluster).await?;
+        let before = mixed_env.custom_resource(&cluster).await?;
+        let since = mixed_env.test_env.oracle().last_call().await?;
+        let watch = mixed_env.watch(&cluster);
 
         go_ho.stop().await?;
-        let ho = site.ho(&cluster).await?;
-        site.adopted(&cluster, Role::Ho).await?;
-        site.looked_at_all(&cluster, Role::Ho, since).await?;
+        let ho = mixed_env.ho(&cluster).await?;
+        mixed_env.adopted(&cluster, Role::Ho).await?;
+        mixed_env.looked_at_all(&cluster, Role::Ho, since).await?;
         go_cpo.stop().await?;
-        let cpo = site.cpo(&cluster).await?;
-        site.adopted(&cluster, Role::Cpo).await?;
-        site.looked_at_all(&cluster, Role::Cpo, since).await?;
+        let cpo = mixed_env.cpo(&cluster).await?;
+        mixed_env.adopted(&cluster, Role::Cpo).await?;
+        mixed_env.looked_at_all(&cluster, Role::Cpo, since).await?;
 
-        at_rest(site, &cluster).await?;
-        let writes = site.our_writes(&cluster, since).await?;
+        at_rest(mixed_env, &cluster).await?;
+        let writes = mixed_env.our_writes(&cluster, since).await?;
         ensure!(writes.is_empty(), "adoption wrote to Azure: {writes:?}");
-        let after = site.custom_resource(&cluster).await?;
+        let after = mixed_env.custom_resource(&cluster).await?;
         ensure!(after.finalizers() == before.finalizers(), "{:?}", after.finalizers());
         ensure!(after.data["spec"] == before.data["spec"], "{}", after.data["spec"]);
-        site.heals(&cluster).await?;
+        mixed_env.heals(&cluster).await?;
         watch.never_failed().await?;
-        goes(site, &cluster, [ho, cpo]).await
+        goes(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
 /// Nothing is written to the custom resource while all of Azure is looked at once more.
-async fn at_rest(site: &Site, cluster: &HostedCluster) -> Result<()> {
+async fn at_rest(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let version = |object: kube::api::DynamicObject| object.metadata.resource_version;
     eventually("the custom resource is at rest", SOON, async || {
-        let before = version(site.custom_resource(cluster).await?);
-        let since = site.ground.oracle().last_call().await?;
-        site.looked_at_all(cluster, Role::Ho, since).await?;
-        site.looked_at_all(cluster, Role::Cpo, since).await?;
-        let after = version(site.custom_resource(cluster).await?);
+        let before = version(mixed_env.custom_resource(cluster).await?);
+        let since = mixed_env.test_env.oracle().last_call().await?;
+        mixed_env.looked_at_all(cluster, Role::Ho, since).await?;
+        mixed_env.looked_at_all(cluster, Role::Cpo, since).await?;
+        let after = version(mixed_env.custom_resource(cluster).await?);
         ensure!(before == after, "written meanwhile");
         Ok(())
     })
@@ -96,8 +96,8 @@ async fn at_rest(site: &Site, cluster: &HostedCluster) -> Result<()> {
 
 #[test]
 fn adopted_cluster_loses_a_revoked_subscription() {
-    situation(async |site| {
-        let cluster = site.their_cluster("revoked").await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("revoked").await?;
         let allowed = |list: Value| {
             json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
             "additionalAllowedSubscriptions": list}}}}}})
@@ -105,34 +105,34 @@ fn adopted_cluster_loses_a_revoked_subscription() {
         let cluster = cluster
             .with_hosted_cluster(allowed(json!([FIRST, SECOND])))
             .with_control_plane(allowed(json!([FIRST, SECOND])));
-        let (ho, cpo) = adopted(site, &cluster).await?;
-        ensure!(site.seen(&cluster).await?.contains(SECOND), "it was not allowed");
-        let client = site.ground.client()?;
+        let (ho, cpo) = adopted(mixed_env, &cluster).await?;
+        ensure!(mixed_env.seen(&cluster).await?.contains(SECOND), "it was not allowed");
+        let client = mixed_env.test_env.client()?;
         let namespace = cluster.control_plane_namespace();
         for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", &namespace)] {
             let api = cluster.api(&client, kind, namespace);
             patch(&api, cluster.name(), allowed(json!([FIRST]))).await?;
         }
         eventually("the subscription is not allowed any more", SOON, async || {
-            let spec = site.custom_resource(&cluster).await?.data["spec"].take();
+            let spec = mixed_env.custom_resource(&cluster).await?.data["spec"].take();
             ensure!(spec["additionalAllowedSubscriptions"] == json!([FIRST]), "{spec}");
-            let found = site.seen(&cluster).await?;
+            let found = mixed_env.seen(&cluster).await?;
             ensure!(!found.contains(SECOND) && found.contains(FIRST), "{found}");
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await?;
-        goes(site, &cluster, [ho, cpo]).await
+        mixed_env.heals(&cluster).await?;
+        goes(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
 #[test]
 fn adopted_cluster_with_a_dead_alias_gets_another() {
-    situation(async |site| {
-        let cluster = site.their_cluster("dead-alias").await?;
-        let (ho, cpo) = adopted(site, &cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("dead-alias").await?;
+        let (ho, cpo) = adopted(mixed_env, &cluster).await?;
         let alias = async || {
-            let found = site.custom_resource(&cluster).await?;
+            let found = mixed_env.custom_resource(&cluster).await?;
             let alias = found
                 .data
                 .pointer("/status/privateLinkServiceAlias")
@@ -140,9 +140,10 @@ fn adopted_cluster_with_a_dead_alias_gets_another() {
             alias.map(str::to_owned).context("no alias")
         };
         let before = alias().await?;
-        site.ground
+        mixed_env
+            .test_env
             .oracle()
-            .drift_delete(&cluster.link_service(&site.ground))
+            .drift_delete(&cluster.link_service(&mixed_env.test_env))
             .await?;
         eventually(
             "there is another alias, and the endpoint leads to it",
@@ -150,7 +151,7 @@ fn adopted_cluster_with_a_dead_alias_gets_another() {
             async || {
                 let now = alias().await?;
                 ensure!(now != before, "still {now}");
-                let endpoint = site.ground.oracle().resources(&cluster.endpoint()).await?;
+                let endpoint = mixed_env.test_env.oracle().resources(&cluster.endpoint()).await?;
                 ensure!(
                     serde_json::to_string(&endpoint)?.contains(&now),
                     "the endpoint leads elsewhere"
@@ -159,30 +160,30 @@ fn adopted_cluster_with_a_dead_alias_gets_another() {
             },
         )
         .await?;
-        site.heals(&cluster).await?;
-        goes(site, &cluster, [ho, cpo]).await
+        mixed_env.heals(&cluster).await?;
+        goes(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
 /// A control-plane-operator that was killed between its records and its status.
 #[test]
 fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
-    situation(async |site| {
-        let cluster = site.their_cluster("unrecorded").await?;
-        made_by_theirs(site, &cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("unrecorded").await?;
+        made_by_theirs(mixed_env, &cluster).await?;
         let fields = json!({"status": {"baseDomainDNSZoneID": null, "privateDNSZoneID": null, "dnsZoneName": null}});
         let custom = cluster.api(
-            &site.ground.client()?,
+            &mixed_env.test_env.client()?,
             "AzurePrivateLinkService",
             &cluster.control_plane_namespace(),
         );
         custom
             .patch_status("private-router", &PatchParams::default(), &Patch::Merge(fields))
             .await?;
-        let since = site.ground.oracle().last_call().await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
+        let since = mixed_env.test_env.oracle().last_call().await?;
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
         eventually("both zones are recorded again", SOON, async || {
-            let status = site.custom_resource(&cluster).await?.data["status"].take();
+            let status = mixed_env.custom_resource(&cluster).await?.data["status"].take();
             ensure!(
                 status["baseDomainDNSZoneID"].is_string() && status["privateDNSZoneID"].is_string(),
                 "{status}"
@@ -190,19 +191,19 @@ fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await?;
-        let writes = site.our_writes(&cluster, since).await?;
+        mixed_env.heals(&cluster).await?;
+        let writes = mixed_env.our_writes(&cluster, since).await?;
         ensure!(writes.is_empty(), "{writes:?}");
-        goes(site, &cluster, [ho, cpo]).await
+        goes(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
 #[test]
 fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
-    situation(async |site| {
-        let cluster = site.their_cluster("handed-over").await?;
-        made_by_theirs(site, &cluster).await?;
-        let client = site.ground.client()?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("handed-over").await?;
+        made_by_theirs(mixed_env, &cluster).await?;
+        let client = mixed_env.test_env.client()?;
         let namespace = cluster.control_plane_namespace();
         let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
         // Their finalizers stand, and they are gone.
@@ -213,7 +214,7 @@ fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
         custom
             .delete("private-router", &kube::api::DeleteParams::default())
             .await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
-        goes(site, &cluster, [ho, cpo]).await
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
+        goes(mixed_env, &cluster, [ho, cpo]).await
     });
 }

@@ -5,21 +5,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::GO_HO_CLIENT;
 use e2e::hosted_cluster::{HostedCluster, conditions};
-use e2e::site::{SOON, patch, refused};
+use e2e::shared_env::{SOON, patch, refused};
 use e2e::{eventually, roles};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::site::{Site, ends, situation};
+use crate::mixed_env::{MixedEnv, ends, situation};
 
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
 /// Where an answer was not heard, the next one waits for a minute, and each after that twice as long.
 #[test]
 fn few_status_writes_beside_a_management_side_that_contradicts() {
-    situation(async |site| {
-        let (ours, theirs) = contradicted(site).await?;
+    situation(async |mixed_env| {
+        let (ours, theirs) = contradicted(mixed_env).await?;
         ensure!(
             ours <= 1,
             "{ours} of our own status writes against {theirs} of their passes"
@@ -32,22 +32,26 @@ fn few_status_writes_beside_a_management_side_that_contradicts() {
 const LOOKS: usize = 60;
 
 /// How often we have written the status in this time, and how often HyperShift's operator has looked.
-async fn contradicted(site: &'static Site) -> Result<(usize, usize)> {
-    let (cluster, zone) = unavailable(site).await?;
-    let (ho, cpo) = (site.go_ho(&cluster).await?, site.cpo(&cluster).await?);
-    they_have_the_last_word(site, &cluster).await?;
+async fn contradicted(mixed_env: &'static MixedEnv) -> Result<(usize, usize)> {
+    let (cluster, zone) = unavailable(mixed_env).await?;
+    let (ho, cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
+    they_have_the_last_word(mixed_env, &cluster).await?;
 
-    let since = (status_writes(site, &cluster)?, site.ground.oracle().last_call().await?);
+    let since = (
+        status_writes(mixed_env, &cluster)?,
+        mixed_env.test_env.oracle().last_call().await?,
+    );
     let theirs = eventually("they have looked often", SOON, async || {
-        touch(site, &cluster).await?;
-        let looks = looks(site, &cluster, since.1).await?;
+        touch(mixed_env, &cluster).await?;
+        let looks = looks(mixed_env, &cluster, since.1).await?;
         ensure!(looks >= LOOKS, "{looks} times only");
         Ok(looks)
     })
     .await?;
-    let ours = status_writes(site, &cluster)? - since.0;
-    says(site, &cluster, "True").await?;
-    site.goes(&cluster, &[&zone, &cluster.own_nat_subnet(&site.ground)])
+    let ours = status_writes(mixed_env, &cluster)? - since.0;
+    says(mixed_env, &cluster, "True").await?;
+    mixed_env
+        .goes(&cluster, &[&zone, &cluster.own_nat_subnet(&mixed_env.test_env)])
         .await?;
     ho.stop().await?;
     ends(cpo).await?;
@@ -55,9 +59,9 @@ async fn contradicted(site: &'static Site) -> Result<(usize, usize)> {
 }
 
 /// A cluster whose guest side can never become available, and why: a customer's zone has the name of the internal one.
-async fn unavailable(site: &Site) -> Result<(HostedCluster, String)> {
-    let cluster = site.their_cluster("contradicted").await?;
-    let (oracle, location) = (site.ground.oracle(), &site.ground.azure().location);
+async fn unavailable(mixed_env: &MixedEnv) -> Result<(HostedCluster, String)> {
+    let cluster = mixed_env.their_cluster("contradicted").await?;
+    let (oracle, location) = (mixed_env.test_env.oracle(), &mixed_env.test_env.azure().location);
     oracle
         .drift_put(&cluster.resource_group(), &json!({"location": location}))
         .await?;
@@ -65,21 +69,21 @@ async fn unavailable(site: &Site) -> Result<(HostedCluster, String)> {
     oracle
         .drift_put(&zone, &json!({"location": "global", "tags": {"owner": "customer"}}))
         .await?;
-    cluster.create(&site.ground).await?;
+    cluster.create(&mixed_env.test_env).await?;
     Ok((cluster, zone))
 }
 
 /// Waits until our guest side has said what is wrong, was contradicted, and leaves it for a while.
-async fn they_have_the_last_word(site: &Site, cluster: &HostedCluster) -> Result<()> {
+async fn they_have_the_last_word(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let calm = Mutex::new((0, Instant::now()));
     eventually(
         "our guest side is at rest, and they have the last word",
         SOON,
         async || {
-            let found = site.custom_resource(cluster).await?;
+            let found = mixed_env.custom_resource(cluster).await?;
             refused(&found, &["AzurePrivateDNSAvailable"], "NotOurs")?;
-            says(site, cluster, "True").await?;
-            let writes = status_writes(site, cluster)?;
+            says(mixed_env, cluster, "True").await?;
+            let writes = status_writes(mixed_env, cluster)?;
             let mut calm = calm.lock().await;
             if calm.0 != writes {
                 *calm = (writes, Instant::now());
@@ -92,10 +96,10 @@ async fn they_have_the_last_word(site: &Site, cluster: &HostedCluster) -> Result
 }
 
 /// How often they have looked at the service since a call.
-async fn looks(site: &Site, cluster: &HostedCluster, since: u64) -> Result<usize> {
+async fn looks(mixed_env: &MixedEnv, cluster: &HostedCluster, since: u64) -> Result<usize> {
     let (calls, service) = (
-        site.ground.oracle().journal(since).await?,
-        cluster.link_service(&site.ground),
+        mixed_env.test_env.oracle().journal(since).await?,
+        cluster.link_service(&mixed_env.test_env),
     );
     let theirs = calls
         .iter()
@@ -104,15 +108,15 @@ async fn looks(site: &Site, cluster: &HostedCluster, since: u64) -> Result<usize
 }
 
 /// Changes the object: every event is a pass of theirs.
-async fn touch(site: &Site, cluster: &HostedCluster) -> Result<()> {
+async fn touch(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let namespace = cluster.control_plane_namespace();
-    let custom = cluster.api(&site.ground.client()?, "AzurePrivateLinkService", &namespace);
+    let custom = cluster.api(&mixed_env.test_env.client()?, "AzurePrivateLinkService", &namespace);
     let label = json!({"metadata": {"labels": {"touched": uuid::Uuid::new_v4().to_string()}}});
     patch(&custom, "private-router", label).await.map(drop)
 }
 
-async fn says(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> {
-    let found = site.custom_resource(cluster).await?;
+async fn says(mixed_env: &MixedEnv, cluster: &HostedCluster, status: &str) -> Result<()> {
+    let found = mixed_env.custom_resource(cluster).await?;
     let all = conditions(&found);
     let said = all.iter().find(|one| one.kind == AVAILABLE);
     ensure!(said.is_some_and(|one| one.status == status), "{all:?}");
@@ -120,8 +124,8 @@ async fn says(site: &Site, cluster: &HostedCluster, status: &str) -> Result<()> 
 }
 
 /// The writes of conditions by our guest side that the API server has accepted.
-fn status_writes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
-    let log = std::fs::read_to_string(site.ground.control_plane().audit_log())?;
+fn status_writes(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<usize> {
+    let log = std::fs::read_to_string(mixed_env.test_env.control_plane().audit_log())?;
     let account = format!("system:serviceaccount:{}:cpo", roles::NAMESPACE);
     let namespace = cluster.control_plane_namespace();
     let mut writes = 0;

@@ -2,36 +2,38 @@
 
 use anyhow::{Result, ensure};
 use e2e::eventually;
-use e2e::site::{SOON, calls_about};
+use e2e::shared_env::{SOON, calls_about};
 use kube::ResourceExt;
 
-use crate::site::situation;
+use crate::mixed_env::situation;
 
 #[test]
 fn their_controllers_alone_serve_a_whole_life() {
-    situation(async |site| {
-        let cluster = site.their_cluster("theirs").await?;
-        cluster.create(&site.ground).await?;
-        let (ho, cpo) = (site.go_ho(&cluster).await?, site.go_cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        let found = site.custom_resource(&cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("theirs").await?;
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        let found = mixed_env.custom_resource(&cluster).await?;
         for finalizer in ["azure-pls-cleanup", "azure-private-link-service"] {
             let finalizer = format!("hypershift.openshift.io/{finalizer}");
             ensure!(found.finalizers().contains(&finalizer), "{:?}", found.finalizers());
         }
         eventually("they write for ever", SOON, async || {
-            writes_for_ever(&calls_about(&site.ground, &cluster, 0).await?)
+            writes_for_ever(&calls_about(&mixed_env.test_env, &cluster, 0).await?)
         })
         .await?;
         // The reference never removes a NAT subnet.
-        site.goes(&cluster, &[&cluster.own_nat_subnet(&site.ground)]).await?;
+        mixed_env
+            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .await?;
         ho.stop().await?;
         cpo.stop().await
     });
 }
 
 /// Zones, links and records are written on every pass.
-fn writes_for_ever(calls: &[e2e::ground::Call]) -> Result<()> {
+fn writes_for_ever(calls: &[e2e::test_env::Call]) -> Result<()> {
     let puts = |kind: &str| {
         calls
             .iter()

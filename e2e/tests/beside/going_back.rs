@@ -4,27 +4,27 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::{GO_CPO_CLIENT, GO_HO_CLIENT};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::site::{SOON, calls_about, patch, refused, said};
+use e2e::shared_env::{SOON, calls_about, patch, refused, said};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
 
-use crate::site::{Site, ends, situation};
+use crate::mixed_env::{MixedEnv, ends, situation};
 
 #[test]
 fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
-    situation(async |site| {
-        let cluster = site.cluster("given-back");
-        cluster.create(&site.ground).await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        let before = site.custom_resource(&cluster).await?;
-        let watch = site.watch(&cluster);
+    situation(async |mixed_env| {
+        let cluster = mixed_env.cluster("given-back");
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        let before = mixed_env.custom_resource(&cluster).await?;
+        let watch = mixed_env.watch(&cluster);
         ends(cpo).await?;
         ends(ho).await?;
-        let since = site.ground.oracle().last_call().await?;
-        let (go_ho, go_cpo) = (site.go_ho(&cluster).await?, site.go_cpo(&cluster).await?);
+        let since = mixed_env.test_env.oracle().last_call().await?;
+        let (go_ho, go_cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
         // A whole pass of each ends with its words.
         for (kind, message) in [
             ("AzurePLSCreated", "Azure Private Link Service is ready"),
@@ -34,7 +34,7 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
             ),
         ] {
             eventually(&format!("{kind} is theirs"), SOON, async || {
-                let found = site.custom_resource(&cluster).await?;
+                let found = mixed_env.custom_resource(&cluster).await?;
                 let all = e2e::hosted_cluster::conditions(&found);
                 let said = all.iter().find(|one| one.kind == kind);
                 ensure!(
@@ -45,17 +45,19 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
             })
             .await?;
         }
-        let calls = calls_about(&site.ground, &cluster, since).await?;
+        let calls = calls_about(&mixed_env.test_env, &cluster, since).await?;
         for client in [GO_HO_CLIENT, GO_CPO_CLIENT] {
             let own = || calls.iter().filter(|call| call.principal.as_deref() == Some(client));
             ensure!(own().count() > 0, "{client} has not called");
             let refused: Vec<_> = own().filter(|call| call.status >= 400).collect();
             ensure!(refused.is_empty(), "{refused:?}");
         }
-        let after = site.custom_resource(&cluster).await?;
+        let after = mixed_env.custom_resource(&cluster).await?;
         ensure!(after.finalizers() == before.finalizers(), "{:?}", after.finalizers());
         watch.never_failed().await?;
-        site.goes(&cluster, &[&cluster.own_nat_subnet(&site.ground)]).await?;
+        mixed_env
+            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .await?;
         go_ho.stop().await?;
         go_cpo.stop().await
     });
@@ -67,15 +69,15 @@ const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
 #[test]
 fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
-    situation(async |site| {
-        let cluster = site.cluster("half-back");
-        cluster.create(&site.ground).await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        let watch = site.watch(&cluster);
+    situation(async |mixed_env| {
+        let cluster = mixed_env.cluster("half-back");
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        let watch = mixed_env.watch(&cluster);
         ends(cpo).await?;
         let namespace = cluster.control_plane_namespace();
-        let custom = cluster.api(&site.ground.client()?, "AzurePrivateLinkService", &namespace);
+        let custom = cluster.api(&mixed_env.test_env.client()?, "AzurePrivateLinkService", &namespace);
         let annotate = async |name: &str, value: Option<&str>| {
             patch(
                 &custom,
@@ -85,14 +87,14 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
             .await
         };
         annotate(CPO_INTENT, None).await?;
-        let go_cpo = site.go_cpo(&cluster).await?;
+        let go_cpo = mixed_env.go_cpo(&cluster).await?;
 
         // Another NAT subnet takes another service, with another alias.
-        let subnet = site.nat_subnet("half-back-nat").await?;
-        give_nat_subnet(site, &cluster, &subnet).await?;
+        let subnet = mixed_env.nat_subnet("half-back-nat").await?;
+        give_nat_subnet(mixed_env, &cluster, &subnet).await?;
         eventually("the replacement waits for leave", SOON, async || {
             said(
-                &site.custom_resource(&cluster).await?,
+                &mixed_env.custom_resource(&cluster).await?,
                 "AzurePLSCreated",
                 "ReplacementBlocked",
             )
@@ -102,30 +104,32 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
 
         annotate(ALLOW_REPLACE, Some("true")).await?;
         eventually("the service is another one", SOON, async || {
-            let found = site.seen(&cluster).await?;
+            let found = mixed_env.seen(&cluster).await?;
             ensure!(found.contains("half-back-nat"), "{found}");
             Ok(())
         })
         .await?;
         // Theirs keeps the dead endpoint until somebody deletes it.
         eventually("their endpoint is disconnected", SOON, async || {
-            let found = site.custom_resource(&cluster).await?;
+            let found = mixed_env.custom_resource(&cluster).await?;
             let kind = "AzurePrivateEndpointAvailable";
             refused(&found, &[kind], "PrivateEndpointConnectionNotApproved")
         })
         .await?;
-        site.ground.oracle().drift_delete(&cluster.endpoint()).await?;
-        cluster.becomes_reachable(&site.ground, SOON).await?;
+        mixed_env.test_env.oracle().drift_delete(&cluster.endpoint()).await?;
+        cluster.becomes_reachable(&mixed_env.test_env, SOON).await?;
         annotate(ALLOW_REPLACE, None).await?;
-        site.goes(&cluster, &[&cluster.own_nat_subnet(&site.ground)]).await?;
+        mixed_env
+            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .await?;
         go_cpo.stop().await?;
         ends(ho).await
     });
 }
 
 /// Names a NAT subnet on HostedCluster and control plane. Their observer looks when the Service changes.
-async fn give_nat_subnet(site: &Site, cluster: &HostedCluster, subnet: &str) -> Result<()> {
-    let client = site.ground.client()?;
+async fn give_nat_subnet(mixed_env: &MixedEnv, cluster: &HostedCluster, subnet: &str) -> Result<()> {
+    let client = mixed_env.test_env.client()?;
     let namespace = cluster.control_plane_namespace();
     let named = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {"natSubnetID": subnet}}}}}});
     for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", namespace.as_str())] {

@@ -5,5 +5,5 @@ mod contradiction;
 mod go_alone;
 mod going_back;
 mod mixed;
+mod mixed_env;
 mod side_by_side;
-mod site;

@@ -2,22 +2,22 @@
 
 use anyhow::{Result, ensure};
 use e2e::eventually;
-use e2e::site::{SOON, said};
+use e2e::shared_env::{SOON, said};
 
-use crate::site::{Heard, ends, situation};
+use crate::mixed_env::{Heard, ends, situation};
 
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
 #[test]
 fn our_management_side_with_their_guest_side() {
-    situation(async |site| {
-        let cluster = site.cluster("our-ho");
-        cluster.create(&site.ground).await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.go_cpo(&cluster).await?);
-        site.heals(&cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.cluster("our-ho");
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
         // Theirs puts back, with the lists that it has read, what ours has said before.
-        site.all_hold(&cluster).await?;
-        site.goes(&cluster, &[]).await?;
+        mixed_env.all_hold(&cluster).await?;
+        mixed_env.goes(&cluster, &[]).await?;
         cpo.stop().await?;
         ends(ho).await
     });
@@ -25,17 +25,19 @@ fn our_management_side_with_their_guest_side() {
 
 #[test]
 fn their_management_side_with_our_guest_side() {
-    situation(async |site| {
-        let cluster = site.their_cluster("our-cpo").await?;
-        cluster.create(&site.ground).await?;
-        let comes = site.listen(&cluster)?;
-        let (ho, cpo) = (site.go_ho(&cluster).await?, site.cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        site.all_hold(&cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("our-cpo").await?;
+        cluster.create(&mixed_env.test_env).await?;
+        let comes = mixed_env.listen(&cluster)?;
+        let (ho, cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        mixed_env.all_hold(&cluster).await?;
         turned_twice_at_most(&comes)?;
-        let goes = site.listen(&cluster)?;
+        let goes = mixed_env.listen(&cluster)?;
         // The reference never removes a NAT subnet.
-        site.goes(&cluster, &[&cluster.own_nat_subnet(&site.ground)]).await?;
+        mixed_env
+            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .await?;
         turned_twice_at_most(&goes)?;
         ho.stop().await?;
         ends(cpo).await
@@ -52,22 +54,22 @@ fn turned_twice_at_most(heard: &Heard) -> Result<()> {
 /// Theirs keeps an endpoint whatever it leads to, and reports it as it was.
 #[test]
 fn service_that_was_made_anew_misses_their_endpoint() {
-    situation(async |site| {
-        let cluster = site.cluster("cut-off");
-        cluster.create(&site.ground).await?;
-        let (ho, cpo) = (site.ho(&cluster).await?, site.go_cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        let oracle = site.ground.oracle();
-        oracle.drift_delete(&cluster.link_service(&site.ground)).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.cluster("cut-off");
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        let oracle = mixed_env.test_env.oracle();
+        oracle.drift_delete(&cluster.link_service(&mixed_env.test_env)).await?;
         eventually("the missing connection is named", SOON, async || {
-            let found = site.custom_resource(&cluster).await?;
+            let found = mixed_env.custom_resource(&cluster).await?;
             said(&found, "AzurePLSCreated", "EndpointNotConnected")
         })
         .await?;
         oracle.drift_delete(&cluster.endpoint()).await?;
-        site.heals(&cluster).await?;
-        site.all_hold(&cluster).await?;
-        site.goes(&cluster, &[]).await?;
+        mixed_env.heals(&cluster).await?;
+        mixed_env.all_hold(&cluster).await?;
+        mixed_env.goes(&cluster, &[]).await?;
         cpo.stop().await?;
         ends(ho).await
     });

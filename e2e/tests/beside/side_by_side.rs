@@ -2,32 +2,32 @@
 
 use anyhow::{Result, ensure};
 use e2e::eventually;
-use e2e::ground::Call;
 use e2e::hosted_cluster::{Condition, HostedCluster, conditions};
 use e2e::hyperlink::Role;
-use e2e::site::SOON;
+use e2e::shared_env::SOON;
+use e2e::test_env::Call;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 
-use crate::site::{Site, ends, situation};
+use crate::mixed_env::{MixedEnv, ends, situation};
 
 const OTHER: &str = "OtherControllerActive";
 const DNS: &str = "AzurePrivateDNSAvailable";
 
 #[test]
 fn both_guest_sides_for_a_hand_over() {
-    situation(async |site| {
-        let cluster = site.their_cluster("two-writers").await?;
-        cluster.create(&site.ground).await?;
-        let (ho, go_cpo) = (site.ho(&cluster).await?, site.go_cpo(&cluster).await?);
-        site.heals(&cluster).await?;
-        site.recorded(&cluster).await?;
-        let watch = site.watch(&cluster);
-        let heard = site.listen(&cluster)?;
-        let cpo = site.cpo(&cluster).await?;
+    situation(async |mixed_env| {
+        let cluster = mixed_env.their_cluster("two-writers").await?;
+        cluster.create(&mixed_env.test_env).await?;
+        let (ho, go_cpo) = (mixed_env.ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
+        mixed_env.heals(&cluster).await?;
+        mixed_env.recorded(&cluster).await?;
+        let watch = mixed_env.watch(&cluster);
+        let heard = mixed_env.listen(&cluster)?;
+        let cpo = mixed_env.cpo(&cluster).await?;
         // Theirs writes over the condition with its next pass; the Event stays.
         eventually("the other writer is named", SOON, async || {
-            let events = reasons(site, &cluster).await?;
+            let events = reasons(mixed_env, &cluster).await?;
             ensure!(events.iter().any(|reason| reason == OTHER), "{events:?}");
             let named = |said: &Condition| said.reason == OTHER && e2e::runbook::quotes(said).is_ok();
             ensure!(heard.ever(DNS, named), "no condition says so");
@@ -36,12 +36,12 @@ fn both_guest_sides_for_a_hand_over() {
         .await?;
 
         // From now on nothing of DNS is written by us, whatever they wipe.
-        let since = site.ground.oracle().last_call().await?;
+        let since = mixed_env.test_env.oracle().last_call().await?;
         for _ in 0..2 {
-            let round = site.ground.oracle().last_call().await?;
-            site.looked_at_all(&cluster, Role::Cpo, round).await?;
+            let round = mixed_env.test_env.oracle().last_call().await?;
+            mixed_env.looked_at_all(&cluster, Role::Cpo, round).await?;
         }
-        let writes = site.our_writes(&cluster, since).await?;
+        let writes = mixed_env.our_writes(&cluster, since).await?;
         let dns: Vec<&Call> = writes
             .iter()
             .filter(|call| call.path.contains("privateDnsZones"))
@@ -57,7 +57,7 @@ fn both_guest_sides_for_a_hand_over() {
             "nobody else is named any more, in words that theirs has not",
             SOON,
             async || {
-                let all = conditions(&site.custom_resource(&cluster).await?);
+                let all = conditions(&mixed_env.custom_resource(&cluster).await?);
                 let dns = all.iter().find(|one| one.kind == DNS);
                 ensure!(dns.is_some_and(|one| one.reason == "ZoneShadowsBaseDomain"), "{all:?}");
                 Ok(())
@@ -65,17 +65,17 @@ fn both_guest_sides_for_a_hand_over() {
         )
         .await?;
         watch.never_failed().await?;
-        site.heals(&cluster).await?;
-        site.all_hold(&cluster).await?;
-        site.goes(&cluster, &[]).await?;
+        mixed_env.heals(&cluster).await?;
+        mixed_env.all_hold(&cluster).await?;
+        mixed_env.goes(&cluster, &[]).await?;
         ends(ho).await?;
         ends(cpo).await
     });
 }
 
 /// The reasons of all Events about the cluster's control plane.
-async fn reasons(site: &Site, cluster: &HostedCluster) -> Result<Vec<String>> {
-    let api: Api<Event> = Api::namespaced(site.ground.client()?, &cluster.control_plane_namespace());
+async fn reasons(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<Vec<String>> {
+    let api: Api<Event> = Api::namespaced(mixed_env.test_env.client()?, &cluster.control_plane_namespace());
     let all = api.list(&ListParams::default()).await?;
     Ok(all.into_iter().filter_map(|event| event.reason).collect())
 }

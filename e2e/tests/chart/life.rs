@@ -3,12 +3,12 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::azure_sim::Preset;
-use e2e::ground::Credential;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::installed::{HOME, Installed};
-use e2e::site::{SOON, nothing_is_left_of};
-use e2e::{Ground, eventually, scenario};
+use e2e::shared_env::{SOON, nothing_is_left_of};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, eventually, scenario};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
 use serde_json::json;
@@ -17,16 +17,16 @@ const TOKENS: &str = "/var/run/secrets/openshift/serviceaccount";
 
 /// A ground of its own with what the releases refer to.
 pub(crate) async fn installed() -> Result<Installed> {
-    Installed::on(Ground::local(Preset::Fast).await?).await
+    Installed::on(TestEnv::local(Preset::Fast).await?).await
 }
 
 /// The guest side whose token somebody writes after its start.
 async fn run_cpo_of_one(installed: &Installed) -> Result<Hyperlink> {
-    let Credential::WorkloadIdentity { token_file, .. } = &installed.ground.azure().cpo else {
+    let Credential::WorkloadIdentity { token_file, .. } = &installed.test_env.azure().cpo else {
         bail!("the guest side has no token");
     };
     let pod = installed.pod("cpo", "cpo-0").await?;
-    let cpo = pod.start(Role::Cpo, installed.ground.dir()).await?;
+    let cpo = pod.start(Role::Cpo, installed.test_env.dir()).await?;
     std::fs::copy(token_file, pod.mounted(TOKENS)?.join("token"))?;
     Ok(cpo)
 }
@@ -44,7 +44,7 @@ async fn stands_by(process: &Hyperlink, leader: &str) -> Result<()> {
 
 /// What a ServiceAccount of [`HOME`] is told when it scrapes: status and text.
 async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> Result<(u16, String)> {
-    let control_plane = installed.ground.control_plane();
+    let control_plane = installed.test_env.control_plane();
     control_plane.service_account(HOME, account).await?;
     let token = control_plane.token(HOME, account, None).await?;
     // The certificate is the program's own: nobody could trust it.
@@ -60,9 +60,9 @@ async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> R
 fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
     scenario(async {
         let installed = installed().await?;
-        let ground = &installed.ground;
-        let cluster = HostedCluster::new(ground, "alone");
-        cluster.create_namespaces(ground).await?;
+        let test_env = &installed.test_env;
+        let cluster = HostedCluster::new(test_env, "alone");
+        cluster.create_namespaces(test_env).await?;
         let namespace = cluster.control_plane_namespace();
         let mut values = installed.cpo_of_one(&namespace)?;
         values["metrics"] = json!({"enabled": true, "readers": [{"namespace": HOME, "name": "prometheus"}]});
@@ -70,7 +70,7 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
         let mut values = installed.ho_with_managed_identity()?;
         values["namespace"] = namespace.into();
         installed.install("ho", &values)?;
-        let cluster_roles: Api<ClusterRole> = Api::all(ground.client()?);
+        let cluster_roles: Api<ClusterRole> = Api::all(test_env.client()?);
         ensure!(
             cluster_roles.get_opt(&format!("cpo-hyperlink.{HOME}")).await?.is_none(),
             "it has rights everywhere"
@@ -78,9 +78,9 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
 
         let cpo = run_cpo_of_one(&installed).await?;
         let ho = installed.run("ho", "ho-0", Role::Ho).await?;
-        cluster.create(ground).await?;
-        cluster.becomes_available(ground, SOON).await?;
-        cluster.becomes_reachable(ground, SOON).await?;
+        cluster.create(test_env).await?;
+        cluster.becomes_available(test_env, SOON).await?;
+        cluster.becomes_reachable(test_env, SOON).await?;
         // Nothing that they ask for is missing among their rights.
         for process in [&ho, &cpo] {
             process.ready(SOON).await?;
@@ -91,8 +91,8 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
         let (status, text) = scraped(&installed, "somebody", &cpo).await?;
         ensure!(status == 403, "{status}: {text}");
 
-        cluster.delete(ground, SOON).await?;
-        nothing_is_left_of(ground, &cluster, &[]).await?;
+        cluster.delete(test_env, SOON).await?;
+        nothing_is_left_of(test_env, &cluster, &[]).await?;
         ho.stop().await?;
         cpo.stop().await
     });
@@ -102,7 +102,7 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
 fn cluster_lives_on_the_rendered_deployments() {
     scenario(async {
         let installed = installed().await?;
-        let ground = &installed.ground;
+        let test_env = &installed.test_env;
         installed.install("ho", &installed.ho()?)?;
         installed.install("cpo", &installed.cpo_of_many()?)?;
         let first = installed.run("ho", "ho-0", Role::Ho).await?;
@@ -116,27 +116,27 @@ fn cluster_lives_on_the_rendered_deployments() {
         stands_by(&again, "ho-0").await?;
         again.stop().await?;
 
-        let cluster = HostedCluster::new(ground, "rendered").with_base_domain("apps.example.com");
-        cluster.create(ground).await?;
-        cluster.becomes_available(ground, SOON).await?;
-        cluster.becomes_reachable(ground, SOON).await?;
+        let cluster = HostedCluster::new(test_env, "rendered").with_base_domain("apps.example.com");
+        cluster.create(test_env).await?;
+        cluster.becomes_available(test_env, SOON).await?;
+        cluster.becomes_reachable(test_env, SOON).await?;
 
         first.stop().await?;
         replica.leading(SOON).await?;
-        ground.oracle().drift_delete(&cluster.link_service(ground)).await?;
-        let service = cluster.link_service(ground);
+        test_env.oracle().drift_delete(&cluster.link_service(test_env)).await?;
+        let service = cluster.link_service(test_env);
         eventually("the service is back", SOON, || async {
-            let found = ground.oracle().resources(&service).await?;
+            let found = test_env.oracle().resources(&service).await?;
             found.first().map(drop).context("it is not there")
         })
         .await?;
-        cluster.becomes_reachable(ground, SOON).await?;
+        cluster.becomes_reachable(test_env, SOON).await?;
         for process in [&replica, &cpo] {
             process.ready(SOON).await?;
         }
 
-        cluster.delete(ground, SOON).await?;
-        nothing_is_left_of(ground, &cluster, &[]).await?;
+        cluster.delete(test_env, SOON).await?;
+        nothing_is_left_of(test_env, &cluster, &[]).await?;
         replica.stop().await?;
         cpo.stop().await
     });

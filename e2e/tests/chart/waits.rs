@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::installed::{HOME, Installed, SECRET};
-use e2e::site::SOON;
+use e2e::shared_env::SOON;
 use e2e::{eventually, scenario};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::events::v1::Event;
@@ -18,7 +18,7 @@ const DEFINITION: &str = "azureprivatelinkservices.hypershift.openshift.io";
 
 /// Waits until it is not ready for want of this, and has said so everywhere.
 async fn says(installed: &Installed, process: &Hyperlink, pod: &str, what: &str) -> Result<()> {
-    let events: Api<Event> = Api::namespaced(installed.ground.client()?, HOME);
+    let events: Api<Event> = Api::namespaced(installed.test_env.client()?, HOME);
     process
         .process()
         .until(&format!("{pod} says {what:?}"), SOON, async || {
@@ -64,7 +64,7 @@ async fn put_rules(roles: &Api<ClusterRole>, name: &str, rules: &Value) -> Resul
 fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
     scenario(async {
         let installed = installed().await?;
-        let client = installed.ground.client()?;
+        let client = installed.test_env.client()?;
         installed.install("lacks", &installed.ho()?)?;
         let roles: Api<ClusterRole> = Api::all(client.clone());
         let role = format!("lacks-hyperlink.{HOME}");
@@ -73,18 +73,21 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
         let secrets: Api<Secret> = Api::namespaced(client, HOME);
         let data = secrets.get(SECRET).await?.data.context("no data")?;
         let right = String::from_utf8(data["credentials"].0.clone())?;
-        let wrong = right.replace(&installed.ground.azure().tenant, "99999999-9999-4999-8999-999999999999");
+        let wrong = right.replace(
+            &installed.test_env.azure().tenant,
+            "99999999-9999-4999-8999-999999999999",
+        );
         ensure!(wrong != right, "no tenant in the file");
         let file = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "elsewhere"},
             "stringData": {"credentials": wrong}});
-        installed.ground.control_plane().apply_yaml(&file.to_string()).await?;
+        installed.test_env.control_plane().apply_yaml(&file.to_string()).await?;
         let mut values = installed.ho()?;
         values["azure"]["secret"]["name"] = "elsewhere".into();
         installed.install("elsewhere", &values)?;
 
         let lacks = installed.run("lacks", "lacks-0", Role::Ho).await?;
         let pod = installed.pod("elsewhere", "elsewhere-0").await?;
-        let elsewhere = pod.start(Role::Ho, installed.ground.dir()).await?;
+        let elsewhere = pod.start(Role::Ho, installed.test_env.dir()).await?;
         let lack = "rights (ho): missing: services get (oauth-openshift, private-router)";
         says(&installed, &lacks, "lacks-0", lack).await?;
         let refused = "azure token: the token endpoint refused the credential (AADSTS90002); check the tenant id";
@@ -101,7 +104,7 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
 fn missing_definition_is_told_until_it_is_there() {
     scenario(async {
         let installed = installed().await?;
-        let definitions: Api<CustomResourceDefinition> = Api::all(installed.ground.client()?);
+        let definitions: Api<CustomResourceDefinition> = Api::all(installed.test_env.client()?);
         definitions.delete(DEFINITION, &DeleteParams::default()).await?;
         eventually("the definition is gone", SOON, || async {
             ensure!(definitions.get_opt(DEFINITION).await?.is_none(), "it is there");

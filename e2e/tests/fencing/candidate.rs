@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use e2e::ground::Credential;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::pipe::Pipe;
 use e2e::process::Process;
 use e2e::roles::NAMESPACE;
-use e2e::{Ground, eventually};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, eventually};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -44,17 +44,17 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub(crate) async fn start(ground: &Ground, role: Role, identity: Identity) -> Result<Self> {
-        Self::start_through(ground, role, identity, None).await
+    pub(crate) async fn start(test_env: &TestEnv, role: Role, identity: Identity) -> Result<Self> {
+        Self::start_through(test_env, role, identity, None).await
     }
 
     pub(crate) async fn start_through(
-        ground: &Ground,
+        test_env: &TestEnv,
         role: Role,
         identity: Identity,
         pipe: Option<&Pipe>,
     ) -> Result<Self> {
-        let azure = ground.azure();
+        let azure = test_env.azure();
         let (name, credential) = match (role, identity) {
             (Role::Ho, Identity::First) => ("ho-first", &azure.ho),
             (Role::Ho, Identity::Twin) => ("ho-twin", &azure.ho_twin),
@@ -62,13 +62,16 @@ impl Candidate {
             (Role::Cpo, Identity::Twin) => ("cpo-twin", &azure.cpo_twin),
         };
         // Each access is a new token.
-        let access = ground.control_plane().service_account(NAMESPACE, role.as_str()).await?;
+        let access = test_env
+            .control_plane()
+            .service_account(NAMESPACE, role.as_str())
+            .await?;
         let token = token_id(&std::fs::read_to_string(access.path())?)?;
         if let Some(pipe) = pipe {
             pipe.redirect(access.path())?;
         }
         let program = e2e::binaries::executable("hyperlink")?;
-        let hyperlink = Hyperlink::start_as(&program, ground, role, name, access.path(), credential, FLAGS).await?;
+        let hyperlink = Hyperlink::start_as(&program, test_env, role, name, access.path(), credential, FLAGS).await?;
         Ok(Self {
             hyperlink,
             client: client_id(credential)?,

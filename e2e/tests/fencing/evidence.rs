@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result, ensure};
-use e2e::ground::Call;
-use e2e::site::control;
-use e2e::{Ground, eventually};
+use e2e::shared_env::control;
+use e2e::test_env::Call;
+use e2e::{TestEnv, eventually};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,25 +13,25 @@ use serde_json::{Value, json};
 use crate::candidate::{Candidate, SOON};
 
 /// From now on the simulator takes writes of `candidate` at once, and answers them this much later.
-pub(crate) async fn delay_answers_to_writes(ground: &Ground, candidate: &Candidate, delay_ms: u64) -> Result<()> {
+pub(crate) async fn delay_answers_to_writes(test_env: &TestEnv, candidate: &Candidate, delay_ms: u64) -> Result<()> {
     let rules = json!([{
         "match": {"method": "PUT", "principal": candidate.client, "times": 1_000_000},
         "do": {"delay_ms": delay_ms},
     }]);
-    control(ground, reqwest::Method::PUT, "/faults", rules).await
+    control(test_env, reqwest::Method::PUT, "/faults", rules).await
 }
 
 /// The calls of `candidate` to ARM.
-pub(crate) async fn calls(ground: &Ground, candidate: &Candidate) -> Result<Vec<Call>> {
-    let mut calls = ground.oracle().journal(0).await?;
+pub(crate) async fn calls(test_env: &TestEnv, candidate: &Candidate) -> Result<Vec<Call>> {
+    let mut calls = test_env.oracle().journal(0).await?;
     calls.retain(|call| call.principal.as_deref() == Some(&candidate.client));
     Ok(calls)
 }
 
 /// Waits until a write of `candidate` is under way.
-pub(crate) async fn writes(ground: &Ground, candidate: &Candidate) -> Result<()> {
+pub(crate) async fn writes(test_env: &TestEnv, candidate: &Candidate) -> Result<()> {
     eventually("it writes", SOON, async || {
-        let calls = calls(ground, candidate).await?;
+        let calls = calls(test_env, candidate).await?;
         ensure!(calls.iter().any(Call::is_write), "{} reads", calls.len());
         Ok(())
     })
@@ -39,8 +39,8 @@ pub(crate) async fn writes(ground: &Ground, candidate: &Candidate) -> Result<()>
 }
 
 /// Fails if a write of `candidate` reached ARM at `time` or later.
-pub(crate) async fn wrote_nothing_since(ground: &Ground, candidate: &Candidate, time: Timestamp) -> Result<()> {
-    let calls = calls(ground, candidate).await?;
+pub(crate) async fn wrote_nothing_since(test_env: &TestEnv, candidate: &Candidate, time: Timestamp) -> Result<()> {
+    let calls = calls(test_env, candidate).await?;
     let (late, before): (Vec<_>, Vec<_>) = calls
         .iter()
         .filter(|call| call.is_write())
@@ -51,9 +51,9 @@ pub(crate) async fn wrote_nothing_since(ground: &Ground, candidate: &Candidate, 
 }
 
 /// Fails if a resource was removed or made more than once: until now only building was asked for.
-pub(crate) async fn built_once(ground: &Ground) -> Result<()> {
+pub(crate) async fn built_once(test_env: &TestEnv) -> Result<()> {
     let mut made: HashMap<String, usize> = HashMap::new();
-    for call in ground.oracle().journal(0).await?.iter().filter(|call| call.changed) {
+    for call in test_env.oracle().journal(0).await?.iter().filter(|call| call.changed) {
         ensure!(call.method == "PUT", "{call:?}");
         if call.status == 201 || (call.status == 202 && !made.contains_key(&call.path)) {
             *made.entry(call.path.to_lowercase()).or_default() += 1;
@@ -76,8 +76,8 @@ pub(crate) struct KubeWrite {
 }
 
 /// The writes of `candidate` that reached the API server at `since` or later.
-pub(crate) fn kube_writes(ground: &Ground, candidate: &Candidate, since: Timestamp) -> Result<Vec<KubeWrite>> {
-    let log = std::fs::read_to_string(ground.control_plane().audit_log())?;
+pub(crate) fn kube_writes(test_env: &TestEnv, candidate: &Candidate, since: Timestamp) -> Result<Vec<KubeWrite>> {
+    let log = std::fs::read_to_string(test_env.control_plane().audit_log())?;
     let token = json!([format!("JTI={}", candidate.token)]);
     let mut writes = Vec::new();
     // The last line may be half written.

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::Role;
-use e2e::{Ground, eventually, scenario};
+use e2e::{TestEnv, eventually, scenario};
 use jiff::Timestamp;
 
 use crate::candidate::{Candidate, Identity, LIFE, SOON};
@@ -163,15 +163,15 @@ async fn operation_ages(candidate: &Candidate, kind: &str) -> Result<()> {
 }
 
 /// A standby has called nobody but to look.
-async fn silent(ground: &Ground, standby: &Candidate) -> Result<()> {
+async fn silent(test_env: &TestEnv, standby: &Candidate) -> Result<()> {
     standby.stands_by().await?;
     let role = standby.hyperlink.role().as_str();
     let metrics = Metrics::of(standby).await?;
     ensure!(metrics.sum(&format!("hyperlink_leader{{role={role}}}")) == Some(0.0));
     ensure!(metrics.sum("hyperlink_arm_calls_total").is_none());
-    let calls = calls(ground, standby).await?;
+    let calls = calls(test_env, standby).await?;
     ensure!(calls.is_empty(), "{calls:?}");
-    let writes = kube_writes(ground, standby, Timestamp::UNIX_EPOCH)?;
+    let writes = kube_writes(test_env, standby, Timestamp::UNIX_EPOCH)?;
     ensure!(writes.is_empty(), "{writes:?}");
     Ok(())
 }
@@ -179,15 +179,15 @@ async fn silent(ground: &Ground, standby: &Candidate) -> Result<()> {
 #[test]
 fn leaders_tell_of_a_whole_life_and_standbys_are_ready_and_silent() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
         let mut leaders = Vec::new();
         let mut standbys = Vec::new();
         for role in [Role::Ho, Role::Cpo] {
-            let leader = Candidate::start(&ground, role, Identity::First).await?;
+            let leader = Candidate::start(&test_env, role, Identity::First).await?;
             leader.leads().await?;
             leader.hyperlink.ready(SOON).await?;
             leaders.push(leader);
-            standbys.push(Candidate::start(&ground, role, Identity::Twin).await?);
+            standbys.push(Candidate::start(&test_env, role, Identity::Twin).await?);
         }
         for (leader, standby) in leaders.iter().zip(&standbys) {
             standby.stands_by().await?;
@@ -204,14 +204,14 @@ fn leaders_tell_of_a_whole_life_and_standbys_are_ready_and_silent() {
             unreachable!("one per role")
         };
 
-        let cluster = HostedCluster::new(&ground, "told").with_base_domain("apps.example.com");
-        cluster.create(&ground).await?;
+        let cluster = HostedCluster::new(&test_env, "told").with_base_domain("apps.example.com");
+        cluster.create(&test_env).await?;
         operation_ages(cpo, "private_endpoint").await?;
-        cluster.becomes_available(&ground, LIFE).await?;
+        cluster.becomes_available(&test_env, LIFE).await?;
         shows(ho, &[BOTH, HO]).await?;
         shows(cpo, &[BOTH, CPO]).await?;
 
-        cluster.delete(&ground, LIFE).await?;
+        cluster.delete(&test_env, LIFE).await?;
         for leader in &leaders {
             shows(
                 leader,
@@ -223,11 +223,11 @@ fn leaders_tell_of_a_whole_life_and_standbys_are_ready_and_silent() {
             .await?;
             // Every call that reached ARM is counted, and no other.
             let counted = Metrics::of(leader).await?.sum("hyperlink_arm_calls_total");
-            let seen = calls(&ground, leader).await?.len();
+            let seen = calls(&test_env, leader).await?.len();
             ensure!(counted == Some(seen as f64), "{counted:?} counted, {seen} seen");
         }
         for standby in &standbys {
-            silent(&ground, standby).await?;
+            silent(&test_env, standby).await?;
         }
         for candidate in leaders.into_iter().chain(standbys) {
             candidate.hyperlink.stop().await?;

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::Role;
-use e2e::{Ground, scenario};
+use e2e::{TestEnv, scenario};
 use jiff::Timestamp;
 
 use crate::candidate::{Candidate, Identity, LIFE, SOON};
@@ -13,30 +13,30 @@ use crate::evidence::{built_once, delay_answers_to_writes, kube_writes, writes, 
 #[test]
 fn process_stopped_past_its_lease_sends_nothing_when_it_goes_on() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        let first = Candidate::start(&ground, Role::Cpo, Identity::First).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        let first = Candidate::start(&test_env, Role::Cpo, Identity::First).await?;
         first.leads().await?;
-        let twin = Candidate::start(&ground, Role::Cpo, Identity::Twin).await?;
+        let twin = Candidate::start(&test_env, Role::Cpo, Identity::Twin).await?;
         twin.stands_by().await?;
-        let _ho = Candidate::start(&ground, Role::Ho, Identity::First).await?;
+        let _ho = Candidate::start(&test_env, Role::Ho, Identity::First).await?;
 
         // Long enough to be stopped in the middle of a pass: the answer waits for it when it goes on, and there is more to write.
-        delay_answers_to_writes(&ground, &first, 2_000).await?;
-        let cluster = HostedCluster::new(&ground, "paused").with_base_domain("apps.example.com");
-        cluster.create(&ground).await?;
-        writes(&ground, &first).await?;
+        delay_answers_to_writes(&test_env, &first, 2_000).await?;
+        let cluster = HostedCluster::new(&test_env, "paused").with_base_domain("apps.example.com");
+        cluster.create(&test_env).await?;
+        writes(&test_env, &first).await?;
         first.process().signal("STOP")?;
         twin.leads().await?;
         let goes_on = Timestamp::now();
         first.process().signal("CONT")?;
 
         ensure!(first.ends(SOON).await? == 1, "ends as one that has lost");
-        cluster.becomes_available(&ground, LIFE).await?;
-        wrote_nothing_since(&ground, &first, goes_on).await?;
-        let all = kube_writes(&ground, &first, Timestamp::UNIX_EPOCH)?;
+        cluster.becomes_available(&test_env, LIFE).await?;
+        wrote_nothing_since(&test_env, &first, goes_on).await?;
+        let all = kube_writes(&test_env, &first, Timestamp::UNIX_EPOCH)?;
         ensure!(!all.is_empty(), "it has written before");
-        let late = kube_writes(&ground, &first, goes_on)?;
+        let late = kube_writes(&test_env, &first, goes_on)?;
         ensure!(late.is_empty(), "written after the take-over: {late:#?}");
-        built_once(&ground).await
+        built_once(&test_env).await
     });
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::Role;
-use e2e::{Ground, scenario};
+use e2e::{TestEnv, scenario};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::candidate::{Candidate, Identity, SOON};
@@ -18,15 +18,15 @@ const GRACE: Duration = Duration::from_secs(20);
 const BROKEN_OFF: &str = "what was running did not end in time and is broken off";
 
 /// The leader is told to stop in the middle of a write whose answer takes `delay`, and has ended; its standby.
-async fn stopped_in_a_write(ground: &Ground, delay: Duration) -> Result<(Candidate, Candidate)> {
-    let first = Candidate::start(ground, Role::Ho, Identity::First).await?;
+async fn stopped_in_a_write(test_env: &TestEnv, delay: Duration) -> Result<(Candidate, Candidate)> {
+    let first = Candidate::start(test_env, Role::Ho, Identity::First).await?;
     first.leads().await?;
-    let twin = Candidate::start(ground, Role::Ho, Identity::Twin).await?;
+    let twin = Candidate::start(test_env, Role::Ho, Identity::Twin).await?;
     twin.stands_by().await?;
-    let _cpo = Candidate::start(ground, Role::Cpo, Identity::First).await?;
-    delay_answers_to_writes(ground, &first, delay.as_millis() as u64).await?;
-    HostedCluster::new(ground, "stopped").create(ground).await?;
-    writes(ground, &first).await?;
+    let _cpo = Candidate::start(test_env, Role::Cpo, Identity::First).await?;
+    delay_answers_to_writes(test_env, &first, delay.as_millis() as u64).await?;
+    HostedCluster::new(test_env, "stopped").create(test_env).await?;
+    writes(test_env, &first).await?;
     first.process().signal("TERM")?;
     first.says("stopping").await?;
     let (status, _) = first.hyperlink.page("/livez").await?;
@@ -41,7 +41,7 @@ async fn stopped_in_a_write(ground: &Ground, delay: Duration) -> Result<(Candida
 }
 
 /// The standby took the lease when it was released, and not before.
-async fn handed_over(ground: &Ground, first: &Candidate, twin: &Candidate) -> Result<Timestamp> {
+async fn handed_over(test_env: &TestEnv, first: &Candidate, twin: &Candidate) -> Result<Timestamp> {
     let (released, _) = first.said("lease released")?;
     let taken = twin.says("leading").await?;
     let took = taken.duration_since(released);
@@ -51,17 +51,17 @@ async fn handed_over(ground: &Ground, first: &Candidate, twin: &Candidate) -> Re
         "taken {took:?} after the release"
     );
     ensure!(took < SignedDuration::from_secs(2), "taken {took:?} after the release");
-    wrote_nothing_since(ground, first, released).await?;
+    wrote_nothing_since(test_env, first, released).await?;
     Ok(released)
 }
 
 #[test]
 fn clean_stop_lets_the_running_pass_end_and_hands_over_at_once() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
         let delay = Duration::from_secs(2);
-        let (first, twin) = stopped_in_a_write(&ground, delay).await?;
-        let released = handed_over(&ground, &first, &twin).await?;
+        let (first, twin) = stopped_in_a_write(&test_env, delay).await?;
+        let released = handed_over(&test_env, &first, &twin).await?;
         let (asked, _) = first.said("stopping")?;
         let (written, step) = first.said("step")?;
         ensure!(
@@ -73,16 +73,16 @@ fn clean_stop_lets_the_running_pass_end_and_hands_over_at_once() {
             "in order: {asked} {written} {released}"
         );
         ensure!(first.said(BROKEN_OFF).is_err());
-        writes(&ground, &twin).await
+        writes(&test_env, &twin).await
     });
 }
 
 #[test]
 fn pass_that_hangs_holds_the_stop_for_its_grace_only() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        let (first, twin) = stopped_in_a_write(&ground, Duration::from_secs(60)).await?;
-        let released = handed_over(&ground, &first, &twin).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        let (first, twin) = stopped_in_a_write(&test_env, Duration::from_secs(60)).await?;
+        let released = handed_over(&test_env, &first, &twin).await?;
         let (asked, _) = first.said("stopping")?;
         let (broken_off, _) = first.said(BROKEN_OFF)?;
         let held = released.duration_since(asked);
@@ -96,6 +96,6 @@ fn pass_that_hangs_holds_the_stop_for_its_grace_only() {
             "{broken_off} {released}"
         );
         ensure!(first.said("step").is_err(), "the write was not answered");
-        writes(&ground, &twin).await
+        writes(&test_env, &twin).await
     });
 }

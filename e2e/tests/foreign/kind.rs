@@ -15,8 +15,8 @@ use e2e::hyperlink::{Hyperlink, Role};
 use e2e::pod::Pod;
 use e2e::process::{Process, Program};
 use e2e::run_dir::RunDir;
-use e2e::site::control;
-use e2e::{ControlPlane, Ground, eventually, repository, scenario};
+use e2e::shared_env::control;
+use e2e::{ControlPlane, TestEnv, eventually, repository, scenario};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, Pod as PodObject, PodTemplateSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -272,7 +272,7 @@ fn uses_the_image(program: &str, template: &PodTemplateSpec) -> Result<()> {
 fn found(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
-        .map(|place| place.join(tool))
+        .map(|target| target.join(tool))
         .find(|file| file.is_file())
 }
 
@@ -342,13 +342,13 @@ fn asked_for_what_there_is(calls: &str, target: &Path) -> Result<()> {
 #[test]
 fn manifests_and_world_of_kind_are_accepted() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
         let read = |file: &str| std::fs::read_to_string(repository().join("hack/kind").join(file));
         let manifest = read("armsim.yaml")?;
-        let objects = ground.apply_yaml(&manifest).await?;
+        let objects = test_env.apply_yaml(&manifest).await?;
         ensure!(objects.len() == 7, "{}", objects.len());
         let world: Value = serde_json::from_str(&read("world.json")?)?;
-        control(&ground, reqwest::Method::PUT, "/seed", world).await?;
+        control(&test_env, reqwest::Method::PUT, "/seed", world).await?;
         // What the manifest names is in the world.
         let named = manifest.lines().filter_map(|line| line.split_once("=/subscriptions/"));
         let named: Vec<_> = named
@@ -356,7 +356,7 @@ fn manifests_and_world_of_kind_are_accepted() {
             .collect();
         ensure!(named.len() == 2, "{named:?}");
         let mut ids = Vec::new();
-        for resource in ground.oracle().resources("/subscriptions").await? {
+        for resource in test_env.oracle().resources("/subscriptions").await? {
             let subnets = resource["properties"]["subnets"].as_array().into_iter().flatten();
             let found = std::iter::once(&resource)
                 .chain(subnets)

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{ADMINISTRATOR, ADMINISTRATOR_SECRET, Preset};
-use e2e::ground::Call;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::process::{Process, Program};
-use e2e::{Ground, scenario};
+use e2e::test_env::Call;
+use e2e::{TestEnv, scenario};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
@@ -27,11 +27,11 @@ struct Ended {
     log: String,
 }
 
-fn on_cluster(ground: &Ground, prefix: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Program> {
-    let azure = ground.azure();
+fn on_cluster(test_env: &TestEnv, prefix: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Result<Program> {
+    let azure = test_env.azure();
     let program = Program::new(env!("CARGO_BIN_EXE_on-cluster"))
         .env("E2E_AZURE", "env")
-        .env("E2E_KUBECONFIG", ground.admin().path())
+        .env("E2E_KUBECONFIG", test_env.admin().path())
         .env("E2E_CONTEXT", "test")
         .env("E2E_SUBSCRIPTION", &azure.management_subscription)
         .env("E2E_LOCATION", &azure.location)
@@ -52,9 +52,9 @@ fn on_cluster(ground: &Ground, prefix: &str, arguments: &[&str], variables: &[(&
     Ok(arguments.iter().fold(program, Program::arg))
 }
 
-async fn end(ground: &Ground, process: &Process) -> Result<Ended> {
+async fn end(test_env: &TestEnv, process: &Process) -> Result<Ended> {
     let status = process.wait(LONG).await?;
-    ground.control_plane().check()?;
+    test_env.control_plane().check()?;
     Ok(Ended {
         well: status.success(),
         out: std::fs::read_to_string(process.out())?,
@@ -63,8 +63,8 @@ async fn end(ground: &Ground, process: &Process) -> Result<Ended> {
 }
 
 /// Fails if anything in the cluster or in Azure bears the prefix.
-async fn nothing_bears(ground: &Ground, prefix: &str) -> Result<()> {
-    let client = ground.client()?;
+async fn nothing_bears(test_env: &TestEnv, prefix: &str) -> Result<()> {
+    let client = test_env.client()?;
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let roles: Api<ClusterRole> = Api::all(client);
     let namespaces = namespaces
@@ -79,7 +79,7 @@ async fn nothing_bears(ground: &Ground, prefix: &str) -> Result<()> {
         .map(|one| one.metadata);
     let names = namespaces.chain(roles).filter_map(|metadata| metadata.name);
     let left: Vec<_> = names
-        .chain(ground.resource_ids().await?)
+        .chain(test_env.resource_ids().await?)
         .filter(|name| name.contains(prefix))
         .collect();
     ensure!(left.is_empty(), "{left:?}");
@@ -97,38 +97,38 @@ fn is_listed(call: &Call, list: &[String]) -> bool {
 #[test]
 fn cluster_lives_beside_a_cloud_provider_and_nothing_else_is_touched() {
     scenario(async {
-        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-beside");
-        let before = ground.resource_ids().await?;
-        let vnet = ground.azure().management_vnet.clone();
+        let (test_env, prefix) = (TestEnv::local(Preset::Fast).await?, "hle2e-beside");
+        let before = test_env.resource_ids().await?;
+        let vnet = test_env.azure().management_vnet.clone();
         let here = [("E2E_CLUSTER_VNET", vnet.as_str()), ("E2E_ONLY", "plain")];
 
         let unsaid = [("E2E_SUBSCRIPTION", "")];
-        let process = on_cluster(&ground, prefix, &[], &unsaid)?.spawn("unsaid", ground.dir())?;
-        let refused = end(&ground, &process).await?;
+        let process = on_cluster(&test_env, prefix, &[], &unsaid)?.spawn("unsaid", test_env.dir())?;
+        let refused = end(&test_env, &process).await?;
         ensure!(
             !refused.well && refused.log.contains("E2E_SUBSCRIPTION is not set"),
             "{}",
             refused.log
         );
 
-        let process = on_cluster(&ground, prefix, &["--dry-run"], &here)?.spawn("dry-run", ground.dir())?;
-        let dry = end(&ground, &process).await?;
+        let process = on_cluster(&test_env, prefix, &["--dry-run"], &here)?.spawn("dry-run", test_env.dir())?;
+        let dry = end(&test_env, &process).await?;
         ensure!(dry.well, "{}", dry.log);
-        ensure!(ground.oracle().last_call().await? == 0, "neither asks Azure anything");
-        nothing_bears(&ground, prefix).await?;
+        ensure!(test_env.oracle().last_call().await? == 0, "neither asks Azure anything");
+        nothing_bears(&test_env, prefix).await?;
 
-        let process = on_cluster(&ground, prefix, &[], &here)?.spawn("run", ground.dir())?;
-        let ran = end(&ground, &process).await?;
+        let process = on_cluster(&test_env, prefix, &[], &here)?.spawn("run", test_env.dir())?;
+        let ran = end(&test_env, &process).await?;
         ensure!(ran.well && ran.out.contains("plain: passed"), "{}{}", ran.out, ran.log);
-        nothing_bears(&ground, prefix).await?;
+        nothing_bears(&test_env, prefix).await?;
         ensure!(
-            ground.resource_ids().await? == before,
+            test_env.resource_ids().await? == before,
             "{:?}",
-            ground.resource_ids().await?
+            test_env.resource_ids().await?
         );
 
         let list: Vec<_> = dry.out.lines().map(str::to_owned).collect();
-        let mut calls = ground.oracle().journal(0).await?;
+        let mut calls = test_env.oracle().journal(0).await?;
         calls.retain(|call| call.principal.as_deref() == Some(ADMINISTRATOR) && call.is_write());
         ensure!(calls.len() > 10, "{calls:?}");
         let unlisted: Vec<_> = calls.iter().filter(|call| !is_listed(call, &list)).collect();
@@ -151,55 +151,55 @@ fn cluster_lives_beside_a_cloud_provider_and_nothing_else_is_touched() {
 #[test]
 fn bare_cluster_gets_its_network_and_addresses_from_the_run() {
     scenario(async {
-        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-bare");
-        ground.end_cloud_controller();
-        let process = on_cluster(&ground, prefix, &[], &[("E2E_ONLY", "given,hand-over")])?;
-        let ran = end(&ground, &process.spawn("run", ground.dir())?).await?;
+        let (test_env, prefix) = (TestEnv::local(Preset::Fast).await?, "hle2e-bare");
+        test_env.end_cloud_controller();
+        let process = on_cluster(&test_env, prefix, &[], &[("E2E_ONLY", "given,hand-over")])?;
+        let ran = end(&test_env, &process.spawn("run", test_env.dir())?).await?;
         ensure!(ran.well, "{}{}", ran.out, ran.log);
         ensure!(
             ran.out.contains("given: passed") && ran.out.contains("hand-over: passed"),
             "{}",
             ran.out
         );
-        nothing_bears(&ground, prefix).await
+        nothing_bears(&test_env, prefix).await
     });
 }
 
 #[test]
 fn run_that_is_cut_short_leaves_nothing_after_all() {
     scenario(async {
-        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-short");
-        let before = ground.resource_ids().await?;
-        let vnet = ground.azure().management_vnet.clone();
+        let (test_env, prefix) = (TestEnv::local(Preset::Fast).await?, "hle2e-short");
+        let before = test_env.resource_ids().await?;
+        let vnet = test_env.azure().management_vnet.clone();
         let here = [("E2E_CLUSTER_VNET", vnet.as_str()), ("E2E_ONLY", "plain")];
 
-        let killed = on_cluster(&ground, prefix, &[], &here)?.spawn("killed", ground.dir())?;
-        has_made(&ground, &killed, prefix, "/privateendpoints/").await?;
+        let killed = on_cluster(&test_env, prefix, &[], &here)?.spawn("killed", test_env.dir())?;
+        has_made(&test_env, &killed, prefix, "/privateendpoints/").await?;
         killed.kill();
-        let left = ground.resource_ids().await?;
+        let left = test_env.resource_ids().await?;
         ensure!(left.iter().any(|id| id.contains("-pls-nat")), "{left:?}");
-        let cleaning = on_cluster(&ground, prefix, &["--clean", prefix], &here)?.spawn("clean", ground.dir())?;
-        let cleaned = end(&ground, &cleaning).await?;
+        let cleaning = on_cluster(&test_env, prefix, &["--clean", prefix], &here)?.spawn("clean", test_env.dir())?;
+        let cleaned = end(&test_env, &cleaning).await?;
         ensure!(cleaned.well, "{}", cleaned.log);
-        nothing_bears(&ground, prefix).await?;
+        nothing_bears(&test_env, prefix).await?;
         ensure!(
-            ground.resource_ids().await? == before,
+            test_env.resource_ids().await? == before,
             "{:?}",
-            ground.resource_ids().await?
+            test_env.resource_ids().await?
         );
 
-        let stopped = on_cluster(&ground, prefix, &[], &here)?.spawn("stopped", ground.dir())?;
-        has_made(&ground, &stopped, prefix, "/privatelinkservices/").await?;
+        let stopped = on_cluster(&test_env, prefix, &[], &here)?.spawn("stopped", test_env.dir())?;
+        has_made(&test_env, &stopped, prefix, "/privatelinkservices/").await?;
         stopped.signal("TERM")?;
-        let ended = end(&ground, &stopped).await?;
+        let ended = end(&test_env, &stopped).await?;
         ensure!(!ended.well && ended.log.contains("terminated"), "{}", ended.log);
-        nothing_bears(&ground, prefix).await
+        nothing_bears(&test_env, prefix).await
     });
 }
 
-async fn has_made(ground: &Ground, run: &Process, prefix: &str, kind: &str) -> Result<()> {
+async fn has_made(test_env: &TestEnv, run: &Process, prefix: &str, kind: &str) -> Result<()> {
     run.until("the run has got that far", LONG, async || {
-        let ids = ground.resource_ids().await?;
+        let ids = test_env.resource_ids().await?;
         ensure!(ids.iter().any(|id| id.contains(prefix) && id.contains(kind)), "{ids:?}");
         Ok(())
     })
@@ -209,13 +209,13 @@ async fn has_made(ground: &Ground, run: &Process, prefix: &str, kind: &str) -> R
 #[test]
 fn cluster_with_hosted_clusters_of_its_own_is_refused() {
     scenario(async {
-        let (ground, prefix) = (Ground::local(Preset::Fast).await?, "hle2e-refused");
-        let others = HostedCluster::new(&ground, "production");
-        others.create_namespaces(&ground).await?;
-        others.create_hosted_cluster(&ground).await?;
+        let (test_env, prefix) = (TestEnv::local(Preset::Fast).await?, "hle2e-refused");
+        let others = HostedCluster::new(&test_env, "production");
+        others.create_namespaces(&test_env).await?;
+        others.create_hosted_cluster(&test_env).await?;
         for arguments in [&[][..], &["--dry-run"]] {
-            let process = on_cluster(&ground, prefix, arguments, &[])?.spawn("refused", ground.dir())?;
-            let refused = end(&ground, &process).await?;
+            let process = on_cluster(&test_env, prefix, arguments, &[])?.spawn("refused", test_env.dir())?;
+            let refused = end(&test_env, &process).await?;
             ensure!(
                 !refused.well && refused.log.contains("has a HostedCluster"),
                 "{}",
@@ -223,10 +223,10 @@ fn cluster_with_hosted_clusters_of_its_own_is_refused() {
             );
         }
         let elsewhere = [("E2E_CONTEXT", "production")];
-        let process = on_cluster(&ground, prefix, &[], &elsewhere)?.spawn("elsewhere", ground.dir())?;
-        let refused = end(&ground, &process).await?;
+        let process = on_cluster(&test_env, prefix, &[], &elsewhere)?.spawn("elsewhere", test_env.dir())?;
+        let refused = end(&test_env, &process).await?;
         ensure!(!refused.well && refused.log.contains("no context"), "{}", refused.log);
-        ensure!(ground.oracle().last_call().await? == 0, "Azure is not asked");
-        nothing_bears(&ground, prefix).await
+        ensure!(test_env.oracle().last_call().await? == 0, "Azure is not asked");
+        nothing_bears(&test_env, prefix).await
     });
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::run_dir::RunDir;
-use e2e::{Ground, scenario};
+use e2e::{TestEnv, scenario};
 
 use crate::archive::Image;
 use crate::life::{RESYNC, lives_and_goes};
@@ -71,11 +71,11 @@ fn private_cluster_lives_and_goes_on_the_other_machine() {
         let Some(emulated) = Emulated::new()? else {
             return Ok(());
         };
-        let ground = Ground::local(Preset::Fast).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
         let program = &emulated.command;
-        let ho = Hyperlink::start_program(program, &ground, Role::Ho, "ho", &RESYNC).await?;
-        let cpo = Hyperlink::start_program(program, &ground, Role::Cpo, "cpo", &RESYNC).await?;
-        lives_and_goes(&ground, "emulated").await?;
+        let ho = Hyperlink::start_program(program, &test_env, Role::Ho, "ho", &RESYNC).await?;
+        let cpo = Hyperlink::start_program(program, &test_env, Role::Cpo, "cpo", &RESYNC).await?;
+        lives_and_goes(&test_env, "emulated").await?;
         ho.stop().await?;
         cpo.stop().await
     });

@@ -46,5 +46,5 @@ fn image_is_built_by_what_works(#[case] programs: &[(&str, bool)], #[case] chose
 fn found(tool: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var("PATH")?;
     let mut places = path.split(':').map(|dir| Path::new(dir).join(tool));
-    places.find(|place| place.is_file()).with_context(|| tool.to_owned())
+    places.find(|target| target.is_file()).with_context(|| tool.to_owned())
 }

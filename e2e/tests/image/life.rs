@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
-use e2e::ground::Credential;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{self, Hyperlink, Role};
 use e2e::pki::Authority;
-use e2e::{Ground, roles, scenario};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, roles, scenario};
 
 use crate::pod::{Pod, is_restricted};
 use e2e::node::images::{self, HYPERLINK};
@@ -30,14 +30,14 @@ fn private_cluster_lives_and_goes_on_the_image() {
         let (Some(ho_pod), Some(cpo_pod)) = (Pod::new(&built)?, Pod::new(&built)?) else {
             return Ok(());
         };
-        let ground = Ground::local(Preset::Fast).await?;
-        let ca = believes_the_system_alone(&ground, &ho_pod)?;
-        let ho = start(&ground, &ho_pod, Role::Ho, &ground.azure().ho, &ca).await?;
-        let ca = cpo_pod.put(ca_file(&ground)?)?;
-        let cpo = start(&ground, &cpo_pod, Role::Cpo, &ground.azure().cpo, &ca).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        let ca = believes_the_system_alone(&test_env, &ho_pod)?;
+        let ho = start(&test_env, &ho_pod, Role::Ho, &test_env.azure().ho, &ca).await?;
+        let ca = cpo_pod.put(ca_file(&test_env)?)?;
+        let cpo = start(&test_env, &cpo_pod, Role::Cpo, &test_env.azure().cpo, &ca).await?;
         is_restricted(ho.process())?;
         is_restricted(cpo.process())?;
-        lives_and_goes(&ground, "imaged").await?;
+        lives_and_goes(&test_env, "imaged").await?;
         ho.stop().await?;
         cpo.stop().await
     });
@@ -45,21 +45,23 @@ fn private_cluster_lives_and_goes_on_the_image() {
 
 /// Adds the authority of the simulated Azure to the certificates of the image, as people do who have their own, and gives another one
 /// by flag: so it counts where the image has them.
-fn believes_the_system_alone(ground: &Ground, pod: &Pod) -> Result<PathBuf> {
+fn believes_the_system_alone(test_env: &TestEnv, pod: &Pod) -> Result<PathBuf> {
     let certificates = pod.image().root.join("etc/ssl/certs/ca-certificates.crt");
     let mut certificates = OpenOptions::new().append(true).open(certificates)?;
-    certificates.write_all(&std::fs::read(ca_file(ground)?)?)?;
+    certificates.write_all(&std::fs::read(ca_file(test_env)?)?)?;
     let other = Authority::new(&pod.volume())?;
     Ok(Path::new("/volume").join(other.file().file_name().context("no file")?))
 }
 
-fn ca_file(ground: &Ground) -> Result<&Path> {
-    let file = ground.azure().ca_file.as_deref();
+fn ca_file(test_env: &TestEnv) -> Result<&Path> {
+    let file = test_env.azure().ca_file.as_deref();
     file.context("the simulated Azure has a CA of its own")
 }
 
-async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, ca: &Path) -> Result<Hyperlink> {
-    let account = ground.control_plane().service_account(roles::NAMESPACE, role.as_str());
+async fn start(test_env: &TestEnv, pod: &Pod, role: Role, credential: &Credential, ca: &Path) -> Result<Hyperlink> {
+    let account = test_env
+        .control_plane()
+        .service_account(roles::NAMESPACE, role.as_str());
     let kubeconfig = pod.put(account.await?.path())?;
     let credential = match credential {
         Credential::SecretFile { path } => Credential::SecretFile { path: pod.put(path)? },
@@ -74,7 +76,7 @@ async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, 
         },
     };
     let scopes = pod.volume().join("allow-scopes.json");
-    std::fs::write(scopes, hyperlink::allow_guest_subscription(ground).to_string())?;
+    std::fs::write(scopes, hyperlink::allow_guest_subscription(test_env).to_string())?;
     let ca = ca.to_string_lossy();
     let mut flags = vec![("ca-file", &*ca)];
     flags.extend(RESYNC);
@@ -83,7 +85,7 @@ async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, 
     }
     Hyperlink::start_as(
         pod.command(),
-        ground,
+        test_env,
         role,
         role.as_str(),
         &kubeconfig,
@@ -94,16 +96,16 @@ async fn start(ground: &Ground, pod: &Pod, role: Role, credential: &Credential, 
 }
 
 /// It comes up, heals and goes, and leaves nothing behind.
-pub(crate) async fn lives_and_goes(ground: &Ground, name: &str) -> Result<()> {
-    let before = ground.resource_ids().await?;
-    let cluster = HostedCluster::new(ground, name).with_base_domain("apps.example.com");
-    cluster.create(ground).await?;
-    cluster.becomes_available(ground, SOON).await?;
-    cluster.becomes_reachable(ground, SOON).await?;
-    ground.oracle().drift_delete(&cluster.endpoint()).await?;
-    cluster.becomes_reachable(ground, SOON).await?;
-    cluster.delete(ground, SOON).await?;
-    let mut left = ground.resource_ids().await?;
+pub(crate) async fn lives_and_goes(test_env: &TestEnv, name: &str) -> Result<()> {
+    let before = test_env.resource_ids().await?;
+    let cluster = HostedCluster::new(test_env, name).with_base_domain("apps.example.com");
+    cluster.create(test_env).await?;
+    cluster.becomes_available(test_env, SOON).await?;
+    cluster.becomes_reachable(test_env, SOON).await?;
+    test_env.oracle().drift_delete(&cluster.endpoint()).await?;
+    cluster.becomes_reachable(test_env, SOON).await?;
+    cluster.delete(test_env, SOON).await?;
+    let mut left = test_env.resource_ids().await?;
     left.retain(|id| !before.contains(id));
     for kept in [cluster.resource_group(), cluster.vnet(), cluster.subnet()] {
         ensure!(left.remove(&kept.to_lowercase()), "{kept} is gone");

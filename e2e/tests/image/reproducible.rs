@@ -83,14 +83,14 @@ fn program_names_no_directory_of_this_machine(#[case] name: &str) {
         let text = std::fs::read(Image::unpack(&built.archive)?.root.join("hyperlink"))?;
         let text = String::from_utf8_lossy(&text);
         let home = std::env::var("HOME")?;
-        for place in [
+        for target in [
             e2e::repository(),
             images::target_dir(),
             cargo_home()?,
             PathBuf::from(home).join(".rustup"),
         ] {
-            let place = place.to_string_lossy();
-            ensure!(!text.contains(&*place), "{place} is in the program");
+            let target = target.to_string_lossy();
+            ensure!(!text.contains(&*target), "{target} is in the program");
         }
         ensure!(text.contains("/cargo/registry/src/"), "no panic says where it was");
         Ok(())

@@ -5,7 +5,7 @@ use e2e::azure_sim::CPO_CLIENT;
 use e2e::eventually;
 use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, alone, calls_about, patch, refused, said};
+use e2e::shared_env::{SOON, alone, calls_about, patch, refused, said};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -18,11 +18,11 @@ const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup"
 
 /// Refused, unasked, unheld and unrecorded; and it goes when it is deleted.
 async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -> Result<()> {
-    let site = &tenants.site;
-    site.refuses_all(cluster, &GUEST_SIDE, reason).await?;
+    let shared_env = &tenants.shared_env;
+    shared_env.refuses_all(cluster, &GUEST_SIDE, reason).await?;
     let calls = tenants.guest_calls_about(cluster).await?;
     ensure!(calls.is_empty(), "{calls:?}");
-    let client = site.ground.client()?;
+    let client = shared_env.test_env.client()?;
     let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
     let namespace = cluster.control_plane_namespace();
     let control_plane = cluster
@@ -38,8 +38,8 @@ async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -
         !recorded.keys().any(|name| name.ends_with("cpo-intent")),
         "{recorded:?}"
     );
-    cluster.delete(&site.ground, SOON).await?;
-    site.nothing_is_left_of(cluster, &[]).await
+    cluster.delete(&shared_env.test_env, SOON).await?;
+    shared_env.nothing_is_left_of(cluster, &[]).await
 }
 
 #[rstest]
@@ -51,14 +51,14 @@ async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -
     json!({"private": {"privateLink": {"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION, other]}}}))]
 fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn(&HostedCluster, &str) -> Value) {
     tenants(async |tenants| {
-        let ground = &tenants.site.ground;
-        let azure = asked(&tenants.neighbour, &ground.azure().other_guest_subscription);
+        let test_env = &tenants.shared_env.test_env;
+        let azure = asked(&tenants.neighbour, &test_env.azure().other_guest_subscription);
         let spec = json!({"spec": {"platform": {"azure": azure}}});
-        let cluster = HostedCluster::new(ground, &format!("asks-{what}"))
+        let cluster = HostedCluster::new(test_env, &format!("asks-{what}"))
             .with_hosted_cluster(spec.clone())
             .with_control_plane(spec);
         tenants.allow(&cluster).await?;
-        cluster.create(ground).await?;
+        cluster.create(test_env).await?;
         is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
     });
 }
@@ -69,16 +69,16 @@ fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn
 #[case::that_is_allowed("hides-more", &["example.com"])]
 fn zone_that_hides_the_neighbours_domain(#[case] name: &str, #[case] allowed: &[&str]) {
     tenants(async |tenants| {
-        let ground = &tenants.site.ground;
+        let test_env = &tenants.shared_env.test_env;
         let network = json!({"vnetID": tenants.neighbour.vnet(), "subnetID": tenants.neighbour.subnet()});
         let spec = json!({"spec": {"platform": {"azure": network}}});
-        let cluster = HostedCluster::new(ground, name)
+        let cluster = HostedCluster::new(test_env, name)
             .with_base_domain("example.com")
             .with_hosted_cluster(spec.clone())
             .with_control_plane(spec);
         let scopes = [cluster.resource_group(), tenants.neighbour.vnet()];
         tenants.allow_more(&cluster, &scopes, allowed).await?;
-        cluster.create(ground).await?;
+        cluster.create(test_env).await?;
         is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
     });
 }
@@ -86,12 +86,12 @@ fn zone_that_hides_the_neighbours_domain(#[case] name: &str, #[case] allowed: &[
 #[test]
 fn control_plane_says_that_it_is_the_neighbours() {
     tenants(async |tenants| {
-        let ground = &tenants.site.ground;
+        let test_env = &tenants.shared_env.test_env;
         let neighbour = format!("{NAMESPACE}/{}", tenants.neighbour.name());
         let forged = json!({"metadata": {"annotations": {ANNOTATION: neighbour}}});
-        let cluster = HostedCluster::new(ground, "annotated").with_control_plane(forged);
+        let cluster = HostedCluster::new(test_env, "annotated").with_control_plane(forged);
         tenants.allow(&cluster).await?;
-        cluster.create(ground).await?;
+        cluster.create(test_env).await?;
         is_kept_out(tenants, &cluster, "IdentityMismatch").await
     });
 }
@@ -99,25 +99,25 @@ fn control_plane_says_that_it_is_the_neighbours() {
 #[test]
 fn control_plane_has_the_neighbours_ids() {
     tenants(async |tenants| {
-        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
         let ids = json!({"spec": {"clusterID": neighbour.cluster_id(), "infraID": neighbour.infra_id()}});
-        let cluster = HostedCluster::new(&site.ground, "impostor")
+        let cluster = HostedCluster::new(&shared_env.test_env, "impostor")
             .with_hosted_cluster(ids.clone())
             .with_control_plane(ids);
         tenants.allow(&cluster).await?;
-        cluster.create(&site.ground).await?;
+        cluster.create(&shared_env.test_env).await?;
         is_kept_out(tenants, &cluster, "DuplicateIdentity").await
     });
 }
 
 async fn lives(tenants: &Tenants, name: &str) -> Result<(HostedCluster, Api<DynamicObject>)> {
-    let ground = &tenants.site.ground;
-    let cluster = HostedCluster::new(ground, name);
+    let test_env = &tenants.shared_env.test_env;
+    let cluster = HostedCluster::new(test_env, name);
     tenants.allow(&cluster).await?;
-    cluster.create(ground).await?;
-    tenants.site.heals(&cluster).await?;
+    cluster.create(test_env).await?;
+    tenants.shared_env.heals(&cluster).await?;
     let namespace = cluster.control_plane_namespace();
-    let api = cluster.api(&ground.client()?, "AzurePrivateLinkService", &namespace);
+    let api = cluster.api(&test_env.client()?, "AzurePrivateLinkService", &namespace);
     Ok((cluster, api))
 }
 
@@ -153,7 +153,7 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
             Ok(())
         })
         .await?;
-        tenants.site.heals_and_goes(&cluster).await
+        tenants.shared_env.heals_and_goes(&cluster).await
     });
 }
 
@@ -161,18 +161,18 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
 #[test]
 fn revoked_subscription_stays_revoked() {
     tenants(async |tenants| {
-        let site = &tenants.site;
+        let shared_env = &tenants.shared_env;
         let (cluster, api) = lives(tenants, "reinstating").await?;
-        let service = cluster.link_service(&site.ground);
-        let client = site.ground.client()?;
+        let service = cluster.link_service(&shared_env.test_env);
+        let client = shared_env.test_env.client()?;
         // The field may not be empty.
-        let others = [&site.ground.azure().other_guest_subscription];
+        let others = [&shared_env.test_env.azure().other_guest_subscription];
         let revoked = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
             "additionalAllowedSubscriptions": others}}}}}});
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         patch(&hosted, cluster.name(), revoked).await?;
         eventually("the subscription may not connect any more", SOON, || async {
-            let seen = site.seen(&service).await?;
+            let seen = shared_env.seen(&service).await?;
             ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
             Ok(())
         })
@@ -182,17 +182,17 @@ fn revoked_subscription_stays_revoked() {
             spec["additionalAllowedSubscriptions"] == json!([ADDITIONAL_SUBSCRIPTION]),
             "{spec}"
         );
-        let since = site.ground.oracle().last_call().await?;
+        let since = shared_env.test_env.oracle().last_call().await?;
         eventually("the management side looks again", SOON, || async {
-            let calls = site.ground.oracle().journal(since).await?;
+            let calls = shared_env.test_env.oracle().journal(since).await?;
             let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(&service));
             ensure!(looks.count() >= 2, "not yet");
             Ok(())
         })
         .await?;
-        let seen = site.seen(&service).await?;
+        let seen = shared_env.seen(&service).await?;
         ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
@@ -200,24 +200,26 @@ fn revoked_subscription_stays_revoked() {
 #[test]
 fn subscription_is_revoked_while_the_custom_resource_is_refused() {
     tenants(async |tenants| {
-        let site = &tenants.site;
+        let shared_env = &tenants.shared_env;
         let (cluster, _) = lives(tenants, "resisting").await?;
-        let service = cluster.link_service(&site.ground);
-        let client = site.ground.client()?;
+        let service = cluster.link_service(&shared_env.test_env);
+        let client = shared_env.test_env.client()?;
         let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         let named = |name: Value| json!({"metadata": {"annotations": {ANNOTATION: name}}});
         patch(&planes, cluster.name(), named(Value::Null)).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "IdentityMismatch").await?;
-        let others = [&site.ground.azure().other_guest_subscription];
+        shared_env
+            .refuses(&cluster, "AzurePLSCreated", "IdentityMismatch")
+            .await?;
+        let others = [&shared_env.test_env.azure().other_guest_subscription];
         let revoked = json!({"spec": {"platform": {"azure": {"private": {"privateLink": {
             "additionalAllowedSubscriptions": others}}}}}});
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         patch(&hosted, cluster.name(), revoked).await?;
         eventually("the subscription may not connect any more", SOON, || async {
-            let seen = site.seen(&service).await?;
+            let seen = shared_env.seen(&service).await?;
             ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
             ensure!(
-                seen.contains(&site.ground.azure().guest_subscription),
+                seen.contains(&shared_env.test_env.azure().guest_subscription),
                 "the guest's own may: {seen}"
             );
             Ok(())
@@ -225,20 +227,20 @@ fn subscription_is_revoked_while_the_custom_resource_is_refused() {
         .await?;
         let name = format!("{NAMESPACE}/{}", cluster.name());
         patch(&planes, cluster.name(), named(name.into())).await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn status_names_the_neighbours_resources() {
     tenants(async |tenants| {
-        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
         let (cluster, api) = lives(tenants, "claiming").await?;
         let forged = json!({"status": {
             "privateEndpointID": neighbour.endpoint(),
             "privateDNSZoneID": neighbour.zones()[0],
             "baseDomainDNSZoneID": neighbour.zones()[1],
-            "privateLinkServiceID": neighbour.link_service(&site.ground)}});
+            "privateLinkServiceID": neighbour.link_service(&shared_env.test_env)}});
         let forge = async || -> Result<()> {
             let forged = Patch::Merge(&forged);
             Ok(api
@@ -247,18 +249,18 @@ fn status_names_the_neighbours_resources() {
                 .map(drop)?)
         };
         forge().await?;
-        site.heals(&cluster).await?;
+        shared_env.heals(&cluster).await?;
         // What stands there when it goes is no reason to delete anything either.
         forge().await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn intents_name_the_neighbours_identity() {
     tenants(async |tenants| {
-        let (site, neighbour) = (&tenants.site, &tenants.neighbour);
+        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
         let (cluster, api) = lives(tenants, "intending").await?;
         let first = api.get("private-router").await?.metadata;
         let forge = |text: &str| {
@@ -282,7 +284,7 @@ fn intents_name_the_neighbours_identity() {
             Ok(())
         })
         .await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
@@ -303,12 +305,12 @@ fn forged_approval(cluster: &HostedCluster) -> Value {
 /// Only the guest side runs, so that nobody takes back what is forged.
 #[test]
 fn forged_conditions_approve_no_control_plane_without_a_cluster() {
-    alone(async |ground| {
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
-        let cluster = HostedCluster::new(&ground, "unvouched").without_hosted_cluster();
-        cluster.create(&ground).await?;
+    alone(async |test_env| {
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[]).await?;
+        let cluster = HostedCluster::new(&test_env, "unvouched").without_hosted_cluster();
+        cluster.create(&test_env).await?;
         let namespace = cluster.control_plane_namespace();
-        let client = ground.client()?;
+        let client = test_env.client()?;
         let api = cluster.api(&client, "AzurePrivateLinkService", &namespace);
         eventually("there is a custom resource", SOON, || async {
             api.get("private-router").await.map(drop).map_err(Into::into)
@@ -322,7 +324,7 @@ fn forged_conditions_approve_no_control_plane_without_a_cluster() {
             refused(&found, &GUEST_SIDE, "HostedClusterNotFound")
         })
         .await?;
-        let mut calls = calls_about(&ground, &cluster, 0).await?;
+        let mut calls = calls_about(&test_env, &cluster, 0).await?;
         calls.retain(|call| call.principal.as_deref() == Some(CPO_CLIENT));
         ensure!(calls.is_empty(), "{calls:?}");
         Ok(())

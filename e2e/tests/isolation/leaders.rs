@@ -5,11 +5,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT};
 use e2e::go_controllers::GoOperator;
-use e2e::ground::Credential;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{ALL, SOON, alone, calls_about};
-use e2e::{Ground, eventually, roles};
+use e2e::shared_env::{ALL, SOON, alone, calls_about};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, eventually, roles};
 use hyperlink::api::{self, ConditionType};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ const FLAGS: [(&str, &str); 5] = [
 ];
 
 /// A process for one namespace, with its lease there, as HyperShift's control plane operator has it.
-async fn scoped(ground: &Ground, cluster: &HostedCluster) -> Result<Hyperlink> {
+async fn scoped(test_env: &TestEnv, cluster: &HostedCluster) -> Result<Hyperlink> {
     let namespace = cluster.control_plane_namespace();
     let own = [
         ("namespace", namespace.as_str()),
@@ -30,21 +30,21 @@ async fn scoped(ground: &Ground, cluster: &HostedCluster) -> Result<Hyperlink> {
     ];
     let flags = [&FLAGS[..], &own].concat();
     let program = e2e::binaries::executable("hyperlink")?;
-    let (access, identity) = (ground.admin().path(), &ground.azure().cpo_twin);
-    Hyperlink::start_as(&program, ground, Role::Cpo, "cpo-scoped", access, identity, &flags).await
+    let (access, identity) = (test_env.admin().path(), &test_env.azure().cpo_twin);
+    Hyperlink::start_as(&program, test_env, Role::Cpo, "cpo-scoped", access, identity, &flags).await
 }
 
 /// Removes a record behind everybody's back and says who brings it back.
-async fn repaired_by(ground: &Ground, cluster: &HostedCluster) -> Result<String> {
+async fn repaired_by(test_env: &TestEnv, cluster: &HostedCluster) -> Result<String> {
     let record = format!("{}/A/api", cluster.zones()[0]);
-    let since = ground.oracle().last_call().await?;
-    ground.oracle().drift_delete(&record).await?;
+    let since = test_env.oracle().last_call().await?;
+    test_env.oracle().drift_delete(&record).await?;
     eventually("the record is back", SOON, || async {
-        ensure!(!ground.oracle().resources(&record).await?.is_empty(), "it is not");
+        ensure!(!test_env.oracle().resources(&record).await?.is_empty(), "it is not");
         Ok(())
     })
     .await?;
-    let calls = ground.oracle().journal(since).await?;
+    let calls = test_env.oracle().journal(since).await?;
     let put = calls
         .iter()
         .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(&record));
@@ -52,14 +52,14 @@ async fn repaired_by(ground: &Ground, cluster: &HostedCluster) -> Result<String>
 }
 
 /// Leases in the name of both roles, renewed in a namespace as only their holder could.
-async fn forge_leases(ground: &Ground, namespace: &str) -> Result<()> {
+async fn forge_leases(test_env: &TestEnv, namespace: &str) -> Result<()> {
     loop {
         for role in ["ho", "cpo"] {
             let now = jiff::Timestamp::now();
             let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                 "metadata": {"namespace": namespace, "name": format!("hyperlink-{role}")},
                 "spec": {"holderIdentity": "forged", "leaseDurationSeconds": 3600, "renewTime": format!("{now:.6}")}});
-            ground.apply_yaml(&lease.to_string()).await?;
+            test_env.apply_yaml(&lease.to_string()).await?;
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -67,19 +67,19 @@ async fn forge_leases(ground: &Ground, namespace: &str) -> Result<()> {
 
 #[test]
 fn forged_lease_of_a_tenant_switches_nothing_off() {
-    alone(async |ground| {
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &FLAGS).await?;
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &FLAGS).await?;
-        let cluster = HostedCluster::new(&ground, "forging");
-        cluster.create_namespaces(&ground).await?;
+    alone(async |test_env| {
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &FLAGS).await?;
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &FLAGS).await?;
+        let cluster = HostedCluster::new(&test_env, "forging");
+        cluster.create_namespaces(&test_env).await?;
         let namespace = cluster.control_plane_namespace();
         let served = async {
-            cluster.create(&ground).await?;
-            cluster.becomes_available(&ground, SOON).await?;
-            repaired_by(&ground, &cluster).await
+            cluster.create(&test_env).await?;
+            cluster.becomes_available(&test_env, SOON).await?;
+            repaired_by(&test_env, &cluster).await
         };
         tokio::select! {
-            forged = forge_leases(&ground, &namespace) => forged,
+            forged = forge_leases(&test_env, &namespace) => forged,
             by = served => {
                 let by = by?;
                 ensure!(by == CPO_CLIENT, "{by}");
@@ -91,15 +91,15 @@ fn forged_lease_of_a_tenant_switches_nothing_off() {
 
 #[test]
 fn namespace_is_left_alone_while_the_operator_excludes_it() {
-    alone(async |ground| {
-        let Credential::WorkloadIdentity { client: twin, .. } = &ground.azure().cpo_twin else {
+    alone(async |test_env| {
+        let Credential::WorkloadIdentity { client: twin, .. } = &test_env.azure().cpo_twin else {
             anyhow::bail!("the twin is not federated");
         };
         let (mine, other) = (
-            HostedCluster::new(&ground, "mine"),
-            HostedCluster::new(&ground, "other"),
+            HostedCluster::new(&test_env, "mine"),
+            HostedCluster::new(&test_env, "other"),
         );
-        let file = ground.dir().join("excluding.json");
+        let file = test_env.dir().join("excluding.json");
         let exclude = |excluded: &[String]| -> Result<()> {
             let scopes = [&mine, &other].map(HostedCluster::resource_group);
             let text = json!({"excludeNamespaces": excluded, "hostedClusters": [{"namespace": NAMESPACE, "scopes": scopes,
@@ -110,16 +110,16 @@ fn namespace_is_left_alone_while_the_operator_excludes_it() {
         };
         exclude(&[])?;
         let path = file.to_string_lossy();
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &FLAGS).await?;
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &FLAGS).await?;
         let flags = [&FLAGS[..], &[("allow-scopes", &*path)]].concat();
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
         for cluster in [&mine, &other] {
-            cluster.create(&ground).await?;
+            cluster.create(&test_env).await?;
         }
         for cluster in [&mine, &other] {
-            cluster.becomes_available(&ground, SOON).await?;
+            cluster.becomes_available(&test_env, SOON).await?;
         }
-        ensure!(repaired_by(&ground, &mine).await? == CPO_CLIENT);
+        ensure!(repaired_by(&test_env, &mine).await? == CPO_CLIENT);
 
         exclude(&[mine.control_plane_namespace()])?;
         eventually("it is excluded", SOON, || async {
@@ -128,21 +128,21 @@ fn namespace_is_left_alone_while_the_operator_excludes_it() {
             Ok(())
         })
         .await?;
-        let scoped = scoped(&ground, &mine).await?;
-        ensure!(repaired_by(&ground, &mine).await? == *twin);
-        ensure!(repaired_by(&ground, &other).await? == CPO_CLIENT);
-        mine.becomes_available(&ground, SOON).await?;
+        let scoped = scoped(&test_env, &mine).await?;
+        ensure!(repaired_by(&test_env, &mine).await? == *twin);
+        ensure!(repaired_by(&test_env, &other).await? == CPO_CLIENT);
+        mine.becomes_available(&test_env, SOON).await?;
 
         drop(scoped);
         exclude(&[])?;
-        ensure!(repaired_by(&ground, &mine).await? == CPO_CLIENT);
-        mine.becomes_reachable(&ground, SOON).await
+        ensure!(repaired_by(&test_env, &mine).await? == CPO_CLIENT);
+        mine.becomes_reachable(&test_env, SOON).await
     });
 }
 
 /// Waits until all conditions of a cluster are True.
-async fn all_hold(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let client = ground.client()?;
+async fn all_hold(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let client = test_env.client()?;
     eventually("all conditions are True", SOON, async || {
         let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
         let all = conditions(&found);
@@ -155,30 +155,30 @@ async fn all_hold(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
 
 #[test]
 fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
-    alone(async |ground| {
+    alone(async |test_env| {
         let (moved, theirs) = (
-            HostedCluster::new(&ground, "moved"),
-            HostedCluster::new(&ground, "not-yet"),
+            HostedCluster::new(&test_env, "moved"),
+            HostedCluster::new(&test_env, "not-yet"),
         );
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &FLAGS).await?;
-        theirs.create(&ground).await?;
-        let go_cpo = GoOperator::cpo(&ground, &theirs, 50).await?;
-        all_hold(&ground, &theirs).await?;
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &FLAGS).await?;
+        theirs.create(&test_env).await?;
+        let go_cpo = GoOperator::cpo(&test_env, &theirs, 50).await?;
+        all_hold(&test_env, &theirs).await?;
 
-        let file = ground.dir().join("moved.json");
+        let file = test_env.dir().join("moved.json");
         let entry = json!({"namespace": NAMESPACE, "names": ["moved"], "scopes": [moved.resource_group()],
             "additionalAllowedSubscriptions": [e2e::hosted_cluster::ADDITIONAL_SUBSCRIPTION]});
         let text = json!({"hostedClusters": [entry], "excludeNamespaces": [theirs.control_plane_namespace()]});
         std::fs::write(&file, text.to_string())?;
         let path = file.to_string_lossy();
         let flags = [&FLAGS[..], &[("allow-scopes", &*path)]].concat();
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
         // Until ours has brought a whole path about, the cluster of theirs has been looked at many times, if at all.
         let served = async {
-            moved.create(&ground).await?;
-            moved.becomes_available(&ground, SOON).await
+            moved.create(&test_env).await?;
+            moved.becomes_available(&test_env, SOON).await
         };
-        let client = ground.client()?;
+        let client = test_env.client()?;
         let watched = async {
             loop {
                 let found = theirs.get_link_service(&client).await?.context("no custom resource")?;
@@ -194,26 +194,26 @@ fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
             told = watched => return told,
             served = served => served?,
         }
-        all_hold(&ground, &theirs).await?;
+        all_hold(&test_env, &theirs).await?;
         go_cpo.stop().await
     });
 }
 
 /// How many conditions of the private path a HostedCluster has.
-async fn summed_up(ground: &Ground, cluster: &HostedCluster) -> Result<usize> {
-    let api = cluster.api(&ground.client()?, "HostedCluster", NAMESPACE);
+async fn summed_up(test_env: &TestEnv, cluster: &HostedCluster) -> Result<usize> {
+    let api = cluster.api(&test_env.client()?, "HostedCluster", NAMESPACE);
     let all = conditions(&api.get(cluster.name()).await?);
     let of_the_path = |kind: &str| ConditionType::ALL.iter().any(|one| one.as_str() == kind);
     Ok(all.iter().filter(|one| of_the_path(&one.kind)).count())
 }
 
 /// A new cluster that nobody excludes is served, and summed up: by then whoever would touch another one has.
-async fn another_is_served(ground: &Ground, name: &str) -> Result<()> {
-    let cluster = HostedCluster::new(ground, name);
-    cluster.create(ground).await?;
-    cluster.becomes_available(ground, SOON).await?;
+async fn another_is_served(test_env: &TestEnv, name: &str) -> Result<()> {
+    let cluster = HostedCluster::new(test_env, name);
+    cluster.create(test_env).await?;
+    cluster.becomes_available(test_env, SOON).await?;
     eventually("it is summed up", SOON, || async {
-        let count = summed_up(ground, &cluster).await?;
+        let count = summed_up(test_env, &cluster).await?;
         ensure!(count == ConditionType::ALL.len(), "{count}");
         Ok(())
     })
@@ -222,35 +222,35 @@ async fn another_is_served(ground: &Ground, name: &str) -> Result<()> {
 
 #[test]
 fn flag_excludes_a_namespace_from_all_controllers_of_both_roles() {
-    alone(async |ground| {
-        roles::install_aggregation(ground.control_plane()).await?;
-        let mine = HostedCluster::new(&ground, "mine");
+    alone(async |test_env| {
+        roles::install_aggregation(test_env.control_plane()).await?;
+        let mine = HostedCluster::new(&test_env, "mine");
         let namespace = mine.control_plane_namespace();
         let excluding = [&FLAGS[..], &[("exclude-namespace", namespace.as_str())]].concat();
         let summing_up = [&excluding[..], &[("aggregate-conditions", "true")]].concat();
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &summing_up).await?;
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &excluding).await?;
-        let client = ground.client()?;
-        mine.create(&ground).await?;
-        another_is_served(&ground, "first").await?;
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &summing_up).await?;
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &excluding).await?;
+        let client = test_env.client()?;
+        mine.create(&test_env).await?;
+        another_is_served(&test_env, "first").await?;
         // Not by the observer.
         ensure!(mine.get_link_service(&client).await?.is_none(), "it is made");
 
         // A process of its own makes it, and has news of it for all.
-        let _scoped = scoped(&ground, &mine).await?;
+        let _scoped = scoped(&test_env, &mine).await?;
         eventually("it is made and reported", SOON, || async {
             let made = mine.get_link_service(&client).await?.context("it is not made")?;
             ensure!(!conditions(&made).is_empty(), "{made:?}");
             Ok(())
         })
         .await?;
-        another_is_served(&ground, "second").await?;
+        another_is_served(&test_env, "second").await?;
         let made = mine.get_link_service(&client).await?.context("it is gone")?;
         let managers = made.metadata.managed_fields.iter().flatten();
         let by_ho = managers.filter(|entry| entry.manager.as_deref() == Some(api::Role::Ho.field_manager()));
         ensure!(by_ho.count() == 0, "the management side wrote it: {made:?}");
-        ensure!(summed_up(&ground, &mine).await? == 0, "the HostedCluster is written");
-        let calls = calls_about(&ground, &mine, 0).await?;
+        ensure!(summed_up(&test_env, &mine).await? == 0, "the HostedCluster is written");
+        let calls = calls_about(&test_env, &mine, 0).await?;
         let shared = [HO_CLIENT, CPO_CLIENT];
         let asked = calls
             .iter()

@@ -3,14 +3,14 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, conditions};
-use e2e::site::{SOON, patch};
+use e2e::shared_env::{SOON, patch};
 use serde_json::json;
 
 use crate::tenants::{GUEST_SIDE, Tenants, tenants};
 
 /// Wakes the guest's side by a change of the custom resource, and waits until it has looked at it and refused it.
 async fn refused_anew(tenants: &Tenants, cluster: &HostedCluster) -> Result<()> {
-    let client = tenants.site.ground.client()?;
+    let client = tenants.shared_env.test_env.client()?;
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
     // The observer takes it back, which is a change too.
     let changed = patch(
@@ -43,21 +43,21 @@ async fn refused_anew(tenants: &Tenants, cluster: &HostedCluster) -> Result<()> 
 #[test]
 fn entry_is_added_taken_away_and_added_again() {
     tenants(async |tenants| {
-        let site = &tenants.site;
-        let cluster = HostedCluster::new(&site.ground, "listed").with_base_domain("listed.example.com");
-        cluster.create(&site.ground).await?;
-        site.refuses_all(&cluster, &GUEST_SIDE, "ScopeNotAllowed").await?;
+        let shared_env = &tenants.shared_env;
+        let cluster = HostedCluster::new(&shared_env.test_env, "listed").with_base_domain("listed.example.com");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.refuses_all(&cluster, &GUEST_SIDE, "ScopeNotAllowed").await?;
         let calls = tenants.guest_calls_about(&cluster).await?;
         ensure!(calls.is_empty(), "{calls:?}");
         tenants.allow(&cluster).await?;
-        site.heals(&cluster).await?;
+        shared_env.heals(&cluster).await?;
 
         tenants.forbid(&cluster).await?;
-        site.refuses_all(&cluster, &GUEST_SIDE, "ScopeNotAllowed").await?;
+        shared_env.refuses_all(&cluster, &GUEST_SIDE, "ScopeNotAllowed").await?;
         let since = tenants.guest_calls_about(&cluster).await?.len();
         refused_anew(tenants, &cluster).await?;
         // Nothing is taken away either, and what goes waits.
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         api.delete("private-router", &Default::default()).await?;
         let going = "Private Endpoint and zones stay while they are not allowed";
@@ -81,7 +81,7 @@ fn entry_is_added_taken_away_and_added_again() {
             Ok(())
         })
         .await?;
-        cluster.becomes_reachable(&site.ground, SOON).await?;
+        cluster.becomes_reachable(&shared_env.test_env, SOON).await?;
         let calls = tenants.guest_calls_about(&cluster).await?;
         ensure!(calls.len() == since, "{:?}", &calls[since..]);
 
@@ -92,7 +92,7 @@ fn entry_is_added_taken_away_and_added_again() {
             Ok(())
         })
         .await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
@@ -100,7 +100,7 @@ fn entry_is_added_taken_away_and_added_again() {
 fn damaged_file_leaves_everything_as_it_is_and_says_so() {
     tenants(async |tenants| {
         let file = tenants.file().await;
-        let cpo = &tenants.site.cpo;
+        let cpo = &tenants.shared_env.cpo;
         let shows = async |stale: u8, text: &str| {
             eventually(&format!("stale {stale}"), SOON, || async {
                 let (_, metrics) = cpo.page("/metrics").await?;
@@ -124,21 +124,22 @@ fn damaged_file_leaves_everything_as_it_is_and_says_so() {
 #[test]
 fn throttled_subscription_delays_no_cluster_in_another() {
     tenants(async |tenants| {
-        let site = &tenants.site;
-        let other = &site.ground.azure().other_guest_subscription;
-        let slow = HostedCluster::new(&site.ground, "throttled").in_subscription(other);
-        let fast = HostedCluster::new(&site.ground, "unthrottled");
+        let shared_env = &tenants.shared_env;
+        let other = &shared_env.test_env.azure().other_guest_subscription;
+        let slow = HostedCluster::new(&shared_env.test_env, "throttled").in_subscription(other);
+        let fast = HostedCluster::new(&shared_env.test_env, "unthrottled");
         for cluster in [&slow, &fast] {
             tenants.allow(cluster).await?;
         }
         let path = format!("/subscriptions/{other}/");
-        site.faults(
-            json!([{"match": {"path": path, "times": 1000}, "do": {"status": 429, "code": "TooManyRequests",
+        shared_env
+            .faults(
+                json!([{"match": {"path": path, "times": 1000}, "do": {"status": 429, "code": "TooManyRequests",
             "headers": {"Retry-After": "15"}}}]),
-        )
-        .await?;
-        slow.create(&site.ground).await?;
-        let client = site.ground.client()?;
+            )
+            .await?;
+        slow.create(&shared_env.test_env).await?;
+        let client = shared_env.test_env.client()?;
         let throttled = || async {
             let found = slow.get_link_service(&client).await?.context("no custom resource")?;
             let all = conditions(&found);
@@ -149,11 +150,11 @@ fn throttled_subscription_delays_no_cluster_in_another() {
             Ok(())
         };
         eventually("the other subscription is throttled", SOON, throttled).await?;
-        fast.create(&site.ground).await?;
-        site.heals(&fast).await?;
+        fast.create(&shared_env.test_env).await?;
+        shared_env.heals(&fast).await?;
         throttled().await?;
-        site.faults(json!([])).await?;
-        site.heals_and_goes(&slow).await?;
-        site.heals_and_goes(&fast).await
+        shared_env.faults(json!([])).await?;
+        shared_env.heals_and_goes(&slow).await?;
+        shared_env.heals_and_goes(&fast).await
     });
 }

@@ -5,12 +5,12 @@ use std::future::Future;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use e2e::Ground;
+use e2e::TestEnv;
 use e2e::azure_sim::{CPO_CLIENT, Preset};
-use e2e::ground::Call;
 use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{SOON, Site, control, leases, no_secret_in, run};
+use e2e::shared_env::{SOON, SharedEnv, control, leases, no_secret_in, run};
+use e2e::test_env::Call;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
@@ -21,7 +21,7 @@ pub(crate) const GUEST_SIDE: [&str; 2] = ["AzurePrivateEndpointAvailable", "Azur
 const CPO_FLAGS: [(&str, &str); 2] = [("resync", "2h"), ("record-resync", "2h")];
 
 pub(crate) struct Tenants {
-    pub(crate) site: Site,
+    pub(crate) shared_env: SharedEnv,
     pub(crate) neighbour: HostedCluster,
     file: Mutex<File>,
 }
@@ -48,26 +48,26 @@ impl File {
 
 impl Tenants {
     async fn start() -> Result<Self> {
-        let ground = Ground::local(Preset::Fast).await?;
-        leases(&ground).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        leases(&test_env).await?;
         let file = File {
-            path: ground.dir().join("tenants.json"),
+            path: test_env.dir().join("tenants.json"),
             entries: Vec::new(),
         };
         file.write_entries()?;
         let path = file.path.to_string_lossy().into_owned();
         let flags = [&CPO_FLAGS[..], &[("allow-scopes", path.as_str())]].concat();
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[("resync", "3s")]).await?;
-        let cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &flags).await?;
-        let neighbour = HostedCluster::new(&ground, "neighbour").with_base_domain("neighbour.example.com");
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[("resync", "3s")]).await?;
+        let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
+        let neighbour = HostedCluster::new(&test_env, "neighbour").with_base_domain("neighbour.example.com");
         let tenants = Self {
-            site: Site { ground, ho, cpo },
+            shared_env: SharedEnv { test_env, ho, cpo },
             neighbour,
             file: Mutex::new(file),
         };
         tenants.allow(&tenants.neighbour).await?;
-        tenants.neighbour.create(&tenants.site.ground).await?;
-        tenants.site.heals(&tenants.neighbour).await?;
+        tenants.neighbour.create(&tenants.shared_env.test_env).await?;
+        tenants.shared_env.heals(&tenants.neighbour).await?;
         Ok(tenants)
     }
 
@@ -100,15 +100,15 @@ impl Tenants {
 
     /// What the guest's side has asked Azure about a cluster.
     pub(crate) async fn guest_calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
-        let mut calls = self.site.calls_about(cluster).await?;
+        let mut calls = self.shared_env.calls_about(cluster).await?;
         calls.retain(|call| call.principal.as_deref() == Some(CPO_CLIENT));
         Ok(calls)
     }
 
     /// Everything of the neighbour that somebody might change.
     async fn neighbours_state(&self) -> Result<Value> {
-        let (ground, cluster) = (&self.site.ground, &self.neighbour);
-        let client = ground.client()?;
+        let (test_env, cluster) = (&self.shared_env.test_env, &self.neighbour);
+        let client = test_env.client()?;
         let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
         let namespace = cluster.control_plane_namespace();
         let control_plane = cluster.api(&client, "HostedControlPlane", &namespace);
@@ -116,10 +116,10 @@ impl Tenants {
         let mut azure = Vec::new();
         for id in [
             cluster.resource_group(),
-            cluster.link_service(ground),
-            cluster.own_nat_subnet(ground),
+            cluster.link_service(test_env),
+            cluster.own_nat_subnet(test_env),
         ] {
-            azure.extend(ground.oracle().resources(&id).await?);
+            azure.extend(test_env.oracle().resources(&id).await?);
         }
         // A subnet's changes with each other subnet of the network.
         for resource in &mut azure {
@@ -134,19 +134,19 @@ pub(crate) fn tenants<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static
     static TENANTS: OnceCell<Tenants> = OnceCell::const_new();
     run(async {
         let tenants = TENANTS.get_or_try_init(Tenants::start).await?;
-        let (ground, neighbour) = (&tenants.site.ground, &tenants.neighbour);
+        let (test_env, neighbour) = (&tenants.shared_env.test_env, &tenants.neighbour);
         // Azure's budgets are those of five minutes of a few clusters; here many come up in one.
-        control(ground, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
-        let (before, since) = (tenants.neighbours_state().await?, ground.oracle().last_call().await?);
+        control(test_env, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
+        let (before, since) = (tenants.neighbours_state().await?, test_env.oracle().last_call().await?);
         test(tenants).await?;
         let after = tenants.neighbours_state().await?;
         ensure!(before == after, "the neighbour was {before}\nand is {after}");
-        neighbour.becomes_reachable(ground, SOON).await?;
+        neighbour.becomes_reachable(test_env, SOON).await?;
         let foreign = neighbour.resource_group().to_lowercase();
-        let mut calls = ground.oracle().journal(since).await?;
+        let mut calls = test_env.oracle().journal(since).await?;
         calls.retain(|call| call.path.to_lowercase().starts_with(&foreign));
         ensure!(calls.is_empty(), "called on the neighbour's group: {calls:?}");
-        no_secret_in(&tenants.site.ho)?;
-        no_secret_in(&tenants.site.cpo)
+        no_secret_in(&tenants.shared_env.ho)?;
+        no_secret_in(&tenants.shared_env.cpo)
     });
 }

@@ -8,8 +8,8 @@ use futures::future::try_join_all;
 use hyperlink::azure::ports::Gate as _;
 use kube_leader_election::LeaseLockResult;
 
-use crate::ground::{DURATION, RETRY, Standby, bare, blank, lead, settings};
 use crate::skew::SkewedClock;
+use crate::test_env::{DURATION, RETRY, Standby, bare, blank, lead, settings};
 use crate::witness::Witness;
 
 /// Seconds that the clock of the leader, and that of the standby, run ahead.

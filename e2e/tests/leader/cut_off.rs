@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, WatchEvent, W
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::ground::{RENEW_DEADLINE, RETRY, SOON, Standby, blank, lead, leases, settings};
+use crate::test_env::{RENEW_DEADLINE, RETRY, SOON, Standby, blank, lead, leases, settings};
 use crate::witness::Witness;
 
 #[test]

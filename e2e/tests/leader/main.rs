@@ -2,10 +2,10 @@
 
 mod clocks;
 mod cut_off;
-mod ground;
 mod pause;
 mod race;
 mod skew;
+mod test_env;
 mod witness;
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use hyperlink::leader::{LeaseSettings, LeaseTimes};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use ground::{DURATION, RENEW_DEADLINE, Standby, blank, lead, leases, make, settings};
+use test_env::{DURATION, RENEW_DEADLINE, Standby, blank, lead, leases, make, settings};
 use witness::Witness;
 
 #[test]

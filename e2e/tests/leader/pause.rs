@@ -10,7 +10,7 @@ use e2e::{ControlPlane, eventually, scenario};
 use futures::future::try_join_all;
 use hyperlink::azure::ports::Gate as _;
 
-use crate::ground::{DURATION, RENEW_DEADLINE, RETRY, SOON, Standby, blank, settings};
+use crate::test_env::{DURATION, RENEW_DEADLINE, RETRY, SOON, Standby, blank, settings};
 
 #[test]
 fn paused_process_is_let_through_no_more() {

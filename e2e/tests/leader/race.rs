@@ -10,7 +10,7 @@ use hyperlink::leader::{Elector, LeaseSettings, LeaseTimes, Standing};
 use kube_leader_election::{LeaseLock, LeaseLockResult};
 use tokio_util::sync::CancellationToken;
 
-use crate::ground::{SOON, bare, expired, leases, make, settings};
+use crate::test_env::{SOON, bare, expired, leases, make, settings};
 
 #[test]
 fn candidates_that_race_for_expired_leases_yield_one_leader_each() {

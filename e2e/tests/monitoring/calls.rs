@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, ROUTER};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::runbook::quotes_samples_of;
-use e2e::site::{SOON, Site, alone, control, patch};
-use e2e::{Ground, eventually};
+use e2e::shared_env::{SOON, SharedEnv, alone, control, patch};
+use e2e::{TestEnv, eventually};
 use futures::future::try_join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,73 +26,77 @@ const NEARLY_ALL: usize = 7;
 
 #[test]
 fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
-    alone(async |ground| {
-        let ho = start(&ground, Role::Ho, "2s").await?;
-        let cpo = start(&ground, Role::Cpo, "4s").await?;
-        let mut site = Site { ground, ho, cpo };
-        let watched = Watched::start(site.ground.dir(), MINUTE).await?;
-        scrape(&watched, &site)?;
+    alone(async |test_env| {
+        let ho = start(&test_env, Role::Ho, "2s").await?;
+        let cpo = start(&test_env, Role::Cpo, "4s").await?;
+        let mut shared_env = SharedEnv { test_env, ho, cpo };
+        let watched = Watched::start(shared_env.test_env.dir(), MINUTE).await?;
+        scrape(&watched, &shared_env)?;
         watched.sees(2).await?;
-        let named = |n| HostedCluster::new(&site.ground, &format!("crowd-{n}"));
+        let named = |n| HostedCluster::new(&shared_env.test_env, &format!("crowd-{n}"));
         let mut clusters: Vec<_> = (0..NEARLY_ALL).map(named).collect();
-        try_join_all(clusters.iter().map(|cluster| cluster.create(&site.ground))).await?;
-        try_join_all(clusters.iter().map(|cluster| site.heals(cluster))).await?;
+        try_join_all(clusters.iter().map(|cluster| cluster.create(&shared_env.test_env))).await?;
+        try_join_all(clusters.iter().map(|cluster| shared_env.heals(cluster))).await?;
 
-        load_balancer_is_nearly_full(&site, &watched, &mut clusters).await?;
+        load_balancer_is_nearly_full(&shared_env, &watched, &mut clusters).await?;
         let [undone, denied @ ..] = clusters.as_slice() else {
             anyhow::bail!("too few clusters")
         };
-        azure_refuses(&site, &watched, denied).await?;
-        somebody_undoes(&mut site, &watched, undone).await?;
-        intervals_are_too_short(&mut site, &watched).await?;
+        azure_refuses(&shared_env, &watched, denied).await?;
+        somebody_undoes(&mut shared_env, &watched, undone).await?;
+        intervals_are_too_short(&mut shared_env, &watched).await?;
         all_rest(&watched.prometheus).await?;
-        site.ho.stop().await?;
-        site.cpo.stop().await
+        shared_env.ho.stop().await?;
+        shared_env.cpo.stop().await
     });
 }
 
 /// `resync` is how often settled resources are looked at; records and links are left alone.
-async fn start(ground: &Ground, role: Role, resync: &str) -> Result<Hyperlink> {
-    Hyperlink::start(ground, role, role.as_str(), &[("resync", resync)]).await
+async fn start(test_env: &TestEnv, role: Role, resync: &str) -> Result<Hyperlink> {
+    Hyperlink::start(test_env, role, role.as_str(), &[("resync", resync)]).await
 }
 
-fn scrape(watched: &Watched, site: &Site) -> Result<()> {
-    watched.scrapes("ho", &[("ho-0", &site.ho)])?;
-    watched.scrapes("cpo", &[("cpo-0", &site.cpo)])
+fn scrape(watched: &Watched, shared_env: &SharedEnv) -> Result<()> {
+    watched.scrapes("ho", &[("ho-0", &shared_env.ho)])?;
+    watched.scrapes("cpo", &[("cpo-0", &shared_env.cpo)])
 }
 
 /// What both processes give to whoever scrapes them.
-async fn pages(site: &Site) -> Result<Vec<String>> {
+async fn pages(shared_env: &SharedEnv) -> Result<Vec<String>> {
     Ok(vec![
-        site.ho.page("/metrics").await?.1,
-        site.cpo.page("/metrics").await?.1,
+        shared_env.ho.page("/metrics").await?.1,
+        shared_env.cpo.page("/metrics").await?.1,
     ])
 }
 
 /// Azure's budgets are those of five minutes of a few clusters.
-async fn five_minutes_later(site: &Site) -> Result<()> {
-    control(&site.ground, Method::POST, "/clock", json!({"advance_s": 300})).await
+async fn five_minutes_later(shared_env: &SharedEnv) -> Result<()> {
+    control(&shared_env.test_env, Method::POST, "/clock", json!({"advance_s": 300})).await
 }
 
-async fn load_balancer_is_nearly_full(site: &Site, watched: &Watched, clusters: &mut Vec<HostedCluster>) -> Result<()> {
+async fn load_balancer_is_nearly_full(
+    shared_env: &SharedEnv,
+    watched: &Watched,
+    clusters: &mut Vec<HostedCluster>,
+) -> Result<()> {
     let alert = "HyperlinkQuotaNear";
     fire(&watched.prometheus, &[alert]).await?;
-    quotes_samples_of(alert, &pages(site).await?)?;
+    quotes_samples_of(alert, &pages(shared_env).await?)?;
     let last = clusters.pop().context("no cluster")?;
-    last.delete(&site.ground, SOON).await?;
+    last.delete(&shared_env.test_env, SOON).await?;
     rest(&watched.prometheus, &[alert]).await
 }
 
 /// One endpoint after the other is lost, and their custom resources change all the time: what is refused is tried again only after
 /// a real minute, and one is short here.
-async fn things_happen(site: &Site, clusters: &[HostedCluster]) -> Result<()> {
-    let client = site.ground.client()?;
+async fn things_happen(shared_env: &SharedEnv, clusters: &[HostedCluster]) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     let mut lost = clusters.iter();
     for number in 0_u64.. {
         if number.is_multiple_of(6)
             && let Some(cluster) = lost.next()
         {
-            site.ground.oracle().drift_delete(&cluster.endpoint()).await?;
+            shared_env.test_env.oracle().drift_delete(&cluster.endpoint()).await?;
         }
         for cluster in clusters {
             let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
@@ -105,68 +109,69 @@ async fn things_happen(site: &Site, clusters: &[HostedCluster]) -> Result<()> {
 }
 
 /// The guest side may not write endpoints.
-async fn azure_refuses(site: &Site, watched: &Watched, denied: &[HostedCluster]) -> Result<()> {
-    five_minutes_later(site).await?;
+async fn azure_refuses(shared_env: &SharedEnv, watched: &Watched, denied: &[HostedCluster]) -> Result<()> {
+    five_minutes_later(shared_env).await?;
     let alerts = ["HyperlinkDenied", "HyperlinkReconcileErrors"];
-    site.faults(
-        json!([{"match": {"method": "PUT", "path": "/privateEndpoints/", "times": 1_000_000},
+    shared_env
+        .faults(
+            json!([{"match": {"method": "PUT", "path": "/privateEndpoints/", "times": 1_000_000},
         "do": {"status": 403, "code": "AuthorizationFailed", "message": "No."}}]),
-    )
-    .await?;
+        )
+        .await?;
     tokio::select! {
         fired = fire(&watched.prometheus, &alerts) => fired?,
-        ended = things_happen(site, denied) => ended?,
+        ended = things_happen(shared_env, denied) => ended?,
     }
-    let pages = pages(site).await?;
+    let pages = pages(shared_env).await?;
     alerts.iter().try_for_each(|alert| quotes_samples_of(alert, &pages))?;
-    says(&site.cpo, &["step failed"])?;
-    site.faults(json!([])).await?;
-    try_join_all(denied.iter().map(|cluster| site.heals(cluster))).await?;
+    says(&shared_env.cpo, &["step failed"])?;
+    shared_env.faults(json!([])).await?;
+    try_join_all(denied.iter().map(|cluster| shared_env.heals(cluster))).await?;
     rest(&watched.prometheus, &alerts).await
 }
 
 /// A pipeline writes a Private Link Service as it thinks right, each time after it was set right.
-async fn somebody_undoes(site: &mut Site, watched: &Watched, undone: &HostedCluster) -> Result<()> {
-    five_minutes_later(site).await?;
+async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: &HostedCluster) -> Result<()> {
+    five_minutes_later(shared_env).await?;
     let alert = "HyperlinkDriftRepeats";
-    let service = undone.link_service(&site.ground);
+    let service = undone.link_service(&shared_env.test_env);
     let service_now = async || -> Result<Value> {
-        let found = site.ground.oracle().resources(&service).await?;
+        let found = shared_env.test_env.oracle().resources(&service).await?;
         Ok(found.first().context("no service")?.clone())
     };
     // That it was made counts too.
     for changes in 2..=5 {
         let mut wrong = service_now().await?;
         wrong["properties"]["visibility"]["subscriptions"] = json!([]);
-        site.ground.oracle().drift_put(&service, &wrong).await?;
+        shared_env.test_env.oracle().drift_put(&service, &wrong).await?;
         let sample = format!("hyperlink_changes_of_one_resource{{kind=\"private_link_service\"}} {changes}");
         eventually(&sample, SOON, || async {
-            let (_, page) = site.ho.page("/metrics").await?;
+            let (_, page) = shared_env.ho.page("/metrics").await?;
             ensure!(page.lines().any(|line| line == sample), "{page}");
             Ok(())
         })
         .await?;
     }
     fire(&watched.prometheus, &[alert]).await?;
-    quotes_samples_of(alert, &pages(site).await?)?;
+    quotes_samples_of(alert, &pages(shared_env).await?)?;
     // The hour for which a change counts goes by for a new process too: it knows of none.
-    let ho = start(&site.ground, Role::Ho, "5m").await?;
-    std::mem::replace(&mut site.ho, ho).stop().await?;
-    scrape(watched, site)?;
+    let ho = start(&shared_env.test_env, Role::Ho, "5m").await?;
+    std::mem::replace(&mut shared_env.ho, ho).stop().await?;
+    scrape(watched, shared_env)?;
     rest(&watched.prometheus, &[alert]).await
 }
 
-async fn intervals_are_too_short(site: &mut Site, watched: &Watched) -> Result<()> {
+async fn intervals_are_too_short(shared_env: &mut SharedEnv, watched: &Watched) -> Result<()> {
     let alert = "HyperlinkThrottled";
     let hasty = [("resync", "1s"), ("record-resync", "1s")];
-    let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-hasty", &hasty).await?;
-    std::mem::replace(&mut site.cpo, cpo).stop().await?;
-    scrape(watched, site)?;
+    let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-hasty", &hasty).await?;
+    std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
+    scrape(watched, shared_env)?;
     fire(&watched.prometheus, &[alert]).await?;
-    quotes_samples_of(alert, &pages(site).await?)?;
-    let cpo = Hyperlink::start(&site.ground, Role::Cpo, "cpo-patient", &[]).await?;
-    std::mem::replace(&mut site.cpo, cpo).stop().await?;
-    scrape(watched, site)?;
-    five_minutes_later(site).await?;
+    quotes_samples_of(alert, &pages(shared_env).await?)?;
+    let cpo = Hyperlink::start(&shared_env.test_env, Role::Cpo, "cpo-patient", &[]).await?;
+    std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
+    scrape(watched, shared_env)?;
+    five_minutes_later(shared_env).await?;
     rest(&watched.prometheus, &[alert]).await
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::kubeconfig::Access;
 use e2e::process::{Process, Program, is_running};
 use e2e::run_dir::RunDir;
-use e2e::site::SOON;
+use e2e::shared_env::SOON;
 use e2e::{binaries, eventually, repository, scenario};
 use hyperlink::api::AzurePrivateLinkService;
 use jiff::Timestamp;

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::pki::Authority;
-use e2e::site::{SOON, Site, alone, leases};
-use e2e::{Ground, eventually, repository, roles};
+use e2e::shared_env::{SOON, SharedEnv, alone, leases};
+use e2e::{TestEnv, eventually, repository, roles};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -22,13 +22,13 @@ const TARGETS: &str = "targets.json";
 
 #[test]
 fn all_is_scraped_and_another_program_of_the_job_is_not_shown() {
-    alone(async |ground| {
-        let site = started(ground).await?;
-        let prometheus = watched(&site, &repository().join(ALERTS)).await?;
+    alone(async |test_env| {
+        let shared_env = started(test_env).await?;
+        let prometheus = watched(&shared_env, &repository().join(ALERTS)).await?;
         let begin = Timestamp::now().as_second();
-        let cluster = HostedCluster::new(&site.ground, "watched");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "watched");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         for job in ["ho", "cpo"] {
             let told = format!("hyperlink_object_available{{job=\"{job}\"}} == 1");
             eventually(&format!("{job} tells of the cluster"), SOON, || async {
@@ -40,12 +40,12 @@ fn all_is_scraped_and_another_program_of_the_job_is_not_shown() {
         }
         no_other_program_is_shown(&prometheus, begin).await?;
         alerts_are_loaded(&prometheus).await?;
-        let (_, page) = site.cpo.page("/metrics").await?;
+        let (_, page) = shared_env.cpo.page("/metrics").await?;
         check_metrics(&page)?;
-        check_metrics(&secure_page(&site).await?)?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.ho.stop().await?;
-        site.cpo.stop().await
+        check_metrics(&secure_page(&shared_env).await?)?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.ho.stop().await?;
+        shared_env.cpo.stop().await
     });
 }
 
@@ -77,13 +77,13 @@ async fn no_other_program_is_shown(prometheus: &Prometheus, begin: i64) -> Resul
 }
 
 /// Both roles; the management side serves its metrics as it would off loopback.
-pub(crate) async fn started(ground: Ground) -> Result<Site> {
-    leases(&ground).await?;
-    let control_plane = ground.control_plane();
+pub(crate) async fn started(test_env: TestEnv) -> Result<SharedEnv> {
+    leases(&test_env).await?;
+    let control_plane = test_env.control_plane();
     roles::install_metrics(control_plane, "ho").await?;
     let token = roles::metrics_reader(control_plane, "prometheus").await?;
-    std::fs::write(ground.dir().join("token"), token)?;
-    let keys = ground.dir().join("keys");
+    std::fs::write(test_env.dir().join("token"), token)?;
+    let keys = test_env.dir().join("keys");
     std::fs::create_dir(&keys)?;
     let signed = Authority::new(&keys)?.sign("metrics", &["localhost"])?;
     let (certificate, key) = (signed.certificate.to_string_lossy(), signed.key.to_string_lossy());
@@ -94,16 +94,16 @@ pub(crate) async fn started(ground: Ground) -> Result<Site> {
         ("metrics-cert-file", &certificate),
         ("metrics-key-file", &key),
     ];
-    let ho = Hyperlink::start(&ground, Role::Ho, "ho", &secure).await?;
-    let cpo = start_cpo(&ground).await?;
-    Ok(Site { ground, ho, cpo })
+    let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &secure).await?;
+    let cpo = start_cpo(&test_env).await?;
+    Ok(SharedEnv { test_env, ho, cpo })
 }
 
 /// The guest side, in the place of the one before it.
-pub(crate) async fn start_cpo(ground: &Ground) -> Result<Hyperlink> {
+pub(crate) async fn start_cpo(test_env: &TestEnv) -> Result<Hyperlink> {
     let often = [("resync", "2s"), ("record-resync", "2s")];
-    let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &often).await?;
-    let (file, new) = (ground.dir().join(TARGETS), ground.dir().join("new-targets.json"));
+    let cpo = Hyperlink::start(test_env, Role::Cpo, "cpo", &often).await?;
+    let (file, new) = (test_env.dir().join(TARGETS), test_env.dir().join("new-targets.json"));
     std::fs::write(&new, targets(&cpo).to_string())?;
     std::fs::rename(new, file)?;
     Ok(cpo)
@@ -115,13 +115,13 @@ fn targets(hyperlink: &Hyperlink) -> Value {
 }
 
 /// Scrapes both every second, and evaluates the rules as often.
-pub(crate) async fn watched(site: &Site, rules: &Path) -> Result<Prometheus> {
-    let dir = site.ground.dir();
+pub(crate) async fn watched(shared_env: &SharedEnv, rules: &Path) -> Result<Prometheus> {
+    let dir = shared_env.test_env.dir();
     let configuration = json!({
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "rule_files": [rules],
         "scrape_configs": [
-            {"job_name": "ho", "scheme": "https", "static_configs": targets(&site.ho),
+            {"job_name": "ho", "scheme": "https", "static_configs": targets(&shared_env.ho),
                 "authorization": {"credentials_file": dir.join("token")},
                 "tls_config": {"ca_file": dir.join("keys/ca.pem")}},
             {"job_name": "cpo", "file_sd_configs":
@@ -158,14 +158,14 @@ async fn alerts_are_loaded(prometheus: &Prometheus) -> Result<()> {
     .await
 }
 
-async fn secure_page(site: &Site) -> Result<String> {
-    let token = std::fs::read_to_string(site.ground.dir().join("token"))?;
-    let ca = std::fs::read(site.ground.dir().join("keys/ca.pem"))?;
+async fn secure_page(shared_env: &SharedEnv) -> Result<String> {
+    let token = std::fs::read_to_string(shared_env.test_env.dir().join("token"))?;
+    let ca = std::fs::read(shared_env.test_env.dir().join("keys/ca.pem"))?;
     let http = reqwest::Client::builder()
         .tls_certs_only([reqwest::Certificate::from_pem(&ca)?])
         .timeout(Duration::from_secs(30))
         .build()?;
-    let url = format!("https://{}/metrics", site.ho.metrics_address());
+    let url = format!("https://{}/metrics", shared_env.ho.metrics_address());
     Ok(http
         .get(url)
         .bearer_auth(token)

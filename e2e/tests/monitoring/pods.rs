@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::ground::Credential;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::SOON;
-use e2e::{Ground, binaries, eventually};
+use e2e::shared_env::SOON;
+use e2e::test_env::Credential;
+use e2e::{TestEnv, binaries, eventually};
 
 use crate::processes::says;
 use crate::watched::Watched;
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// The Pods, in the order of their names.
 pub(crate) struct Pods<'a> {
-    ground: &'a Ground,
+    test_env: &'a TestEnv,
     watched: &'a Watched,
     flags: &'a [(&'a str, &'a str)],
     running: [Hyperlink; 2],
@@ -29,15 +29,15 @@ pub(crate) struct Pods<'a> {
 impl<'a> Pods<'a> {
     /// Starts both; the first leads. Their federated tokens are in the files that [`token_file`] names.
     pub(crate) async fn start(
-        ground: &'a Ground,
+        test_env: &'a TestEnv,
         watched: &'a Watched,
         flags: &'a [(&'a str, &'a str)],
     ) -> Result<Self> {
-        let first = start(ground, 0, flags).await?;
+        let first = start(test_env, 0, flags).await?;
         first.leading(SOON).await?;
-        let running = [first, start(ground, 1, flags).await?];
+        let running = [first, start(test_env, 1, flags).await?];
         let pods = Self {
-            ground,
+            test_env,
             watched,
             flags,
             running,
@@ -79,7 +79,7 @@ impl<'a> Pods<'a> {
     pub(crate) async fn take(&mut self, flags: &'a [(&'a str, &'a str)]) -> Result<()> {
         self.flags = flags;
         for n in 0..NAMES.len() {
-            self.running[n] = start(self.ground, n, flags).await?;
+            self.running[n] = start(self.test_env, n, flags).await?;
         }
         self.tell()
     }
@@ -137,7 +137,7 @@ impl<'a> Pods<'a> {
     async fn revive(&mut self) -> Result<()> {
         for n in 0..NAMES.len() {
             if self.running[n].process().exit().is_some() {
-                self.running[n] = start(self.ground, n, self.flags).await?;
+                self.running[n] = start(self.test_env, n, self.flags).await?;
                 self.tell()?;
             }
         }
@@ -151,24 +151,24 @@ impl<'a> Pods<'a> {
 }
 
 /// Where the federated token of a Pod is; what is there when it starts is another's to say.
-pub(crate) fn token_file(ground: &Ground, pod: usize) -> PathBuf {
-    ground.dir().join(format!("token-of-{}", NAMES[pod]))
+pub(crate) fn token_file(test_env: &TestEnv, pod: usize) -> PathBuf {
+    test_env.dir().join(format!("token-of-{}", NAMES[pod]))
 }
 
-async fn start(ground: &Ground, pod: usize, flags: &[(&str, &str)]) -> Result<Hyperlink> {
-    let Credential::WorkloadIdentity { tenant, client, .. } = &ground.azure().cpo else {
+async fn start(test_env: &TestEnv, pod: usize, flags: &[(&str, &str)]) -> Result<Hyperlink> {
+    let Credential::WorkloadIdentity { tenant, client, .. } = &test_env.azure().cpo else {
         bail!("the guest side has no federated token")
     };
     let credential = Credential::WorkloadIdentity {
         tenant: tenant.clone(),
         client: client.clone(),
-        token_file: token_file(ground, pod),
+        token_file: token_file(test_env, pod),
     };
-    let access = ground.service_account(Role::Cpo.as_str()).await?;
+    let access = test_env.service_account(Role::Cpo.as_str()).await?;
     let program = binaries::executable("hyperlink")?;
     Hyperlink::start_as(
         &program,
-        ground,
+        test_env,
         Role::Cpo,
         NAMES[pod],
         access.path(),

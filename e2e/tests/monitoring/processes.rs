@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::azure_sim::{HO_SECRET, Preset};
-use e2e::ground::Credential;
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::runbook::{quotes_line, quotes_samples_of};
-use e2e::site::{SOON, leases, run};
-use e2e::{Ground, binaries, crds, eventually, roles};
+use e2e::shared_env::{SOON, leases, run};
+use e2e::test_env::Credential;
+use e2e::{TestEnv, binaries, crds, eventually, roles};
 use futures::future::try_join_all;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
@@ -38,44 +38,44 @@ const PAUSE: Duration = Duration::from_secs(5);
 fn alerts_on_processes_fire_while_these_cannot_work_and_no_longer() {
     run(async {
         let hour = json!({"token_life_s": 60 * MINUTE.as_secs()});
-        let ground = Ground::local_with(Preset::Fast, &json!({}), &hour).await?;
-        leases(&ground).await?;
-        let watched = Watched::start(ground.dir(), MINUTE).await?;
-        let ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
+        let test_env = TestEnv::local_with(Preset::Fast, &json!({}), &hour).await?;
+        leases(&test_env).await?;
+        let watched = Watched::start(test_env.dir(), MINUTE).await?;
+        let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
         watched.scrapes("ho", &[("ho-0", &ho)])?;
-        let unusual = one_panics(&ground, &watched).await?;
+        let unusual = one_panics(&test_env, &watched).await?;
 
-        let token = std::fs::read(the_token_file(&ground)?)?;
-        std::fs::write(token_file(&ground, 0), &token)?;
-        std::fs::write(token_file(&ground, 1), "")?;
-        let mut pods = Pods::start(&ground, &watched, &SHORT_LEASE).await?;
+        let token = std::fs::read(the_token_file(&test_env)?)?;
+        std::fs::write(token_file(&test_env, 0), &token)?;
+        std::fs::write(token_file(&test_env, 1), "")?;
+        let mut pods = Pods::start(&test_env, &watched, &SHORT_LEASE).await?;
         watched.sees(3).await?;
-        unusual.becomes_available(&ground, SOON).await?;
-        secret(&ground, "expired")?;
+        unusual.becomes_available(&test_env, SOON).await?;
+        secret(&test_env, "expired")?;
 
-        nobody_leads(&ground, &watched, &mut pods).await?;
+        nobody_leads(&test_env, &watched, &mut pods).await?;
         leader_stands_still(&watched, &mut pods).await?;
 
         pods.during(tokens_end(&watched, &ho)).await?;
-        secret(&ground, HO_SECRET)?;
-        std::fs::write(token_file(&ground, 1), &token)?;
+        secret(&test_env, HO_SECRET)?;
+        std::fs::write(token_file(&test_env, 1), &token)?;
         all_rest(&watched.prometheus).await?;
-        hosted_clusters_are_served_no_more(&ground, &watched, &ho).await?;
+        hosted_clusters_are_served_no_more(&test_env, &watched, &ho).await?;
         pods.stop().await?;
         ho.stop().await
     });
 }
 
-fn the_token_file(ground: &Ground) -> Result<&Path> {
-    match &ground.azure().cpo {
+fn the_token_file(test_env: &TestEnv) -> Result<&Path> {
+    match &test_env.azure().cpo {
         Credential::WorkloadIdentity { token_file, .. } => Ok(token_file),
         Credential::SecretFile { .. } => bail!("the guest side has no federated token"),
     }
 }
 
 /// What the management side shows Entra from now on.
-fn secret(ground: &Ground, secret: &str) -> Result<()> {
-    let Credential::SecretFile { path } = &ground.azure().ho else {
+fn secret(test_env: &TestEnv, secret: &str) -> Result<()> {
+    let Credential::SecretFile { path } = &test_env.azure().ho else {
         bail!("the management side has no secret")
     };
     let mut file: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
@@ -86,15 +86,15 @@ fn secret(ground: &Ground, secret: &str) -> Result<()> {
 }
 
 /// A build of the guest side does not survive one of two clusters, and calls one zone in a loop. Gives that cluster.
-async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster> {
+async fn one_panics(test_env: &TestEnv, watched: &Watched) -> Result<HostedCluster> {
     let alerts = ["HyperlinkPanicked", "HyperlinkCallBudgetExhausted"];
     let program = binaries::executable("defective")?;
-    let cpo = Hyperlink::start_program(&program, ground, Role::Cpo, "cpo-defective", &[]).await?;
+    let cpo = Hyperlink::start_program(&program, test_env, Role::Cpo, "cpo-defective", &[]).await?;
     watched.scrapes("cpo", &[("cpo-0", &cpo)])?;
     watched.sees(2).await?;
-    let named = |name| HostedCluster::new(ground, name);
+    let named = |name| HostedCluster::new(test_env, name);
     let (usual, unusual) = (named("usual"), named("unusual"));
-    try_join_all([&usual, &unusual].map(|cluster| cluster.create(ground))).await?;
+    try_join_all([&usual, &unusual].map(|cluster| cluster.create(test_env))).await?;
     fire(&watched.prometheus, &alerts).await?;
     for alert in alerts {
         quotes_samples_of(alert, &[cpo.page("/metrics").await?.1])?;
@@ -104,14 +104,14 @@ async fn one_panics(ground: &Ground, watched: &Watched) -> Result<HostedCluster>
         &["panicked", "a pass panicked", "call budget exhausted: not sent"],
     )?;
     // Others go on.
-    usual.becomes_available(ground, SOON).await?;
+    usual.becomes_available(test_env, SOON).await?;
     Ok(unusual)
 }
 
 /// The right to the lease is taken away, and given back.
-async fn nobody_leads(ground: &Ground, watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
+async fn nobody_leads(test_env: &TestEnv, watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
     let alert = "HyperlinkNoLeader";
-    let bindings: Api<RoleBinding> = Api::namespaced(ground.client()?, roles::NAMESPACE);
+    let bindings: Api<RoleBinding> = Api::namespaced(test_env.client()?, roles::NAMESPACE);
     let name = "hyperlink-cpo-lease-cpo";
     let mut binding = bindings.get(name).await?;
     bindings.delete(name, &Default::default()).await?;
@@ -147,9 +147,9 @@ async fn tokens_end(watched: &Watched, ho: &Hyperlink) -> Result<()> {
 }
 
 /// HyperShift's definition does not serve the version that is watched, and serves it again.
-async fn hosted_clusters_are_served_no_more(ground: &Ground, watched: &Watched, ho: &Hyperlink) -> Result<()> {
+async fn hosted_clusters_are_served_no_more(test_env: &TestEnv, watched: &Watched, ho: &Hyperlink) -> Result<()> {
     let alert = "HyperlinkWatchFailing";
-    let client = ground.client()?;
+    let client = test_env.client()?;
     crds::serve_hosted_clusters(&client, false).await?;
     fire(&watched.prometheus, &[alert]).await?;
     let line = "[+] controllers (ho): running; no news of hostedclusters: not installed, or the answer cannot be read";

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::runbook::{Quote, quoted_alerts};
-use e2e::site::SOON;
+use e2e::shared_env::SOON;
 use e2e::{eventually, repository};
 use futures::future::try_join_all;
 use regex::{Captures, Regex};

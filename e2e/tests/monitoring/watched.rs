@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::hyperlink::Hyperlink;
-use e2e::site::SOON;
+use e2e::shared_env::SOON;
 use serde_json::{Value, json};
 
 use crate::prometheus::Prometheus;

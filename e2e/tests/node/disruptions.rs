@@ -23,9 +23,9 @@ fn path_is_healed_whatever_happens_to_pods_and_node() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
-        let hosted = HostedCluster::new(cluster.ground(), "disturbed");
-        hosted.create(cluster.ground()).await?;
-        hosted.becomes_available(cluster.ground(), SOON).await?;
+        let hosted = HostedCluster::new(cluster.test_env(), "disturbed");
+        hosted.create(cluster.test_env()).await?;
+        hosted.becomes_available(cluster.test_env(), SOON).await?;
         killed_containers_are_started_again(&pods).await?;
         heals(&pods, &hosted).await?;
         drained_node_keeps_a_leader_of_each_role(&pods, &hosted).await?;
@@ -39,11 +39,11 @@ fn path_is_healed_whatever_happens_to_pods_and_node() {
 
 /// What was changed on either side behind Hyperlink's back is put right.
 async fn heals(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
-    let ground = pods.cluster.ground();
-    hosted.becomes_reachable(ground, SOON).await?;
-    ground.oracle().drift_delete(&hosted.endpoint()).await?;
-    hosted.becomes_reachable(ground, SOON).await?;
-    e2e::tenant::time_of_repair(ground, hosted, SOON).await.map(drop)
+    let test_env = pods.cluster.test_env();
+    hosted.becomes_reachable(test_env, SOON).await?;
+    test_env.oracle().drift_delete(&hosted.endpoint()).await?;
+    hosted.becomes_reachable(test_env, SOON).await?;
+    e2e::tenant::time_of_repair(test_env, hosted, SOON).await.map(drop)
 }
 
 async fn killed_containers_are_started_again(pods: &Pods<'_>) -> Result<()> {
@@ -144,7 +144,7 @@ async fn node_without_a_kubelet_goes_on(pods: &Pods<'_>, hosted: &HostedCluster)
     pods.cluster.kill_kubelet()?;
     let back = Instant::now() + AWAY;
     pods.cluster.is_ready(false).await?;
-    let all: Api<Pod> = Api::namespaced(pods.cluster.ground().client()?, HOME);
+    let all: Api<Pod> = Api::namespaced(pods.cluster.test_env().client()?, HOME);
     eventually("no Pod counts as ready", SOON, || async {
         let left = all.list(&Default::default()).await?.items;
         ensure!(!left.iter().any(ready), "one does");

@@ -51,7 +51,7 @@ impl<'a> Machine<'a> {
             cluster,
             dir: RunDir::new("kind")?,
         };
-        let kubeconfig = cluster.ground().admin().path();
+        let kubeconfig = cluster.test_env().admin().path();
         let mut kubeconfig: Value = serde_json::from_slice(&std::fs::read(kubeconfig)?)?;
         kubeconfig["contexts"][0]["name"] = "kind-hyperlink-e2e".into();
         std::fs::write(machine.path("kubeconfig"), kubeconfig.to_string())?;
@@ -125,8 +125,8 @@ async fn is_as_kind_makes_it(cluster: &Cluster) -> Result<()> {
         let name = format!("localhost/{image}:{}", env!("CARGO_PKG_VERSION"));
         cluster.ctr(&["images", "rm", "--sync", &name])?;
     }
-    cluster.ground().end_cloud_controller();
-    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.ground().client()?);
+    cluster.test_env().end_cloud_controller();
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.test_env().client()?);
     let all = Default::default();
     definitions.delete_collection(&DeleteParams::default(), &all).await?;
     eventually("there are no definitions", LONG, || async {

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::node::{self, images::HYPERLINK};
-use e2e::site::nothing_is_left_of;
+use e2e::shared_env::nothing_is_left_of;
 
 use crate::pods::{Pods, SOON, cpo, ho};
 
@@ -17,15 +17,15 @@ fn cluster_lives_and_goes_on_restricted_pods() {
                 is_restricted(&pods, pod).await?;
             }
         }
-        let ground = cluster.ground();
-        let hosted = HostedCluster::new(ground, "on-pods").with_base_domain("apps.example.com");
-        hosted.create(ground).await?;
-        hosted.becomes_available(ground, SOON).await?;
-        hosted.becomes_reachable(ground, SOON).await?;
-        ground.oracle().drift_delete(&hosted.endpoint()).await?;
-        hosted.becomes_reachable(ground, SOON).await?;
-        hosted.delete(ground, SOON).await?;
-        nothing_is_left_of(ground, &hosted, &[]).await
+        let test_env = cluster.test_env();
+        let hosted = HostedCluster::new(test_env, "on-pods").with_base_domain("apps.example.com");
+        hosted.create(test_env).await?;
+        hosted.becomes_available(test_env, SOON).await?;
+        hosted.becomes_reachable(test_env, SOON).await?;
+        test_env.oracle().drift_delete(&hosted.endpoint()).await?;
+        hosted.becomes_reachable(test_env, SOON).await?;
+        hosted.delete(test_env, SOON).await?;
+        nothing_is_left_of(test_env, &hosted, &[]).await
     });
 }
 

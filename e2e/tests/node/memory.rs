@@ -17,18 +17,18 @@ fn limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
-        let ground = cluster.ground();
+        let test_env = cluster.test_env();
         let (neighbour, crowded) = (
-            HostedCluster::new(ground, "neighbour"),
-            HostedCluster::new(ground, "crowded"),
+            HostedCluster::new(test_env, "neighbour"),
+            HostedCluster::new(test_env, "crowded"),
         );
         for hosted in [&neighbour, &crowded] {
-            hosted.create(ground).await?;
-            hosted.becomes_available(ground, SOON).await?;
+            hosted.create(test_env).await?;
+            hosted.becomes_available(test_env, SOON).await?;
         }
-        let tenant = Tenant::of(ground, &crowded).await?;
-        tenant.junk(ground, 0..200, LARGEST_ANNOTATION).await?;
-        time_of_repair(ground, &neighbour, SOON).await?;
+        let tenant = Tenant::of(test_env, &crowded).await?;
+        tenant.junk(test_env, 0..200, LARGEST_ANNOTATION).await?;
+        time_of_repair(test_env, &neighbour, SOON).await?;
         for role in ROLES {
             for pod in pods.of(role).await?.keys() {
                 let container = pods.container(pod).await?;
@@ -44,8 +44,8 @@ fn limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
         }
         for role in ROLES {
             killed_by_the_kernel_comes_back(&pods, role).await?;
-            neighbour.becomes_reachable(ground, SOON).await?;
-            time_of_repair(ground, &neighbour, SOON).await?;
+            neighbour.becomes_reachable(test_env, SOON).await?;
+            time_of_repair(test_env, &neighbour, SOON).await?;
         }
         Ok(())
     });

@@ -43,7 +43,7 @@ pub(crate) fn cpo(installed: &Installed) -> Result<Value> {
 fn with_a_projected_token(installed: &Installed, mut values: Value, client: &str) -> Result<Value> {
     values["image"] = json!({"repository": "localhost/hyperlink", "pullPolicy": "Never"});
     values["azure"] = json!({"credential": "workload-identity", "clientId": client,
-        "tenantId": installed.ground.azure().tenant, "tokenFile": format!("{TOKENS}/token")});
+        "tenantId": installed.test_env.azure().tenant, "tokenFile": format!("{TOKENS}/token")});
     let token =
         json!({"serviceAccountToken": {"audience": WEBHOOK_AUDIENCE, "path": "token", "expirationSeconds": 3600}});
     for (list, item) in [
@@ -65,7 +65,7 @@ fn with_a_projected_token(installed: &Installed, mut values: Value, client: &str
 impl<'a> Pods<'a> {
     /// Installs both releases with these values.
     pub(crate) async fn install(cluster: &'a Cluster, ho: &Value, cpo: &Value) -> Result<Pods<'a>> {
-        let (client, installed) = (cluster.ground().client()?, cluster.installed());
+        let (client, installed) = (cluster.test_env().client()?, cluster.installed());
         let pods = Self {
             cluster,
             kubectl: cluster.kubectl()?,

@@ -29,8 +29,8 @@ fn metrics_are_read_where_their_service_leads_by_those_who_may() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": HOME, "name": "metrics"}, "stringData": {
             "tls.crt": read(&tls.certificate)?, "tls.key": read(&tls.key)?, "ca.crt": authority.pem()}});
         let monitors = repository().join("e2e/fixtures/prometheus-operator/servicemonitors.crd.yaml");
-        installed.ground.apply_yaml(&read(&monitors)?).await?;
-        installed.ground.apply_yaml(&secret.to_string()).await?;
+        installed.test_env.apply_yaml(&read(&monitors)?).await?;
+        installed.test_env.apply_yaml(&secret.to_string()).await?;
         let mut values = ho(installed)?;
         values["metrics"] = json!({"enabled": true, "port": PORT, "readers": [{"namespace": HOME, "name": "prometheus"}],
             "certificate": {"secretName": "metrics"}, "serviceMonitor": {"enabled": true}});
@@ -56,7 +56,7 @@ fn metrics_are_read_where_their_service_leads_by_those_who_may() {
 
 /// Where the Service leads: both Pods.
 async fn endpoints(pods: &Pods<'_>) -> Result<Vec<SocketAddr>> {
-    let slices: Api<EndpointSlice> = Api::namespaced(pods.cluster.ground().client()?, HOME);
+    let slices: Api<EndpointSlice> = Api::namespaced(pods.cluster.test_env().client()?, HOME);
     let labelled = ListParams::default().labels(&format!("kubernetes.io/service-name={METRICS}"));
     eventually("the Service leads to both Pods", SOON, || async {
         let slices = slices.list(&labelled).await?.items;
@@ -87,7 +87,7 @@ async fn scraped(
         .build()?;
     let mut request = http.get(format!("https://{host}:{PORT}/metrics"));
     if let Some(account) = account {
-        let control_plane = pods.cluster.ground().control_plane();
+        let control_plane = pods.cluster.test_env().control_plane();
         control_plane.service_account(HOME, account).await?;
         request = request.bearer_auth(control_plane.token(HOME, account, None).await?);
     }
@@ -100,10 +100,10 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
-        let ground = cluster.ground();
-        let hosted = HostedCluster::new(ground, "looked-at");
-        hosted.create(ground).await?;
-        hosted.becomes_available(ground, SOON).await?;
+        let test_env = cluster.test_env();
+        let hosted = HostedCluster::new(test_env, "looked-at");
+        hosted.create(test_env).await?;
+        hosted.becomes_available(test_env, SOON).await?;
 
         let text = std::fs::read_to_string(repository().join("RUNBOOK.md"))?;
         let first_look = first_look(&text, &hosted.control_plane_namespace())?;

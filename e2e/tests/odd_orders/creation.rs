@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions, release};
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{Api, DeleteParams, PostParams};
@@ -27,9 +27,9 @@ use Part::{Anew, ControlPlane, Custom, Namespace as TheNamespace, Service as The
 
 const NAME: &str = "private-router";
 
-async fn uid_of_control_plane(site: &Site, cluster: &HostedCluster) -> Result<Option<String>> {
+async fn uid_of_control_plane(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Option<String>> {
     let api = cluster.api(
-        &site.ground.client()?,
+        &shared_env.test_env.client()?,
         "HostedControlPlane",
         &cluster.control_plane_namespace(),
     );
@@ -38,19 +38,19 @@ async fn uid_of_control_plane(site: &Site, cluster: &HostedCluster) -> Result<Op
 }
 
 /// A custom resource as a person might write it, before there is an address.
-async fn by_hand(site: &Site, cluster: &HostedCluster) -> Result<()> {
-    let owner = uid_of_control_plane(site, cluster).await?.map(|uid| {
+async fn by_hand(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<()> {
+    let owner = uid_of_control_plane(shared_env, cluster).await?.map(|uid| {
         json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane",
             "name": cluster.name(), "uid": uid, "controller": true, "blockOwnerDeletion": true})
     });
-    let azure = site.ground.azure();
+    let azure = shared_env.test_env.azure();
     let object = json!({
         "apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
         "metadata": {"name": NAME, "ownerReferences": Vec::from_iter(owner)},
         "spec": {"subscriptionID": azure.guest_subscription, "resourceGroupName": cluster.infra_id(),
             "location": azure.location, "guestVNetID": cluster.vnet(), "guestSubnetID": cluster.subnet()},
     });
-    let client = site.ground.client()?;
+    let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
     api.create(&PostParams::default(), &serde_json::from_value(object)?)
         .await?;
@@ -62,28 +62,28 @@ async fn by_hand(site: &Site, cluster: &HostedCluster) -> Result<()> {
     .await
 }
 
-async fn comes(site: &Site, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
-    let ground = &site.ground;
-    cluster.create_guest_network(ground).await?;
-    cluster.create_namespaces(ground).await?;
+async fn comes(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+    let test_env = &shared_env.test_env;
+    cluster.create_guest_network(test_env).await?;
+    cluster.create_namespaces(test_env).await?;
     for part in order {
         match part {
-            Part::HostedCluster => cluster.create_hosted_cluster(ground).await?,
-            ControlPlane => drop(cluster.create_control_plane(ground).await?),
+            Part::HostedCluster => cluster.create_hosted_cluster(test_env).await?,
+            ControlPlane => drop(cluster.create_control_plane(test_env).await?),
             TheService => {
-                let owner = uid_of_control_plane(site, cluster).await?;
-                cluster.create_services(ground, owner.as_deref()).await?;
+                let owner = uid_of_control_plane(shared_env, cluster).await?;
+                cluster.create_services(test_env, owner.as_deref()).await?;
             }
-            Custom => by_hand(site, cluster).await?,
-            Anew => ask_to_go(site, cluster, Custom).await?,
+            Custom => by_hand(shared_env, cluster).await?,
+            Anew => ask_to_go(shared_env, cluster, Custom).await?,
             TheNamespace => {}
         }
     }
-    site.heals(cluster).await
+    shared_env.heals(cluster).await
 }
 
-async fn ask_to_go(site: &Site, cluster: &HostedCluster, part: Part) -> Result<()> {
-    let (client, namespace) = (site.ground.client()?, cluster.control_plane_namespace());
+async fn ask_to_go(shared_env: &SharedEnv, cluster: &HostedCluster, part: Part) -> Result<()> {
+    let (client, namespace) = (shared_env.test_env.client()?, cluster.control_plane_namespace());
     let params = DeleteParams::default();
     let of_hypershift = |kind, namespace: &str| cluster.api(&client, kind, namespace);
     let asked = match part {
@@ -112,13 +112,13 @@ async fn ask_to_go(site: &Site, cluster: &HostedCluster, part: Part) -> Result<(
 }
 
 /// Asks all of them to go, in this order, and does HyperShift's part meanwhile.
-async fn goes(site: &Site, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+async fn goes(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
     for part in order {
-        ask_to_go(site, cluster, *part)
+        ask_to_go(shared_env, cluster, *part)
             .await
             .with_context(|| format!("{part:?}"))?;
     }
-    let client = site.ground.client()?;
+    let client = shared_env.test_env.client()?;
     let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     eventually("only HyperShift holds the HostedControlPlane", SOON, || async {
         let found = control_planes.get_opt(cluster.name()).await?;
@@ -139,7 +139,7 @@ async fn goes(site: &Site, cluster: &HostedCluster, order: &[Part]) -> Result<()
     })
     .await?;
     release(&cluster.api(&client, "HostedCluster", NAMESPACE), cluster.name()).await?;
-    site.nothing_is_left_of(cluster, &[]).await
+    shared_env.nothing_is_left_of(cluster, &[]).await
 }
 
 #[test]
@@ -167,13 +167,15 @@ fn clusters_come_and_go_in_orders_of_their_own() {
             &[TheCluster, TheService, ControlPlane, Custom, TheNamespace],
         ),
     ];
-    situation(async |site| {
+    situation(async |shared_env| {
         let clusters = lives.map(|(name, come, go)| async move {
-            let cluster = HostedCluster::new(&site.ground, name);
-            comes(site, &cluster, come)
+            let cluster = HostedCluster::new(&shared_env.test_env, name);
+            comes(shared_env, &cluster, come)
                 .await
                 .with_context(|| format!("{name} {come:?}"))?;
-            goes(site, &cluster, go).await.with_context(|| format!("{name} {go:?}"))
+            goes(shared_env, &cluster, go)
+                .await
+                .with_context(|| format!("{name} {go:?}"))
         });
         try_join_all(clusters).await.map(drop)
     });

@@ -3,15 +3,15 @@
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, release};
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams};
 use rstest::rstest;
 
 /// Waits until a write about the cluster went to a resource of this type.
-async fn is_written(site: &Site, cluster: &HostedCluster, kind: &str) -> Result<()> {
+async fn is_written(shared_env: &SharedEnv, cluster: &HostedCluster, kind: &str) -> Result<()> {
     eventually(&format!("a write to {kind}"), SOON, || async {
-        let calls = site.calls_about(cluster).await?;
+        let calls = shared_env.calls_about(cluster).await?;
         let written = calls
             .iter()
             .any(|call| call.is_write() && call.path.contains(&format!("/{kind}/")));
@@ -28,13 +28,13 @@ async fn is_written(site: &Site, cluster: &HostedCluster, kind: &str) -> Result<
 #[case::when_the_zone_is_made("evicted-zoned", Some("privateDnsZones"))]
 #[case::when_the_endpoint_is_made("evicted-connected", Some("privateEndpoints"))]
 fn namespace_goes(#[case] name: &str, #[case] written: Option<&str>) {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, name).with_base_domain(&format!("{name}.example.com"));
-        cluster.create(&site.ground).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, name).with_base_domain(&format!("{name}.example.com"));
+        cluster.create(&shared_env.test_env).await?;
         if let Some(kind) = written {
-            is_written(site, &cluster, kind).await?;
+            is_written(shared_env, &cluster, kind).await?;
         }
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = cluster.control_plane_namespace();
         namespaces.delete(&namespace, &DeleteParams::default()).await?;
@@ -55,6 +55,6 @@ fn namespace_goes(#[case] name: &str, #[case] written: Option<&str>) {
         let hosted_clusters = cluster.api(&client, "HostedCluster", NAMESPACE);
         hosted_clusters.delete(cluster.name(), &DeleteParams::default()).await?;
         release(&hosted_clusters, cluster.name()).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

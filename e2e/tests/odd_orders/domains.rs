@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use rstest::rstest;
 use serde_json::json;
 
 /// The zone `<name>.example.com` in the cluster's group, linked to the workers' network.
-async fn infra_zone(site: &Site, cluster: &HostedCluster) -> Result<String> {
-    let oracle = site.ground.oracle();
-    cluster.create_guest_network(&site.ground).await?;
+async fn infra_zone(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<String> {
+    let oracle = shared_env.test_env.oracle();
+    cluster.create_guest_network(&shared_env.test_env).await?;
     let zone = format!(
         "{}/providers/Microsoft.Network/privateDnsZones/{}.example.com",
         cluster.resource_group(),
@@ -33,41 +33,42 @@ async fn infra_zone(site: &Site, cluster: &HostedCluster) -> Result<String> {
 #[case::above("domain-above", "example.com")]
 #[case::below("domain-below", "apps.domain-below.example.com")]
 fn zones_nested_in_one_another_share_a_network(#[case] name: &str, #[case] base: &str) {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, name).with_base_domain(base);
-        let zone = infra_zone(site, &cluster).await?;
-        let before = site.seen(&zone).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, name).with_base_domain(base);
+        let zone = infra_zone(shared_env, &cluster).await?;
+        let before = shared_env.seen(&zone).await?;
         // HyperShift's part makes the group and the network again, as they are.
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         ensure!(
-            site.seen(&zone).await? == before,
+            shared_env.seen(&zone).await? == before,
             "the administrator's zone was changed"
         );
-        cluster.delete(&site.ground, SOON).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
         ensure!(
-            site.seen(&zone).await? == before,
+            shared_env.seen(&zone).await? == before,
             "the administrator's zone was changed"
         );
-        site.nothing_is_left_of(&cluster, &[&zone]).await
+        shared_env.nothing_is_left_of(&cluster, &[&zone]).await
     });
 }
 
 #[test]
 fn zone_of_the_administrator_is_never_taken_for_ours() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "domain-equal").with_base_domain("domain-equal.example.com");
-        let zone = infra_zone(site, &cluster).await?;
-        let before = site.seen(&zone).await?;
-        cluster.create(&site.ground).await?;
+    situation(async |shared_env| {
+        let cluster =
+            HostedCluster::new(&shared_env.test_env, "domain-equal").with_base_domain("domain-equal.example.com");
+        let zone = infra_zone(shared_env, &cluster).await?;
+        let before = shared_env.seen(&zone).await?;
+        cluster.create(&shared_env.test_env).await?;
         let conditions = ["AzurePrivateDNSAvailable", "AzurePrivateLinkServiceAvailable"];
-        site.refuses_all(&cluster, &conditions, "NotOurs").await?;
+        shared_env.refuses_all(&cluster, &conditions, "NotOurs").await?;
         ensure!(
-            site.seen(&zone).await? == before,
+            shared_env.seen(&zone).await? == before,
             "the administrator's zone was changed"
         );
         // The administrator makes room.
-        site.ground.oracle().drift_delete(&zone).await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.test_env.oracle().drift_delete(&zone).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }

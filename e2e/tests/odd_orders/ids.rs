@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
-use e2e::site::situation;
+use e2e::shared_env::situation;
 use serde_json::{Value, json};
 
 /// The same id as somebody else might write it.
@@ -15,8 +15,8 @@ fn whispered(id: &str) -> String {
     id.to_lowercase()
 }
 
-async fn put_again(site: &e2e::site::Site, id: &str, spelt: &str) -> Result<()> {
-    let oracle = site.ground.oracle();
+async fn put_again(shared_env: &e2e::shared_env::SharedEnv, id: &str, spelt: &str) -> Result<()> {
+    let oracle = shared_env.test_env.oracle();
     let mut found = oracle.resources(id).await?;
     found.retain(|one| one["id"].as_str().is_some_and(|other| other.eq_ignore_ascii_case(id)));
     let mut body = found.pop().context("it is not there")?;
@@ -28,20 +28,20 @@ async fn put_again(site: &e2e::site::Site, id: &str, spelt: &str) -> Result<()> 
 
 #[test]
 fn ids_in_other_letters_are_the_same_ids() {
-    situation(async |site| {
-        let ground = &site.ground;
-        let plain = HostedCluster::new(ground, "letters");
+    situation(async |shared_env| {
+        let test_env = &shared_env.test_env;
+        let plain = HostedCluster::new(test_env, "letters");
         // HyperShift holds the ids of subnets to our letters itself.
         let azure = json!({"vnetID": shouted(&plain.vnet()), "resourceGroup": plain.infra_id().to_uppercase(),
             "location": "East US"});
         let cluster = plain
             .with_base_domain("letters.example.com")
             .with_control_plane(json!({"spec": {"platform": {"azure": azure}}}));
-        cluster.create(ground).await?;
-        put_again(site, &cluster.vnet(), &whispered(&cluster.vnet())).await?;
-        site.heals(&cluster).await?;
+        cluster.create(test_env).await?;
+        put_again(shared_env, &cluster.vnet(), &whispered(&cluster.vnet())).await?;
+        shared_env.heals(&cluster).await?;
 
-        let made = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+        let made = cluster.get_link_service(&test_env.client()?).await?.context("none")?;
         let status = made.data["status"].as_object().context("no status")?;
         let ids = status.iter().filter(|(field, _)| field.ends_with("ID"));
         for (field, id) in ids.map(|(field, id)| (field, id.as_str().unwrap_or_default())) {
@@ -51,20 +51,20 @@ fn ids_in_other_letters_are_the_same_ids() {
         ensure!(made.data["spec"]["location"] == "eastus", "{:?}", made.data);
 
         // What Azure answers in other letters from now on is no drift.
-        let since = ground.oracle().last_call().await?;
-        for id in [cluster.endpoint(), cluster.link_service(ground)] {
-            put_again(site, &id, &shouted(&id)).await?;
+        let since = test_env.oracle().last_call().await?;
+        for id in [cluster.endpoint(), cluster.link_service(test_env)] {
+            put_again(shared_env, &id, &shouted(&id)).await?;
         }
-        site.looks_again(&cluster).await?;
-        let calls = site.calls_about(&cluster).await?;
+        shared_env.looks_again(&cluster).await?;
+        let calls = shared_env.calls_about(&cluster).await?;
         let late: Vec<_> = calls
             .iter()
             .filter(|call| call.seq > since && call.is_write())
             .collect();
         ensure!(late.is_empty(), "{late:?}");
         let kept: Value = made.data["spec"].clone();
-        let now = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+        let now = cluster.get_link_service(&test_env.client()?).await?.context("none")?;
         ensure!(now.data["spec"] == kept, "{:?}", now.data);
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions, release};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::{control, leases, run};
-use e2e::{Ground, eventually, roles};
+use e2e::shared_env::{control, leases, run};
+use e2e::{TestEnv, eventually, roles};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams};
@@ -82,20 +82,20 @@ impl Death {
 
 /// A ground with both roles, one of which is dead now and then.
 struct Mortals {
-    ground: Ground,
+    test_env: TestEnv,
     ho: Option<Hyperlink>,
     cpo: Option<Hyperlink>,
 }
 
 impl Mortals {
     async fn revive(&mut self, role: Role) -> Result<()> {
-        let leases: Api<Lease> = Api::namespaced(self.ground.client()?, roles::NAMESPACE);
+        let leases: Api<Lease> = Api::namespaced(self.test_env.client()?, roles::NAMESPACE);
         let name = format!("hyperlink-{}", role.as_str());
         // The dead one holds it, and waiting for its end is not what this is about.
         leases.delete(&name, &DeleteParams::default()).await?;
-        e2e::site::leases(&self.ground).await?;
+        e2e::shared_env::leases(&self.test_env).await?;
         let flags = [("resync", "3s"), ("record-resync", "5s")];
-        let alive = Hyperlink::start(&self.ground, role, role.as_str(), &flags).await?;
+        let alive = Hyperlink::start(&self.test_env, role, role.as_str(), &flags).await?;
         *self.of(role) = Some(alive);
         Ok(())
     }
@@ -108,11 +108,11 @@ impl Mortals {
     }
 
     /// Lets one die when its time comes, unless `done` is true before. Says whether it died.
-    async fn suffer(&mut self, death: &Death, done: impl AsyncFn(&Ground) -> Result<()>) -> Result<bool> {
-        let since = self.ground.oracle().last_call().await?;
-        control(&self.ground, reqwest::Method::PUT, "/faults", death.rules()).await?;
+    async fn suffer(&mut self, death: &Death, done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<bool> {
+        let since = self.test_env.oracle().last_call().await?;
+        control(&self.test_env, reqwest::Method::PUT, "/faults", death.rules()).await?;
         let dies = eventually(&format!("{death:?}"), PHASE, || async {
-            let calls = self.ground.oracle().journal(since).await?;
+            let calls = self.test_env.oracle().journal(since).await?;
             let own = calls
                 .iter()
                 .filter(|call| call.principal.as_deref() == Some(death.client()));
@@ -123,15 +123,21 @@ impl Mortals {
             if counted.iter().any(|method| count(*method) >= death.call) {
                 return Ok(true);
             }
-            done(&self.ground).await.map(|()| false)
+            done(&self.test_env).await.map(|()| false)
         })
         .await?;
         if dies {
             *self.of(death.role) = None;
         }
-        control(&self.ground, reqwest::Method::PUT, "/faults", json!([])).await?;
+        control(&self.test_env, reqwest::Method::PUT, "/faults", json!([])).await?;
         // Azure's budgets are those of a few starts in five minutes.
-        control(&self.ground, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
+        control(
+            &self.test_env,
+            reqwest::Method::POST,
+            "/clock",
+            json!({"advance_s": 300}),
+        )
+        .await?;
         if dies {
             self.revive(death.role).await?;
         }
@@ -139,20 +145,20 @@ impl Mortals {
     }
 
     /// Deaths until `done`, and then peace until `done`.
-    async fn live(&mut self, random: &mut Random, done: impl AsyncFn(&Ground) -> Result<()>) -> Result<()> {
+    async fn live(&mut self, random: &mut Random, done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<()> {
         for _ in 0..DEATHS {
             let death = Death::draw(random);
             if !self.suffer(&death, &done).await? {
                 break;
             }
         }
-        eventually("the end of the phase", PHASE, || done(&self.ground)).await
+        eventually("the end of the phase", PHASE, || done(&self.test_env)).await
     }
 }
 
 /// Every resource that belongs to a cluster with a base domain is there once.
-async fn built_once(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let ids = ground.resource_ids().await?;
+async fn built_once(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let ids = test_env.resource_ids().await?;
     let count = |part: &str| {
         let own = [cluster.infra_id(), cluster.cluster_id()];
         let mine = ids.iter().filter(|id| own.iter().any(|name| id.contains(name)));
@@ -177,16 +183,16 @@ async fn built_once(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
     Ok(())
 }
 
-async fn is_available(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let found = cluster.get_link_service(&ground.client()?).await?.context("none")?;
+async fn is_available(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let found = cluster.get_link_service(&test_env.client()?).await?.context("none")?;
     let all = conditions(&found);
     ensure!(all.len() == 5 && all.iter().all(|one| one.status == "True"), "{all:?}");
     Ok(())
 }
 
 /// HyperShift's part of a deletion, as far as it can go now.
-async fn is_gone(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let client = ground.client()?;
+async fn is_gone(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let client = test_env.client()?;
     let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     if let Some(found) = control_planes.get_opt(cluster.name()).await? {
         let held = found.metadata.finalizers.unwrap_or_default();
@@ -214,12 +220,12 @@ fn processes_killed_at_any_moment_of_a_life() {
     let seed = seed();
     println!("E2E_SEED={seed}");
     run(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        leases(&ground).await?;
-        let before = ground.resource_ids().await?;
-        let cluster = HostedCluster::new(&ground, "mortal").with_base_domain("mortal.example.com");
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        leases(&test_env).await?;
+        let before = test_env.resource_ids().await?;
+        let cluster = HostedCluster::new(&test_env, "mortal").with_base_domain("mortal.example.com");
         let mut mortals = Mortals {
-            ground,
+            test_env,
             ho: None,
             cpo: None,
         };
@@ -227,14 +233,14 @@ fn processes_killed_at_any_moment_of_a_life() {
         mortals.revive(Role::Cpo).await?;
         let mut random = Random(seed);
 
-        cluster.create(&mortals.ground).await?;
+        cluster.create(&mortals.test_env).await?;
         mortals
-            .live(&mut random, async |ground| is_available(ground, &cluster).await)
+            .live(&mut random, async |test_env| is_available(test_env, &cluster).await)
             .await?;
-        cluster.becomes_reachable(&mortals.ground, PHASE).await?;
-        built_once(&mortals.ground, &cluster).await?;
+        cluster.becomes_reachable(&mortals.test_env, PHASE).await?;
+        built_once(&mortals.test_env, &cluster).await?;
 
-        let client = mortals.ground.client()?;
+        let client = mortals.test_env.client()?;
         let hosted_clusters = cluster.api(&client, "HostedCluster", NAMESPACE);
         let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         hosted_clusters.delete(cluster.name(), &DeleteParams::default()).await?;
@@ -244,11 +250,11 @@ fn processes_killed_at_any_moment_of_a_life() {
             .delete(&cluster.control_plane_namespace(), &DeleteParams::default())
             .await?;
         mortals
-            .live(&mut random, async |ground| is_gone(ground, &cluster).await)
+            .live(&mut random, async |test_env| is_gone(test_env, &cluster).await)
             .await?;
         let network = [cluster.resource_group(), cluster.vnet(), cluster.subnet()].map(|id| id.to_lowercase());
         // The cloud provider takes the frontend away in its own time; it is no resource of its own.
-        let left = mortals.ground.resource_ids().await?;
+        let left = mortals.test_env.resource_ids().await?;
         let extra: Vec<_> = left
             .iter()
             .filter(|id| !before.contains(*id) && !network.contains(*id))

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::site::{MANAGEMENT_SIDE, SOON, Site, situation};
+use e2e::shared_env::{MANAGEMENT_SIDE, SOON, SharedEnv, situation};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -17,11 +17,11 @@ fn subscriptions(count: usize) -> Value {
 }
 
 /// The operator lets this cluster connect that many.
-fn allow(site: &Site, name: &str, count: usize) -> Result<()> {
-    let file = site.ground.dir().join("allow-scopes.json");
+fn allow(shared_env: &SharedEnv, name: &str, count: usize) -> Result<()> {
+    let file = shared_env.test_env.dir().join("allow-scopes.json");
     let mut allowed: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
     let entry = json!({"namespace": NAMESPACE, "names": [name], "additionalAllowedSubscriptions": ids(count),
-        "scopes": [format!("/subscriptions/{}", site.ground.azure().guest_subscription)]});
+        "scopes": [format!("/subscriptions/{}", shared_env.test_env.azure().guest_subscription)]});
     let entries = allowed["hostedClusters"].as_array_mut().context("no entries")?;
     entries.push(entry);
     // Nobody reads half of it.
@@ -32,24 +32,24 @@ fn allow(site: &Site, name: &str, count: usize) -> Result<()> {
 
 #[test]
 fn as_many_subscriptions_as_the_definition_allows() {
-    situation(async |site| {
-        allow(site, "many-allowed", 50)?;
-        let cluster = HostedCluster::new(&site.ground, "many-allowed")
+    situation(async |shared_env| {
+        allow(shared_env, "many-allowed", 50)?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "many-allowed")
             .with_hosted_cluster(subscriptions(50))
             .with_control_plane(subscriptions(50));
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let service = site
-            .ground
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let service = shared_env
+            .test_env
             .oracle()
-            .resources(&cluster.link_service(&site.ground))
+            .resources(&cluster.link_service(&shared_env.test_env))
             .await?;
         for list in ["visibility", "autoApproval"] {
             let allowed = &service.first().context("none")?["properties"][list]["subscriptions"];
             // And the guest's own.
             ensure!(allowed.as_array().map(Vec::len) == Some(51), "{list} {allowed}");
         }
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
@@ -61,13 +61,13 @@ fn more_subscriptions_than_the_definition_allows(#[case] name: &str, #[case] cou
     if e2e::reference::directory("hypershift-crds").is_none() {
         return e2e::scenario::skipped("the real definition of HostedControlPlane is not at hand");
     }
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, name).with_control_plane(subscriptions(count));
-        cluster.create_namespaces(&site.ground).await?;
-        let refused = cluster.create_control_plane(&site.ground).await;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, name).with_control_plane(subscriptions(count));
+        cluster.create_namespaces(&shared_env.test_env).await?;
+        let refused = cluster.create_control_plane(&shared_env.test_env).await;
         let said = format!("{:#}", refused.err().context("it was accepted")?);
         ensure!(said.contains("additionalAllowedSubscriptions"), "{said}");
-        site.nobody_asked_about(&cluster).await
+        shared_env.nobody_asked_about(&cluster).await
     });
 }
 
@@ -76,28 +76,43 @@ fn more_subscriptions_than_the_definition_allows(#[case] name: &str, #[case] cou
 #[case::longest("long-enough", 72, true)]
 #[case::one_more("too-long", 73, false)]
 fn name_of_the_nat_subnet(#[case] name: &str, #[case] length: usize, #[case] fits: bool) {
-    situation(async |site| {
+    situation(async |shared_env| {
         let infra: String = name.chars().chain(std::iter::repeat('x')).take(length).collect();
         let long = json!({"spec": {"infraID": infra}});
-        let cluster = HostedCluster::new(&site.ground, name)
+        let cluster = HostedCluster::new(&shared_env.test_env, name)
             .with_hosted_cluster(long.clone())
             .with_control_plane(long);
-        cluster.create(&site.ground).await?;
-        let subnet = format!("{}/subnets/{infra}-pls-nat", site.ground.azure().management_vnet);
+        cluster.create(&shared_env.test_env).await?;
+        let subnet = format!(
+            "{}/subnets/{infra}-pls-nat",
+            shared_env.test_env.azure().management_vnet
+        );
         if fits {
-            site.heals(&cluster).await?;
-            ensure!(site.ground.resource_ids().await?.contains(&subnet.to_lowercase()));
+            shared_env.heals(&cluster).await?;
+            ensure!(
+                shared_env
+                    .test_env
+                    .resource_ids()
+                    .await?
+                    .contains(&subnet.to_lowercase())
+            );
         } else {
-            site.refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec").await?;
-            let calls = site.ground.oracle().journal(0).await?;
+            shared_env
+                .refuses_all(&cluster, &MANAGEMENT_SIDE, "InvalidSpec")
+                .await?;
+            let calls = shared_env.test_env.oracle().journal(0).await?;
             ensure!(!calls.iter().any(|call| call.path.contains(&infra)), "{infra}");
         }
         // The id can never change: what can be mended is that the cluster goes, and it does.
-        cluster.delete(&site.ground, SOON).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
         ensure!(
-            !site.ground.resource_ids().await?.contains(&subnet.to_lowercase()),
+            !shared_env
+                .test_env
+                .resource_ids()
+                .await?
+                .contains(&subnet.to_lowercase()),
             "{subnet}"
         );
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

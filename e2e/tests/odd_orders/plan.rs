@@ -4,11 +4,11 @@ use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Planned, Role, plan};
 use e2e::kubeconfig::Access;
-use e2e::site::{Site, situation};
+use e2e::shared_env::{SharedEnv, situation};
 use serde_json::{Value, json};
 
 /// A ServiceAccount that may only read what plans are made of. What is denied fails the plan.
-async fn reader(site: &Site, name: &str) -> Result<Access> {
+async fn reader(shared_env: &SharedEnv, name: &str) -> Result<Access> {
     let account = |kind: &str| json!({"kind": kind, "name": name, "namespace": "default"});
     let documents = [
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [
@@ -19,7 +19,7 @@ async fn reader(site: &Site, name: &str) -> Result<Access> {
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
             "subjects": [account("ServiceAccount")]}),
     ];
-    let control_plane = site.ground.control_plane();
+    let control_plane = shared_env.test_env.control_plane();
     control_plane
         .apply_yaml(&documents.map(|one| one.to_string()).join("\n---\n"))
         .await?;
@@ -27,27 +27,27 @@ async fn reader(site: &Site, name: &str) -> Result<Access> {
 }
 
 /// Plans as somebody who is nobody else in Azure's journal and in the API server's audit log.
-async fn planned(site: &Site, access: &Access, role: Role, arguments: &[&str]) -> Result<Planned> {
-    let azure = site.ground.azure();
+async fn planned(shared_env: &SharedEnv, access: &Access, role: Role, arguments: &[&str]) -> Result<Planned> {
+    let azure = shared_env.test_env.azure();
     let credential = match role {
         Role::Ho => &azure.ho_twin,
         Role::Cpo => &azure.cpo_twin,
     };
-    plan(&site.ground, role, access.path(), credential, arguments).await
+    plan(&shared_env.test_env, role, access.path(), credential, arguments).await
 }
 
 fn json_of(planned: &Planned) -> Result<Value> {
     serde_json::from_str(&planned.out).with_context(|| format!("{planned:?}"))
 }
 
-async fn nothing_was_written(site: &Site, account: &str) -> Result<()> {
+async fn nothing_was_written(shared_env: &SharedEnv, account: &str) -> Result<()> {
     let twins = [e2e::azure_sim::HO_TWIN, e2e::azure_sim::CPO_TWIN];
-    let calls = site.ground.oracle().journal(0).await?;
+    let calls = shared_env.test_env.oracle().journal(0).await?;
     let own = |principal: &Option<String>| principal.as_deref().is_some_and(|name| twins.contains(&name));
     let own: Vec<_> = calls.iter().filter(|call| own(&call.principal)).collect();
     ensure!(!own.is_empty(), "the journal knows nothing of the plans");
     ensure!(own.iter().all(|call| call.method == "GET" && !call.changed), "{own:?}");
-    let log = std::fs::read_to_string(site.ground.control_plane().audit_log())?;
+    let log = std::fs::read_to_string(shared_env.test_env.control_plane().audit_log())?;
     let account = format!("system:serviceaccount:default:{account}");
     // The last line may be half written.
     let lines = log.rsplit_once('\n').context("an audit log")?.0.lines();
@@ -66,22 +66,28 @@ async fn nothing_was_written(site: &Site, account: &str) -> Result<()> {
 
 #[test]
 fn plan_of_a_settled_cluster_is_empty_and_of_a_drifted_one_names_the_field() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "planned").with_base_domain("planned.example.com");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let access = reader(site, "planner").await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "planned").with_base_domain("planned.example.com");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let access = reader(shared_env, "planner").await?;
         let object = format!("{}/private-router", cluster.control_plane_namespace());
         for role in [Role::Ho, Role::Cpo] {
-            let settled = planned(site, &access, role, &[&object, "--role", role.as_str()]).await?;
+            let settled = planned(shared_env, &access, role, &[&object, "--role", role.as_str()]).await?;
             ensure!(settled.code == Some(0), "{settled:?}");
             ensure!(settled.out.contains("nothing to do"), "{settled:?}");
         }
         // The running process compares records every 45 minutes only.
         let record = format!("{}/A/api", cluster.zones().remove(0));
         let drift = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
-        site.ground.oracle().drift_put(&record, &drift).await?;
-        let drifted = planned(site, &access, Role::Cpo, &[&object, "--role", "cpo", "-o", "json"]).await?;
+        shared_env.test_env.oracle().drift_put(&record, &drift).await?;
+        let drifted = planned(
+            shared_env,
+            &access,
+            Role::Cpo,
+            &[&object, "--role", "cpo", "-o", "json"],
+        )
+        .await?;
         ensure!(drifted.code == Some(2), "{drifted:?}");
         let steps = json_of(&drifted)?["roles"][0]["steps"].take();
         let all = steps.as_array().context("no steps")?;
@@ -90,56 +96,61 @@ fn plan_of_a_settled_cluster_is_empty_and_of_a_drifted_one_names_the_field() {
         let id = put[0]["id"].as_str().context("no id")?;
         ensure!(id.eq_ignore_ascii_case(&record) && put[0]["verb"] == "put", "{put:?}");
         ensure!(put[0]["fields"] == json!(["aRecords"]), "{put:?}");
-        nothing_was_written(site, "planner").await?;
-        site.ground.oracle().drift_delete(&record).await?;
-        cluster.delete(&site.ground, e2e::site::SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        nothing_was_written(shared_env, "planner").await?;
+        shared_env.test_env.oracle().drift_delete(&record).await?;
+        cluster.delete(&shared_env.test_env, e2e::shared_env::SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn plan_tells_why_a_cluster_stands_still() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "unplanned").without_hosted_cluster();
-        cluster.create(&site.ground).await?;
-        site.refuses(&cluster, "AzurePLSCreated", "HostedClusterNotFound")
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "unplanned").without_hosted_cluster();
+        cluster.create(&shared_env.test_env).await?;
+        shared_env
+            .refuses(&cluster, "AzurePLSCreated", "HostedClusterNotFound")
             .await?;
-        let access = reader(site, "wonderer").await?;
+        let access = reader(shared_env, "wonderer").await?;
         let object = format!("{}/private-router", cluster.control_plane_namespace());
-        let stuck = planned(site, &access, Role::Ho, &[&object, "--role", "ho", "-o", "json"]).await?;
+        let stuck = planned(shared_env, &access, Role::Ho, &[&object, "--role", "ho", "-o", "json"]).await?;
         ensure!(stuck.code == Some(2), "{stuck:?}");
         let said = json_of(&stuck)?;
         ensure!(
             said["roles"][0]["problem"]["reason"] == "HostedClusterNotFound",
             "{said}"
         );
-        cluster.create_hosted_cluster(&site.ground).await?;
-        site.heals_and_goes(&cluster).await
+        cluster.create_hosted_cluster(&shared_env.test_env).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn plan_that_cannot_see_everything_fails() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "veiled");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let access = reader(site, "stranger").await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "veiled");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let access = reader(shared_env, "stranger").await?;
         let object = format!("{}/private-router", cluster.control_plane_namespace());
 
-        let none = planned(site, &access, Role::Cpo, &["clusters/none", "--role", "cpo"]).await?;
+        let none = planned(shared_env, &access, Role::Cpo, &["clusters/none", "--role", "cpo"]).await?;
         ensure!(none.code == Some(1) && none.log.contains("there is no"), "{none:?}");
 
         // Both roles by default; the management side's identity sees nothing of the guest's.
-        let half = planned(site, &access, Role::Ho, &[&object]).await?;
+        let half = planned(shared_env, &access, Role::Ho, &[&object]).await?;
         ensure!(half.code == Some(1), "{half:?}");
         ensure!(half.out.contains("role ho: nothing to do"), "{half:?}");
         ensure!(half.out.contains("role cpo: something could not be read"), "{half:?}");
         ensure!(half.log.contains("role cpo"), "{half:?}");
 
-        let nobody = site.ground.control_plane().service_account("default", "nobody").await?;
-        let denied = planned(site, &nobody, Role::Cpo, &[&object, "--role", "cpo"]).await?;
+        let nobody = shared_env
+            .test_env
+            .control_plane()
+            .service_account("default", "nobody")
+            .await?;
+        let denied = planned(shared_env, &nobody, Role::Cpo, &[&object, "--role", "cpo"]).await?;
         ensure!(denied.code == Some(1) && denied.out.is_empty(), "{denied:?}");
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }

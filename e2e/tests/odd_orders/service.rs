@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 const NAME: &str = "private-router";
 
 /// How often the guest side has asked the API server about the cluster's control plane.
-fn passes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
-    let log = std::fs::read_to_string(site.ground.control_plane().audit_log())?;
+fn passes(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<usize> {
+    let log = std::fs::read_to_string(shared_env.test_env.control_plane().audit_log())?;
     // The last line may be half written.
     let lines = log.rsplit_once('\n').context("an audit log")?.0.lines();
     let path = format!(
@@ -29,12 +29,12 @@ fn passes(site: &Site, cluster: &HostedCluster) -> Result<usize> {
 }
 
 /// The cluster makes no work, and nobody takes it for more than it is.
-async fn rests(site: &Site, cluster: &HostedCluster, before: usize) -> Result<()> {
-    let more = passes(site, cluster)? - before;
+async fn rests(shared_env: &SharedEnv, cluster: &HostedCluster, before: usize) -> Result<()> {
+    let more = passes(shared_env, cluster)? - before;
     ensure!(more <= 5, "{more} passes over a cluster that does not change");
-    let client = site.ground.client()?;
+    let client = shared_env.test_env.client()?;
     ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
-    site.nobody_asked_about(cluster).await
+    shared_env.nobody_asked_about(cluster).await
 }
 
 fn services(client: &kube::Client, cluster: &HostedCluster) -> Api<DynamicObject> {
@@ -44,27 +44,27 @@ fn services(client: &kube::Client, cluster: &HostedCluster) -> Api<DynamicObject
 
 #[test]
 fn service_waits_gets_a_host_name_and_then_an_address() {
-    situation(async |site| {
+    situation(async |shared_env| {
         // The cloud provider leaves Services of another class alone.
         let class = json!({"spec": {"loadBalancerClass": "example.com/slow"}});
-        let cluster = HostedCluster::new(&site.ground, "addressless").with_services(class);
-        cluster.create(&site.ground).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "addressless").with_services(class);
+        cluster.create(&shared_env.test_env).await?;
         // As long as another cluster comes up.
-        let before = passes(site, &cluster)?;
-        let neighbour = HostedCluster::new(&site.ground, "beside-a-wait");
-        neighbour.create(&site.ground).await?;
-        site.heals(&neighbour).await?;
-        rests(site, &cluster, before).await?;
+        let before = passes(shared_env, &cluster)?;
+        let neighbour = HostedCluster::new(&shared_env.test_env, "beside-a-wait");
+        neighbour.create(&shared_env.test_env).await?;
+        shared_env.heals(&neighbour).await?;
+        rests(shared_env, &cluster, before).await?;
 
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         let api = services(&client, &cluster);
         let named = json!({"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}});
         api.patch_status(NAME, &PatchParams::default(), &Patch::Merge(&named))
             .await?;
         // As long as it goes.
-        let before = passes(site, &cluster)?;
-        neighbour.delete(&site.ground, SOON).await?;
-        rests(site, &cluster, before).await?;
+        let before = passes(shared_env, &cluster)?;
+        neighbour.delete(&shared_env.test_env, SOON).await?;
+        rests(shared_env, &cluster, before).await?;
 
         // A class can change only on the way over another type.
         patch(
@@ -74,8 +74,8 @@ fn service_waits_gets_a_host_name_and_then_an_address() {
         )
         .await?;
         patch(&api, NAME, json!({"spec": {"type": "LoadBalancer"}})).await?;
-        site.heals(&cluster).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        shared_env.heals(&cluster).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

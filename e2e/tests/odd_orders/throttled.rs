@@ -5,7 +5,7 @@ use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, conditions};
 use e2e::running::Running;
-use e2e::site::{SOON, alone, control};
+use e2e::shared_env::{SOON, alone, control};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -21,12 +21,12 @@ fn hand_over_while_each_read_of_azure_fails_tells_of_no_outage() {
 }
 
 fn hand_over(refused: Value) {
-    alone(async move |ground| {
-        let running = Running::processes(&ground).await?;
-        let cluster = HostedCluster::new(&ground, "unread").with_base_domain("unread.example.com");
-        cluster.create(&ground).await?;
-        cluster.becomes_available(&ground, SOON).await?;
-        let client = ground.client()?;
+    alone(async move |test_env| {
+        let running = Running::processes(&test_env).await?;
+        let cluster = HostedCluster::new(&test_env, "unread").with_base_domain("unread.example.com");
+        cluster.create(&test_env).await?;
+        cluster.becomes_available(&test_env, SOON).await?;
+        let client = test_env.client()?;
         let version = async || -> Result<_> {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
             ensure!(conditions(&found).iter().all(|one| one.status == "True"), "{found:?}");
@@ -36,12 +36,12 @@ fn hand_over(refused: Value) {
 
         let status = refused["status"].clone();
         let rules = json!([{"match": {"method": "GET", "times": 1_000_000}, "do": refused}]);
-        control(&ground, Method::PUT, "/faults", rules).await?;
-        let since = ground.oracle().last_call().await?;
-        let running = running.hand_over(&ground).await?;
+        control(&test_env, Method::PUT, "/faults", rules).await?;
+        let since = test_env.oracle().last_call().await?;
+        let running = running.hand_over(&test_env).await?;
         // Whoever asks again has told of the first answer.
         eventually("both roles ask again and again", SOON, || async {
-            let calls = ground.oracle().journal(since).await?;
+            let calls = test_env.oracle().journal(since).await?;
             for client in [HO_CLIENT, CPO_CLIENT] {
                 let own = calls.iter().filter(|call| call.principal.as_deref() == Some(client));
                 let refused = own.filter(|call| status == call.status).count();
@@ -52,8 +52,8 @@ fn hand_over(refused: Value) {
         .await?;
         ensure!(version().await? == before, "the custom resource was written");
 
-        control(&ground, Method::PUT, "/faults", json!([])).await?;
-        cluster.delete(&ground, SOON).await?;
+        control(&test_env, Method::PUT, "/faults", json!([])).await?;
+        cluster.delete(&test_env, SOON).await?;
         running.stop().await
     });
 }

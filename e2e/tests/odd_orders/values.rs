@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, conditions, release};
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, ListParams};
@@ -84,17 +84,17 @@ enum Outcome {
     Served,
 }
 
-async fn outcome(site: &Site, cluster: &HostedCluster) -> Result<Outcome> {
-    let ground = &site.ground;
-    cluster.create_namespaces(ground).await?;
-    let client = ground.client()?;
+async fn outcome(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Outcome> {
+    let test_env = &shared_env.test_env;
+    cluster.create_namespaces(test_env).await?;
+    let client = test_env.client()?;
     let namespace = cluster.control_plane_namespace();
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let Ok(owner) = cluster.create_control_plane(ground).await else {
+    let Ok(owner) = cluster.create_control_plane(test_env).await else {
         namespaces.delete(&namespace, &DeleteParams::default()).await?;
         return Ok(Outcome::Refused);
     };
-    cluster.create_services(ground, Some(&owner)).await?;
+    cluster.create_services(test_env, Some(&owner)).await?;
     let found = eventually("the observer has decided", SOON, || async {
         if let Some(made) = cluster.get_link_service(&client).await? {
             let all = conditions(&made);
@@ -102,7 +102,7 @@ async fn outcome(site: &Site, cluster: &HostedCluster) -> Result<Outcome> {
             ensure!(clear, "{all:?}");
             return Ok(Outcome::Served);
         }
-        let log = std::fs::read_to_string(site.cpo.process().log())?;
+        let log = std::fs::read_to_string(shared_env.cpo.process().log())?;
         let own = |line: &&str| line.contains(&format!("\"{namespace}\"")) && line.contains(": refused\"");
         ensure!(log.lines().any(|line| own(&line)), "nobody has told of it");
         Ok(Outcome::Unserved)
@@ -122,16 +122,16 @@ fn named(patch: &Value, name: &str) -> Result<Value> {
 
 #[test]
 fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let all = patches();
         let run = |(number, patch): (usize, &Value)| {
             let (name, patch) = (format!("odd-{number}"), patch.clone());
             async move {
-                let cluster = HostedCluster::new(&site.ground, &name)
+                let cluster = HostedCluster::new(&shared_env.test_env, &name)
                     .without_hosted_cluster()
                     .with_control_plane(named(&patch, &name)?);
-                let found = outcome(site, &cluster).await.with_context(|| patch.to_string())?;
-                site.nobody_asked_about(&cluster).await?;
+                let found = outcome(shared_env, &cluster).await.with_context(|| patch.to_string())?;
+                shared_env.nobody_asked_about(&cluster).await?;
                 anyhow::Ok(found)
             }
         };
@@ -140,7 +140,7 @@ fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
         while let Some(found) = running.next().await {
             outcomes.push(found?);
         }
-        let namespaces: Api<Namespace> = Api::all(site.ground.client()?);
+        let namespaces: Api<Namespace> = Api::all(shared_env.test_env.client()?);
         eventually("all of them are gone", SOON, || async {
             let left = namespaces.list_metadata(&ListParams::default()).await?;
             let names = left.items.into_iter().filter_map(|one| one.metadata.name);
@@ -153,7 +153,7 @@ fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
             ensure!(outcomes.contains(&each), "none is {each:?}: {outcomes:?}");
         }
         // The API server never had to refuse what the observer made of them, but in a namespace that goes.
-        for process in [&site.ho, &site.cpo] {
+        for process in [&shared_env.ho, &shared_env.cpo] {
             let log = std::fs::read_to_string(process.process().log())?;
             let wrong = |line: &&str| {
                 line.contains("odd-") && !line.contains("is being terminated") && line.contains("pass failed")

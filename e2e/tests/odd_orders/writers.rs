@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::{Condition, HostedCluster, ROUTER, conditions};
-use e2e::site::{SOON, situation};
+use e2e::shared_env::{SOON, situation};
 use futures::StreamExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
@@ -16,37 +16,37 @@ const INSPECTED: &str = "Inspected";
 
 #[test]
 fn conditions_that_change_during_a_pass_are_not_lost() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "inspected");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "inspected");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         let api = cluster.api(
-            &site.ground.client()?,
+            &shared_env.test_env.client()?,
             "AzurePrivateLinkService",
             &cluster.control_plane_namespace(),
         );
         let history = history(&api).await?;
         let looks = format!("{}|{}", cluster.infra_id(), cluster.cluster_id());
         let slow = json!([{"match": {"method": "GET", "path": looks, "times": 1_000_000}, "do": {"delay_ms": 1000}}]);
-        site.faults(slow).await?;
+        shared_env.faults(slow).await?;
 
         // Both roles have much to report.
         let before = alias(&api).await?;
-        let service = cluster.link_service(&site.ground);
-        site.ground.oracle().drift_delete(&service).await?;
+        let service = cluster.link_service(&shared_env.test_env);
+        shared_env.test_env.oracle().drift_delete(&service).await?;
         let made_anew = async {
             eventually("there is another service", SOON, async || {
                 ensure!(alias(&api).await?.is_some_and(|now| Some(now) != before), "not yet");
                 Ok(())
             })
             .await?;
-            site.heals(&cluster).await
+            shared_env.heals(&cluster).await
         };
         tokio::select! {
             healed = made_anew => healed?,
             failed = inspect(&api) => failed?,
         }
-        site.faults(json!([])).await?;
+        shared_env.faults(json!([])).await?;
         let history = eventually("the watch has told of the trouble and of its end", SOON, async || {
             let history = history.borrow().clone();
             let reports = history
@@ -59,7 +59,7 @@ fn conditions_that_change_during_a_pass_are_not_lost() {
         history
             .windows(2)
             .try_for_each(|pair| nothing_is_lost(&pair[0], &pair[1]))?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 

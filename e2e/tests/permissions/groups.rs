@@ -4,8 +4,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::control;
-use e2e::{Ground, scenario};
+use e2e::shared_env::control;
+use e2e::{TestEnv, scenario};
 use serde_json::{Value, json};
 
 use crate::SOON;
@@ -15,9 +15,9 @@ const GROUP: &str = "services-rg";
 
 /// The identities have their rights on groups and not on subscriptions: the guest side's on that of the cluster, the management side's
 /// on two, as the load balancer and its network are in another one than the services.
-async fn with_rights_on_groups(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let azure = ground.azure();
-    let keys = ground.control_plane().token_keys().await?;
+async fn with_rights_on_groups(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let azure = test_env.azure();
+    let keys = test_env.control_plane().token_keys().await?;
     let mut world = e2e::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
     let subscription = format!("/subscriptions/{}", azure.management_subscription);
     let group = |name: &str| format!("{subscription}/resourceGroups/{name}");
@@ -27,7 +27,7 @@ async fn with_rights_on_groups(ground: &Ground, cluster: &HostedCluster) -> Resu
     on_groups(&mut world, Role::Cpo, &guest, &[cluster.resource_group()])?;
     let groups = [GROUP, &azure.management_group].map(group);
     on_groups(&mut world, Role::Ho, &subscription, &groups)?;
-    control(ground, reqwest::Method::PUT, "/seed", world).await
+    control(test_env, reqwest::Method::PUT, "/seed", world).await
 }
 
 /// Puts these in the place of the subscription on which a role is assigned.
@@ -49,23 +49,23 @@ fn on_groups(world: &mut Value, role: Role, subscription: &str, groups: &[String
 #[test]
 fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        let cluster = HostedCluster::new(&ground, "grouped");
-        with_rights_on_groups(&ground, &cluster).await?;
-        let azure = ground.azure();
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        let cluster = HostedCluster::new(&test_env, "grouped");
+        with_rights_on_groups(&test_env, &cluster).await?;
+        let azure = test_env.azure();
         let nodes = format!(
             "/subscriptions/{}/resourceGroups/{}",
             azure.management_subscription, azure.management_group
         );
         let flags = [("resource-group", GROUP), ("also-manage", nodes.as_str())];
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &flags).await?;
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
-        cluster.create(&ground).await?;
-        cluster.becomes_available(&ground, SOON).await?;
-        cluster.becomes_reachable(&ground, SOON).await?;
-        cluster.delete(&ground, SOON).await?;
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &flags).await?;
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[]).await?;
+        cluster.create(&test_env).await?;
+        cluster.becomes_available(&test_env, SOON).await?;
+        cluster.becomes_reachable(&test_env, SOON).await?;
+        cluster.delete(&test_env, SOON).await?;
         // Nothing was refused.
-        let calls = ground.oracle().journal(0).await?;
+        let calls = test_env.oracle().journal(0).await?;
         for client in [HO_CLIENT, CPO_CLIENT] {
             ensure!(!used_actions(&calls, client)?.is_empty(), "{client} asked for nothing");
         }

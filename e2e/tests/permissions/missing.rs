@@ -4,7 +4,7 @@ use anyhow::{Context, ensure};
 use e2e::azure_sim::Preset;
 use e2e::hosted_cluster::{HostedCluster, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::{ControlPlane, Ground, eventually, scenario};
+use e2e::{ControlPlane, TestEnv, eventually, scenario};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -28,12 +28,12 @@ fn without_the_right_to_join_the_path_is_refused(
     #[case] condition: &str,
 ) {
     scenario(async {
-        let ground = Ground::local_without(Preset::Fast, role, action).await?;
-        let _ho = Hyperlink::start(&ground, Role::Ho, "ho", &[]).await?;
-        let _cpo = Hyperlink::start(&ground, Role::Cpo, "cpo", &[]).await?;
-        let cluster = HostedCluster::new(&ground, "unjoined");
-        cluster.create(&ground).await?;
-        let client = ground.client()?;
+        let test_env = TestEnv::local_without(Preset::Fast, role, action).await?;
+        let _ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
+        let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[]).await?;
+        let cluster = HostedCluster::new(&test_env, "unjoined");
+        cluster.create(&test_env).await?;
+        let client = test_env.client()?;
         eventually("the condition names the refusal", SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
             let all = conditions(&found);
@@ -45,7 +45,7 @@ fn without_the_right_to_join_the_path_is_refused(
             Ok(())
         })
         .await?;
-        let calls = ground.oracle().journal(0).await?;
+        let calls = test_env.oracle().journal(0).await?;
         let written = calls.iter().filter(|call| call.is_write() && call.path.contains(kind));
         let refused: Vec<_> = written.map(|call| (call.status, call.code.as_deref())).collect();
         ensure!(

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::ground::Call;
 use e2e::hyperlink::Role;
+use e2e::test_env::Call;
 use e2e::{ControlPlane, roles};
 use serde::Deserialize;
 

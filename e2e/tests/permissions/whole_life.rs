@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT, Preset, shipped_actions};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE, conditions};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::site::control;
-use e2e::{Ground, eventually, roles, scenario};
+use e2e::shared_env::control;
+use e2e::{TestEnv, eventually, roles, scenario};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, Patch, PatchParams};
@@ -23,10 +23,10 @@ const EXTERNAL: [&str; 2] = ["kube-apiserver-private-external", "oauth-private-e
 #[test]
 fn rights_used_in_a_whole_life_are_the_rights_granted() {
     scenario(async {
-        let ground = Ground::local(Preset::Fast).await?;
-        whole_life(&ground).await?;
-        let audited = audit(ground.control_plane())?;
-        let calls = ground.oracle().journal(0).await?;
+        let test_env = TestEnv::local(Preset::Fast).await?;
+        whole_life(&test_env).await?;
+        let audited = audit(test_env.control_plane())?;
+        let calls = test_env.oracle().journal(0).await?;
         let mut wrong = Vec::new();
         for (role, client) in [(Role::Ho, HO_CLIENT), (Role::Cpo, CPO_CLIENT)] {
             let mut granted = granted_rights(role)?;
@@ -44,7 +44,7 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
 }
 
 /// Comes up with everything of its own, stands by, takes over, is repaired, comes back, goes.
-async fn whole_life(ground: &Ground) -> Result<()> {
+async fn whole_life(test_env: &TestEnv) -> Result<()> {
     let flags = [("resync", "1s"), ("record-resync", "1s")];
     let of_ho = [
         flags[0],
@@ -53,53 +53,53 @@ async fn whole_life(ground: &Ground) -> Result<()> {
         ("metrics-secure", "true"),
         ("probe-bind", "127.0.0.1:0"),
     ];
-    roles::install_aggregation(ground.control_plane()).await?;
-    roles::install_metrics(ground.control_plane(), "ho").await?;
-    let first = Hyperlink::start(ground, Role::Ho, "ho", &of_ho).await?;
-    let cpo = Hyperlink::start(ground, Role::Cpo, "cpo", &flags).await?;
+    roles::install_aggregation(test_env.control_plane()).await?;
+    roles::install_metrics(test_env.control_plane(), "ho").await?;
+    let first = Hyperlink::start(test_env, Role::Ho, "ho", &of_ho).await?;
+    let cpo = Hyperlink::start(test_env, Role::Cpo, "cpo", &flags).await?;
     first.ready(SOON).await?;
     cpo.ready(SOON).await?;
-    read_metrics(ground, &first).await?;
-    let cluster = HostedCluster::new(ground, "whole").with_base_domain("apps.example.com");
-    fail_first_zone(ground).await?;
-    cluster.create(ground).await?;
-    cluster.becomes_available(ground, SOON).await?;
-    cluster.becomes_reachable(ground, SOON).await?;
-    all_is_well(ground, &cluster).await?;
+    read_metrics(test_env, &first).await?;
+    let cluster = HostedCluster::new(test_env, "whole").with_base_domain("apps.example.com");
+    fail_first_zone(test_env).await?;
+    cluster.create(test_env).await?;
+    cluster.becomes_available(test_env, SOON).await?;
+    cluster.becomes_reachable(test_env, SOON).await?;
+    all_is_well(test_env, &cluster).await?;
 
-    let second = Hyperlink::start(ground, Role::Ho, "ho-2", &of_ho).await?;
-    let third = Hyperlink::start(ground, Role::Cpo, "cpo-2", &flags).await?;
+    let second = Hyperlink::start(test_env, Role::Ho, "ho-2", &of_ho).await?;
+    let third = Hyperlink::start(test_env, Role::Cpo, "cpo-2", &flags).await?;
     second.ready(SOON).await?;
     third.ready(SOON).await?;
-    take_over(ground, first, "hyperlink-ho").await?;
-    take_over(ground, cpo, "hyperlink-cpo").await?;
+    take_over(test_env, first, "hyperlink-ho").await?;
+    take_over(test_env, cpo, "hyperlink-cpo").await?;
 
     let record = format!("{}/A/api", cluster.zones()[0]);
-    for drifted in [record, cluster.endpoint(), cluster.link_service(ground)] {
-        ground.oracle().drift_delete(&drifted).await?;
-        comes_back(ground, &drifted).await?;
-        cluster.becomes_available(ground, SOON).await?;
-        cluster.becomes_reachable(ground, SOON).await?;
+    for drifted in [record, cluster.endpoint(), cluster.link_service(test_env)] {
+        test_env.oracle().drift_delete(&drifted).await?;
+        comes_back(test_env, &drifted).await?;
+        cluster.becomes_available(test_env, SOON).await?;
+        cluster.becomes_reachable(test_env, SOON).await?;
     }
-    follow_host_names(ground, &cluster).await?;
-    connect_somebody_else(ground, &cluster).await?;
+    follow_host_names(test_env, &cluster).await?;
+    connect_somebody_else(test_env, &cluster).await?;
     // The zone stays for it, without ours.
     let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
-    ground
+    test_env
         .oracle()
         .drift_put(&format!("{}/A/www", cluster.zones()[1]), &record)
         .await?;
-    let own_oauth = HostedCluster::new(ground, "own-oauth").with_oauth_load_balancer();
-    own_oauth.create(ground).await?;
-    own_oauth.becomes_available(ground, SOON).await?;
-    tokio::try_join!(cluster.delete(ground, SOON), own_oauth.delete(ground, SOON))?;
+    let own_oauth = HostedCluster::new(test_env, "own-oauth").with_oauth_load_balancer();
+    own_oauth.create(test_env).await?;
+    own_oauth.becomes_available(test_env, SOON).await?;
+    tokio::try_join!(cluster.delete(test_env, SOON), own_oauth.delete(test_env, SOON))?;
     second.stop().await?;
     third.stop().await
 }
 
 /// Prometheus comes by.
-async fn read_metrics(ground: &Ground, hyperlink: &Hyperlink) -> Result<()> {
-    let token = roles::metrics_reader(ground.control_plane(), "prometheus").await?;
+async fn read_metrics(test_env: &TestEnv, hyperlink: &Hyperlink) -> Result<()> {
+    let token = roles::metrics_reader(test_env.control_plane(), "prometheus").await?;
     // Its certificate is its own: nobody could trust it.
     let http = reqwest::Client::builder()
         .tls_danger_accept_invalid_certs(true)
@@ -111,8 +111,8 @@ async fn read_metrics(ground: &Ground, hyperlink: &Hyperlink) -> Result<()> {
 }
 
 /// The HostedCluster tells what the custom resource does.
-async fn all_is_well(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let api = cluster.api(&ground.client()?, "HostedCluster", NAMESPACE);
+async fn all_is_well(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let api = cluster.api(&test_env.client()?, "HostedCluster", NAMESPACE);
     eventually("the HostedCluster says that all is well", SOON, || async {
         let all = conditions(&api.get(cluster.name()).await?);
         let well = all
@@ -125,14 +125,14 @@ async fn all_is_well(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
 }
 
 /// The first zone's operation ends badly. Only the operation's own URL tells why.
-async fn fail_first_zone(ground: &Ground) -> Result<()> {
+async fn fail_first_zone(test_env: &TestEnv) -> Result<()> {
     let rule = json!([{"match": {"method": "PUT", "path": "/privateDnsZones/[^/]+$"}, "do": {"operation": "fail"}}]);
-    control(ground, reqwest::Method::PUT, "/faults", rule).await
+    control(test_env, reqwest::Method::PUT, "/faults", rule).await
 }
 
 /// Where the host names lead is changed by somebody else; then they are given up, the API's after another one.
-async fn follow_host_names(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let client = ground.client()?;
+async fn follow_host_names(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let client = test_env.client()?;
     let services: Api<Service> = Api::namespaced(client.clone(), &cluster.control_plane_namespace());
     for name in EXTERNAL {
         let leads_to = async || -> Result<Option<String>> {
@@ -171,19 +171,19 @@ async fn follow_host_names(ground: &Ground, cluster: &HostedCluster) -> Result<(
 }
 
 /// Another endpoint connects to the service, and does not go when the cluster goes.
-async fn connect_somebody_else(ground: &Ground, cluster: &HostedCluster) -> Result<()> {
-    let service = ground.oracle().resources(&cluster.link_service(ground)).await?;
+async fn connect_somebody_else(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
+    let service = test_env.oracle().resources(&cluster.link_service(test_env)).await?;
     let alias = &service.first().context("no service")?["properties"]["alias"];
     let connection = json!({"name": "theirs", "properties": {"privateLinkServiceId": alias, "groupIds": []}});
-    let endpoint = json!({"location": ground.azure().location, "properties": {
+    let endpoint = json!({"location": test_env.azure().location, "properties": {
         "subnet": {"id": cluster.subnet()}, "manualPrivateLinkServiceConnections": [connection]}});
     let id = cluster.endpoint().replace("private-router-pe", "theirs");
-    ground.oracle().drift_put(&id, &endpoint).await
+    test_env.oracle().drift_put(&id, &endpoint).await
 }
 
 /// Stops the leader and waits until the standby holds the lease.
-async fn take_over(ground: &Ground, leader: Hyperlink, lease: &str) -> Result<()> {
-    let leases: Api<Lease> = Api::namespaced(ground.client()?, roles::NAMESPACE);
+async fn take_over(test_env: &TestEnv, leader: Hyperlink, lease: &str) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(test_env.client()?, roles::NAMESPACE);
     let holder =
         async || -> Result<Option<String>> { Ok(leases.get(lease).await?.spec.and_then(|spec| spec.holder_identity)) };
     let before = holder().await?;
@@ -196,9 +196,9 @@ async fn take_over(ground: &Ground, leader: Hyperlink, lease: &str) -> Result<()
     .await
 }
 
-async fn comes_back(ground: &Ground, id: &str) -> Result<()> {
+async fn comes_back(test_env: &TestEnv, id: &str) -> Result<()> {
     eventually(&format!("{id} is there again"), SOON, || async {
-        let found = ground.oracle().resources(id).await?;
+        let found = test_env.oracle().resources(id).await?;
         ensure!(!found.is_empty(), "it is not");
         Ok(())
     })

@@ -10,13 +10,13 @@ mod spec;
 use anyhow::{Result, ensure};
 use e2e::eventually;
 use e2e::hosted_cluster::HostedCluster;
-use e2e::site::{SOON, Site};
+use e2e::shared_env::{SOON, SharedEnv};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 
 /// Waits until an Event on the control plane says this; how often it has been said.
-async fn told(site: &Site, cluster: &HostedCluster, note: &str) -> Result<usize> {
-    let events: Api<Event> = Api::namespaced(site.ground.client()?, &cluster.control_plane_namespace());
+async fn told(shared_env: &SharedEnv, cluster: &HostedCluster, note: &str) -> Result<usize> {
+    let events: Api<Event> = Api::namespaced(shared_env.test_env.client()?, &cluster.control_plane_namespace());
     eventually(&format!("an Event says: {note}"), SOON, || async {
         let all = events.list(&ListParams::default()).await?;
         let about = all.iter().filter(|event| {

@@ -6,11 +6,11 @@ use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, OAUTH, ROUTER}
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 /// The UID of a custom resource, once it is there.
-async fn uid(site: &Site, cluster: &HostedCluster, name: &str) -> Result<String> {
-    let client = site.ground.client()?;
+async fn uid(shared_env: &SharedEnv, cluster: &HostedCluster, name: &str) -> Result<String> {
+    let client = shared_env.test_env.client()?;
     eventually(&format!("{name} is there"), SOON, || async {
         let found = cluster.get_custom_resource(&client, name).await?;
         found.and_then(|found| found.metadata.uid).context("no custom resource")
@@ -19,8 +19,8 @@ async fn uid(site: &Site, cluster: &HostedCluster, name: &str) -> Result<String>
 }
 
 /// Lays this over the control plane, with these allowed subscriptions, and waits until the observer has seen both.
-async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, allowed: Value) -> Result<()> {
-    let client = site.ground.client()?;
+async fn turn(shared_env: &SharedEnv, cluster: &HostedCluster, mut with: Value, allowed: Value) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     with["spec"]["platform"]["azure"]["private"]["privateLink"]["additionalAllowedSubscriptions"] = allowed.clone();
     let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&control_planes, cluster.name(), with).await?;
@@ -35,10 +35,10 @@ async fn turn(site: &Site, cluster: &HostedCluster, mut with: Value, allowed: Va
 
 #[test]
 fn strategy_of_oauth_counts_as_it_is_now() {
-    situation(async |site| {
+    situation(async |shared_env| {
         // Its Service is internal all the time; only the strategy turns.
-        let nat = site.ground.create_nat_subnet("turning").await?;
-        let cluster = HostedCluster::new(&site.ground, "turning")
+        let nat = shared_env.test_env.create_nat_subnet("turning").await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "turning")
             .with_nat_subnet(&nat)
             .with_oauth_load_balancer();
         let by = |kind: &str| {
@@ -49,20 +49,20 @@ fn strategy_of_oauth_counts_as_it_is_now() {
                 {"service": "Ignition", "servicePublishingStrategy": {"type": "Route"}}]}})
         };
         let cluster = cluster.with_control_plane(by("Route"));
-        cluster.create(&site.ground).await?;
-        uid(site, &cluster, ROUTER).await?;
-        let client = site.ground.client()?;
+        cluster.create(&shared_env.test_env).await?;
+        uid(shared_env, &cluster, ROUTER).await?;
+        let client = shared_env.test_env.client()?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "published by a route"
         );
 
-        turn(site, &cluster, by("LoadBalancer"), Value::Null).await?;
-        let first = uid(site, &cluster, OAUTH).await?;
-        site.heals(&cluster).await?;
+        turn(shared_env, &cluster, by("LoadBalancer"), Value::Null).await?;
+        let first = uid(shared_env, &cluster, OAUTH).await?;
+        shared_env.heals(&cluster).await?;
         // A custom resource is never taken away, but from then on it is not made either.
-        turn(site, &cluster, by("Route"), json!([ADDITIONAL_SUBSCRIPTION])).await?;
-        ensure!(uid(site, &cluster, OAUTH).await? == first, "it was made again");
+        turn(shared_env, &cluster, by("Route"), json!([ADDITIONAL_SUBSCRIPTION])).await?;
+        ensure!(uid(shared_env, &cluster, OAUTH).await? == first, "it was made again");
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         api.delete(OAUTH, &DeleteParams::default()).await?;
         eventually("the custom resource of OAuth is gone", SOON, || async {
@@ -73,12 +73,12 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             Ok(())
         })
         .await?;
-        turn(site, &cluster, by("Route"), Value::Null).await?;
+        turn(shared_env, &cluster, by("Route"), Value::Null).await?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "it came back"
         );
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

@@ -8,10 +8,10 @@ use e2e::hosted_cluster::HostedCluster;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
-async fn pause(site: &Site, cluster: &HostedCluster, until: Value) -> Result<()> {
-    let client = site.ground.client()?;
+async fn pause(shared_env: &SharedEnv, cluster: &HostedCluster, until: Value) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&api, cluster.name(), json!({"spec": {"pausedUntil": until}}))
         .await
@@ -20,13 +20,13 @@ async fn pause(site: &Site, cluster: &HostedCluster, until: Value) -> Result<()>
 
 #[test]
 fn paused_control_plane_is_served_when_it_goes_on_and_goes_while_it_is_paused() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let paused = json!({"spec": {"pausedUntil": "T"}});
-        let cluster = HostedCluster::new(&site.ground, "paused").with_control_plane(paused);
-        cluster.create(&site.ground).await?;
-        let client = site.ground.client()?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "paused").with_control_plane(paused);
+        cluster.create(&shared_env.test_env).await?;
+        let client = shared_env.test_env.client()?;
         eventually("the pause is told", SOON, || async {
-            let log = std::fs::read_to_string(site.cpo.process().log())?;
+            let log = std::fs::read_to_string(shared_env.cpo.process().log())?;
             let told = log
                 .lines()
                 .any(|line| line.contains("\"clusters-paused\"") && line.contains("the cluster is paused"));
@@ -35,33 +35,33 @@ fn paused_control_plane_is_served_when_it_goes_on_and_goes_while_it_is_paused() 
         })
         .await?;
         ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
-        pause(site, &cluster, json!("no pause at all")).await?;
-        site.heals(&cluster).await?;
-        pause(site, &cluster, json!("9999-12-31T23:59:59Z")).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        pause(shared_env, &cluster, json!("no pause at all")).await?;
+        shared_env.heals(&cluster).await?;
+        pause(shared_env, &cluster, json!("9999-12-31T23:59:59Z")).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn pause_that_ends_by_itself_is_over_then_and_not_before() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "napping");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "napping");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         // Longer than settled resources are left unlooked at here.
         let end = Timestamp::now() + Duration::from_secs(15);
-        pause(site, &cluster, json!(end.to_string())).await?;
-        let since = site.ground.oracle().last_call().await?;
-        site.ground.oracle().drift_delete(&cluster.endpoint()).await?;
-        cluster.becomes_reachable(&site.ground, SOON).await?;
-        let calls = site.ground.oracle().journal(since).await?;
+        pause(shared_env, &cluster, json!(end.to_string())).await?;
+        let since = shared_env.test_env.oracle().last_call().await?;
+        shared_env.test_env.oracle().drift_delete(&cluster.endpoint()).await?;
+        cluster.becomes_reachable(&shared_env.test_env, SOON).await?;
+        let calls = shared_env.test_env.oracle().journal(since).await?;
         let repair = calls
             .iter()
             .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(&cluster.endpoint()));
         let repair = repair.context("no repair")?;
         // The simulator's clock is set forward by other situations, so what counts is ours.
         ensure!(Timestamp::now() >= end, "repaired before {end}: {repair:?}");
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }

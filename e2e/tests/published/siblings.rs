@@ -5,17 +5,22 @@ use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, OAUTH, ROUTER};
 use kube::api::DeleteParams;
 
-use e2e::site::{SOON, Site, situation};
+use e2e::shared_env::{SOON, SharedEnv, situation};
 
 /// Deletes a custom resource, which comes back; until then the names of the other lead where they led.
-async fn goes_and_comes_back(site: &Site, cluster: &HostedCluster, name: &str, others: &[&str]) -> Result<()> {
-    let client = site.ground.client()?;
+async fn goes_and_comes_back(
+    shared_env: &SharedEnv,
+    cluster: &HostedCluster,
+    name: &str,
+    others: &[&str],
+) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
     let before = api.get(name).await?.metadata.uid;
     api.delete(name, &DeleteParams::default()).await?;
     let unreachable = eventually(&format!("{name} goes"), SOON, || async {
         for host in others {
-            let found = site.ground.oracle().reachable(&cluster.vnet(), host).await?;
+            let found = shared_env.test_env.oracle().reachable(&cluster.vnet(), host).await?;
             if !found.ok {
                 return Ok(Some(format!("{host} while {name} goes: {:?}", found.why)));
             }
@@ -26,21 +31,21 @@ async fn goes_and_comes_back(site: &Site, cluster: &HostedCluster, name: &str, o
     })
     .await?;
     ensure!(unreachable.is_none(), "{unreachable:?}");
-    site.heals(cluster).await
+    shared_env.heals(cluster).await
 }
 
 #[test]
 fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
-    situation(async |site| {
-        let nat = site.ground.create_nat_subnet("twins").await?;
-        let cluster = HostedCluster::new(&site.ground, "twins")
+    situation(async |shared_env| {
+        let nat = shared_env.test_env.create_nat_subnet("twins").await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "twins")
             .with_nat_subnet(&nat)
             .with_base_domain("twins.example.net")
             .with_oauth_load_balancer();
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
         let links = format!("{}/virtualNetworkLinks/", cluster.zones()[1]);
-        let found = site.ground.oracle().resources(&links).await?;
+        let found = shared_env.test_env.oracle().resources(&links).await?;
         ensure!(found.len() == 1, "one link serves both: {found:?}");
 
         let router = [
@@ -48,30 +53,30 @@ fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
             "x.apps.twins.hypershift.local",
             "api-twins.twins.example.net",
         ];
-        goes_and_comes_back(site, &cluster, OAUTH, &router).await?;
-        goes_and_comes_back(site, &cluster, ROUTER, &["oauth-twins.twins.example.net"]).await?;
+        goes_and_comes_back(shared_env, &cluster, OAUTH, &router).await?;
+        goes_and_comes_back(shared_env, &cluster, ROUTER, &["oauth-twins.twins.example.net"]).await?;
 
-        let client = site.ground.client()?;
+        let client = shared_env.test_env.client()?;
         let oauth = cluster.get_custom_resource(&client, OAUTH).await?.context("none")?;
         let named = oauth.data.pointer("/status/dnsZoneName").cloned().unwrap_or_default();
         ensure!(
             named == "twins.hypershift.local",
             "HyperShift's own operator needs it: {named}"
         );
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }
 
 #[test]
 fn name_of_oauth_goes_back_to_the_router_when_its_own_custom_resource_is_gone() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "merging")
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "merging")
             .with_base_domain("merging.example.net")
             .with_oauth_load_balancer();
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let client = site.ground.client()?;
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let client = shared_env.test_env.client()?;
         let namespace = cluster.control_plane_namespace();
         let services: kube::Api<k8s_openapi::api::core::v1::Service> =
             kube::Api::namespaced(client.clone(), &namespace);
@@ -80,14 +85,14 @@ fn name_of_oauth_goes_back_to_the_router_when_its_own_custom_resource_is_gone() 
         api.delete(OAUTH, &DeleteParams::default()).await?;
         eventually("oauth leads to the router", SOON, || async {
             let host = "oauth-merging.merging.example.net";
-            let found = site.ground.oracle().reachable(&cluster.vnet(), host).await?;
+            let found = shared_env.test_env.oracle().reachable(&cluster.vnet(), host).await?;
             ensure!(found.ok, "{:?}", found.why);
             let reached = found.path.last().map(|hop| hop.id.clone()).unwrap_or_default();
             ensure!(reached == format!("{namespace}/{ROUTER}"), "it leads to {reached}");
             Ok(())
         })
         .await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[]).await
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[]).await
     });
 }

@@ -8,11 +8,11 @@ use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::told;
-use e2e::site::{SOON, Site, patch, situation};
+use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 /// As its owner says it on the HostedCluster, and HyperShift on the HostedControlPlane.
-async fn link(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
-    let client = site.ground.client()?;
+async fn link(shared_env: &SharedEnv, cluster: &HostedCluster, with: Value) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     let with = json!({"spec": {"platform": {"azure": {"private": {"privateLink": with}}}}});
     let namespace = cluster.control_plane_namespace();
     for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", &namespace)] {
@@ -21,8 +21,8 @@ async fn link(site: &Site, cluster: &HostedCluster, with: Value) -> Result<()> {
     Ok(())
 }
 
-async fn arrives(site: &Site, cluster: &HostedCluster, field: &str, value: Value) -> Result<()> {
-    let client = site.ground.client()?;
+async fn arrives(shared_env: &SharedEnv, cluster: &HostedCluster, field: &str, value: Value) -> Result<()> {
+    let client = shared_env.test_env.client()?;
     eventually(&format!("{field} is {value}"), SOON, || async {
         let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
         let seen = &found.data["spec"][field];
@@ -33,11 +33,11 @@ async fn arrives(site: &Site, cluster: &HostedCluster, field: &str, value: Value
 }
 
 /// The subscriptions that may see the Private Link Service, in Azure.
-async fn visible_to(site: &Site, cluster: &HostedCluster) -> Result<Vec<String>> {
-    let found = site
-        .ground
+async fn visible_to(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Vec<String>> {
+    let found = shared_env
+        .test_env
         .oracle()
-        .resources(&cluster.link_service(&site.ground))
+        .resources(&cluster.link_service(&shared_env.test_env))
         .await?;
     let list = found.first().context("no service")?["properties"]["visibility"]["subscriptions"].clone();
     Ok(serde_json::from_value(list)?)
@@ -45,27 +45,27 @@ async fn visible_to(site: &Site, cluster: &HostedCluster) -> Result<Vec<String>>
 
 #[test]
 fn subscriptions_follow_the_control_plane_into_azure() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "allowing");
-        cluster.create(&site.ground).await?;
-        site.heals(&cluster).await?;
-        let guest = site.ground.azure().guest_subscription.clone();
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "allowing");
+        cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&cluster).await?;
+        let guest = shared_env.test_env.azure().guest_subscription.clone();
         let (one, two) = (
             "44444444-4444-4444-8444-44444444444a",
             "55555555-5555-4555-8555-555555555555",
         );
         // Given, given twice in two spellings, revoked in part, revoked altogether.
-        let nat = site.ground.create_nat_subnet("allowing").await?;
+        let nat = shared_env.test_env.create_nat_subnet("allowing").await?;
         for (given, kept) in [
             (json!([one, two]), json!([one, two])),
             (json!([one.to_uppercase(), one, two]), json!([one, two])),
             (json!([two]), json!([two])),
         ] {
-            link(site, &cluster, json!({"additionalAllowedSubscriptions": given})).await?;
-            arrives(site, &cluster, "additionalAllowedSubscriptions", kept).await?;
+            link(shared_env, &cluster, json!({"additionalAllowedSubscriptions": given})).await?;
+            arrives(shared_env, &cluster, "additionalAllowedSubscriptions", kept).await?;
         }
         eventually("the revoked subscription sees it no more", SOON, || async {
-            let seen = visible_to(site, &cluster).await?;
+            let seen = visible_to(shared_env, &cluster).await?;
             ensure!(
                 seen.contains(&two.to_owned()) && !seen.contains(&one.to_owned()),
                 "{seen:?}"
@@ -75,30 +75,30 @@ fn subscriptions_follow_the_control_plane_into_azure() {
         .await?;
         // The field may not be empty; the NAT subnet, unset until now, comes in its place.
         link(
-            site,
+            shared_env,
             &cluster,
             json!({"additionalAllowedSubscriptions": null, "natSubnetID": nat}),
         )
         .await?;
-        arrives(site, &cluster, "additionalAllowedSubscriptions", Value::Null).await?;
-        arrives(site, &cluster, "natSubnetID", json!(nat)).await?;
+        arrives(shared_env, &cluster, "additionalAllowedSubscriptions", Value::Null).await?;
+        arrives(shared_env, &cluster, "natSubnetID", json!(nat)).await?;
         eventually("only the guest sees it", SOON, || async {
-            let seen = visible_to(site, &cluster).await?;
+            let seen = visible_to(shared_env, &cluster).await?;
             ensure!(seen == [guest.clone()], "{seen:?}");
             Ok(())
         })
         .await?;
-        site.heals(&cluster).await?;
-        cluster.delete(&site.ground, SOON).await?;
-        site.nothing_is_left_of(&cluster, &[&nat]).await
+        shared_env.heals(&cluster).await?;
+        cluster.delete(&shared_env.test_env, SOON).await?;
+        shared_env.nothing_is_left_of(&cluster, &[&nat]).await
     });
 }
 
 #[test]
 fn ids_and_region_in_another_spelling_are_understood() {
-    situation(async |site| {
-        let cluster = HostedCluster::new(&site.ground, "spelled").with_base_domain("Spelled.Example.com");
-        let (location, vnet) = (&site.ground.azure().location, cluster.vnet());
+    situation(async |shared_env| {
+        let cluster = HostedCluster::new(&shared_env.test_env, "spelled").with_base_domain("Spelled.Example.com");
+        let (location, vnet) = (&shared_env.test_env.azure().location, cluster.vnet());
         let odd = vnet
             .replace("/resourceGroups/", "/resourcegroups/")
             .replace("Microsoft.Network", "microsoft.network");
@@ -106,40 +106,40 @@ fn ids_and_region_in_another_spelling_are_understood() {
         let azure = json!({"location": format!(" {}", location.to_uppercase()), "vnetID": odd});
         let odd = json!({"spec": {"platform": {"azure": azure}}});
         let cluster = cluster.with_hosted_cluster(odd.clone()).with_control_plane(odd);
-        cluster.create(&site.ground).await?;
-        arrives(site, &cluster, "guestVNetID", json!(vnet)).await?;
-        arrives(site, &cluster, "location", json!(location)).await?;
-        arrives(site, &cluster, "baseDomain", json!("spelled.example.com")).await?;
-        site.heals_and_goes(&cluster).await
+        cluster.create(&shared_env.test_env).await?;
+        arrives(shared_env, &cluster, "guestVNetID", json!(vnet)).await?;
+        arrives(shared_env, &cluster, "location", json!(location)).await?;
+        arrives(shared_env, &cluster, "baseDomain", json!("spelled.example.com")).await?;
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn cluster_of_another_cloud_is_refused_where_a_person_looks() {
-    situation(async |site| {
+    situation(async |shared_env| {
         let of = |cloud: &str| json!({"spec": {"platform": {"azure": {"cloud": cloud}}}});
-        let cluster = HostedCluster::new(&site.ground, "abroad").with_control_plane(of("AzureChinaCloud"));
-        cluster.create(&site.ground).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "abroad").with_control_plane(of("AzureChinaCloud"));
+        cluster.create(&shared_env.test_env).await?;
         let note =
             "private-router: CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud";
-        ensure!(told(site, &cluster, note).await? == 1);
-        let client = site.ground.client()?;
+        ensure!(told(shared_env, &cluster, note).await? == 1);
+        let client = shared_env.test_env.client()?;
         ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
-        site.nobody_asked_about(&cluster).await?;
+        shared_env.nobody_asked_about(&cluster).await?;
         let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         patch(&api, cluster.name(), of("AzurePublicCloud")).await?;
-        site.heals_and_goes(&cluster).await
+        shared_env.heals_and_goes(&cluster).await
     });
 }
 
 #[test]
 fn service_with_a_host_name_and_no_address_is_waited_for() {
-    situation(async |site| {
+    situation(async |shared_env| {
         // Somebody else's load balancer, which the cloud controller leaves alone.
         let elsewhere = json!({"spec": {"loadBalancerClass": "example.com/other"}});
-        let cluster = HostedCluster::new(&site.ground, "addressless").with_services(elsewhere);
-        let (client, namespace) = (site.ground.client()?, cluster.control_plane_namespace());
-        cluster.create(&site.ground).await?;
+        let cluster = HostedCluster::new(&shared_env.test_env, "addressless").with_services(elsewhere);
+        let (client, namespace) = (shared_env.test_env.client()?, cluster.control_plane_namespace());
+        cluster.create(&shared_env.test_env).await?;
         let services: Api<Service> = Api::namespaced(client.clone(), &namespace);
         for (ingress, why) in [
             (
@@ -153,7 +153,7 @@ fn service_with_a_host_name_and_no_address_is_waited_for() {
                 .patch_status(ROUTER, &PatchParams::default(), &Patch::Merge(status))
                 .await?;
             eventually(why, SOON, || async {
-                let log = std::fs::read_to_string(site.cpo.process().log())?;
+                let log = std::fs::read_to_string(shared_env.cpo.process().log())?;
                 let told = log
                     .lines()
                     .any(|line| line.contains("\"clusters-addressless\"") && line.contains(why));
@@ -163,7 +163,7 @@ fn service_with_a_host_name_and_no_address_is_waited_for() {
             .await?;
             ensure!(cluster.get_link_service(&client).await?.is_none());
         }
-        site.nobody_asked_about(&cluster).await?;
-        cluster.delete(&site.ground, SOON).await
+        shared_env.nobody_asked_about(&cluster).await?;
+        cluster.delete(&shared_env.test_env, SOON).await
     });
 }

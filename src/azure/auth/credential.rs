@@ -99,14 +99,14 @@ impl Credential {
     /// Finds the cause under azure_identity's texts, which quote answers and change with each.
     fn explain(&self, error: &azure_core::Error) -> AuthError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        while let Some(seen) = cause {
-            if let Some(ours) = seen.downcast_ref::<AuthError>() {
+        while let Some(observed) = cause {
+            if let Some(ours) = observed.downcast_ref::<AuthError>() {
                 return ours.clone();
             }
-            if let Some(wire) = seen.downcast_ref::<reqwest::Error>() {
+            if let Some(wire) = observed.downcast_ref::<reqwest::Error>() {
                 return AuthError::Unreachable(https::why(wire));
             }
-            cause = seen.source();
+            cause = observed.source();
         }
         match self.source {
             CredentialSource::AzureCli => {

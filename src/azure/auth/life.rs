@@ -224,10 +224,10 @@ mod tests {
         let start = Instant::now();
         let mut life = holding(start, 0.0);
         life.lost(after(start, 10), down(), 0.0);
-        let seen = life.state(after(start, 600));
-        assert_eq!(seen.age, Some(Duration::from_secs(600)));
-        assert_eq!(seen.left, Some(Duration::from_secs(3000)));
-        assert_eq!(seen.failure, Some(down()));
+        let observed = life.state(after(start, 600));
+        assert_eq!(observed.age, Some(Duration::from_secs(600)));
+        assert_eq!(observed.left, Some(Duration::from_secs(3000)));
+        assert_eq!(observed.failure, Some(down()));
         assert_eq!(life.state(after(start, 9999)).left, Some(Duration::ZERO));
     }
 }

@@ -79,7 +79,7 @@ fn an_id_that_does_not_parse_is_an_error() {
 #[test]
 fn an_id_of_another_kind_is_refused() {
     assert_eq!(
-        ResourceId::parse_as(Kind::Endpoint, PLS),
+        ResourceId::parse_as(Kind::PrivateEndpoint, PLS),
         Err(IdError::OtherKind("private_endpoint"))
     );
 }
@@ -87,7 +87,7 @@ fn an_id_of_another_kind_is_refused() {
 #[test]
 fn a_name_of_80_characters_passes_and_one_of_81_does_not() {
     let subscription = SubscriptionId::parse("s").unwrap();
-    let make = |n: usize| ResourceId::new(Kind::LinkService, &subscription, "g", &[&"x".repeat(n)]);
+    let make = |n: usize| ResourceId::new(Kind::PrivateLinkService, &subscription, "g", &[&"x".repeat(n)]);
     assert!(make(80).is_ok());
     assert_eq!(make(81), Err(IdError::NameTooLong));
 }

@@ -16,7 +16,7 @@ fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
 }
 
 fn service(verb: Verb, why: Why) -> Step {
-    step(Kind::LinkService, "privateLinkServices/pls-id", verb, why)
+    step(Kind::PrivateLinkService, "privateLinkServices/pls-id", verb, why)
 }
 
 fn subnet() -> Step {
@@ -39,8 +39,8 @@ fn subnet_in_use() -> Step {
 }
 
 /// As long as nothing has been refused for long.
-fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, done: &[Done]) -> Option<Event> {
-    super::permission(cr, role, decision, done, &|_| Duration::ZERO)
+fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, outcomes: &[Outcome]) -> Option<Event> {
+    super::permission(cr, role, decision, outcomes, &|_| Duration::ZERO)
 }
 
 fn error(class: Class, code: &'static str) -> ArmError {
@@ -58,8 +58,10 @@ fn said_after(failing: Duration, annotation: Option<&str>, error: ArmError) -> O
         steps: vec![service(Verb::Delete, Why::Unwanted), subnet()],
         ..Decision::default()
     };
-    let done = [Done::Failed(error), Done::Nothing];
-    super::permission(&cr(Value::Null, annotations), Role::Ho, &decision, &done, &|_| failing)
+    let outcomes = [Outcome::Failed(error), Outcome::Nothing];
+    super::permission(&cr(Value::Null, annotations), Role::Ho, &decision, &outcomes, &|_| {
+        failing
+    })
 }
 
 #[rstest]
@@ -82,7 +84,7 @@ fn word_alone_does_not_let_go_of_what_is_being_deleted() {
         ..Decision::default()
     };
     let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
-    assert_eq!(permission(&told, Role::Ho, &decision, &[Done::Accepted]), None);
+    assert_eq!(permission(&told, Role::Ho, &decision, &[Outcome::Accepted]), None);
 }
 
 #[test]
@@ -93,14 +95,14 @@ fn what_could_not_even_be_read_may_be_abandoned() {
         ..Decision::default()
     };
     let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
-    assert!(permission(&told, Role::Ho, &decision, &[Done::Nothing]).is_some());
+    assert!(permission(&told, Role::Ho, &decision, &[Outcome::Nothing]).is_some());
 }
 
 #[test]
 fn event_lists_what_is_left_and_says_that_the_service_still_forwards() {
     let event = said(Some("u/ho/see ticket a/b"), error(Class::Denied, "AuthorizationFailed")).unwrap();
     assert_eq!(event.what, What::Abandoned);
-    let (service, subnet) = (service(Verb::Keep, Why::AsWanted), subnet());
+    let (service, subnet) = (service(Verb::Keep, Why::UpToDate), subnet());
     assert_eq!(
         event.note,
         format!(
@@ -159,9 +161,9 @@ fn what_azure_takes_for_used_for_long_lets_go_by_itself_and_is_told() {
             steps: steps.iter().map(|step| (*step).clone()).collect(),
             ..Decision::default()
         };
-        let done = vec![Done::Failed(error(Class::Busy, code)); steps.len()];
+        let outcomes = vec![Outcome::Failed(error(Class::Busy, code)); steps.len()];
         let failing = |_: &Step| Duration::from_secs(seconds);
-        super::permission(&cr(Value::Null, json!({})), Role::Cpo, &decision, &done, &failing)
+        super::permission(&cr(Value::Null, json!({})), Role::Cpo, &decision, &outcomes, &failing)
     };
     assert_eq!(said(&[&zone], "CannotDeleteResource", 599), None);
     let event = said(&[&zone], "CannotDeleteResource", 600).unwrap();
@@ -169,7 +171,12 @@ fn what_azure_takes_for_used_for_long_lets_go_by_itself_and_is_told() {
     assert_eq!(event.note, format!("{} stays: Azure refuses its removal", zone.id));
     assert!(said(&[&subnet_in_use()], "InUseSubnetCannotBeDeleted", 600).is_some());
     assert_eq!(said(&[&zone], "AnotherOperationInProgress", 600), None);
-    let endpoint = step(Kind::Endpoint, "privateEndpoints/pe", Verb::Delete, Why::Unwanted);
+    let endpoint = step(
+        Kind::PrivateEndpoint,
+        "privateEndpoints/pe",
+        Verb::Delete,
+        Why::Unwanted,
+    );
     assert_eq!(said(&[&zone, &endpoint], "CannotDeleteResource", 600), None);
 }
 
@@ -189,12 +196,12 @@ fn locked_connection_lets_go_of_its_service() {
         ],
         ..Decision::default()
     };
-    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
-    let done = [locked, Done::Nothing, Done::Nothing];
+    let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
+    let outcomes = [locked, Outcome::Nothing, Outcome::Nothing];
     let none = cr(Value::Null, json!({}));
-    let event = super::permission(&none, Role::Ho, &decision, &done, &|_| OVERDUE).unwrap();
+    let event = super::permission(&none, Role::Ho, &decision, &outcomes, &|_| OVERDUE).unwrap();
     assert!(!event.note.contains("privateEndpointConnections"), "{}", event.note);
-    let ids: Vec<_> = super::locked(&decision, &done).map(|step| step.kind).collect();
+    let ids: Vec<_> = super::locked(&decision, &outcomes).map(|step| step.kind).collect();
     assert_eq!(ids, [Kind::Connection]);
 }
 
@@ -233,9 +240,9 @@ fn lock_does_not_let_go_while_something_else_is_still_going() {
         ],
         ..Decision::default()
     };
-    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
+    let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
     let gone = cr(Value::Null, json!({}));
-    let permission = super::permission(&gone, Role::Ho, &decision, &[locked, Done::Accepted], &|_| OVERDUE);
+    let permission = super::permission(&gone, Role::Ho, &decision, &[locked, Outcome::Accepted], &|_| OVERDUE);
     assert_eq!(permission, None);
 }
 
@@ -259,7 +266,7 @@ fn lock_does_not_let_go_while_a_problem_kept_something_from_being_looked_at() {
         problem: Some(Problem::new(Reason::ScopeNotAllowed, "x")),
         ..Decision::default()
     };
-    let locked = Done::Failed(error(Class::Denied, "ScopeLocked"));
+    let locked = Outcome::Failed(error(Class::Denied, "ScopeLocked"));
     let none = cr(Value::Null, json!({}));
     let permission = super::permission(&none, Role::Ho, &decision, &[locked], &|_| OVERDUE);
     assert_eq!(permission, None);
@@ -274,15 +281,21 @@ fn what_is_gone_or_others_is_not_listed_as_abandoned() {
             Kind::Subnet,
             "virtualNetworks/w/subnets/infra-pls-nat",
             Verb::Keep,
-            Why::AsWanted,
+            Why::UpToDate,
         )
     };
     let decision = Decision {
         steps: vec![service(Verb::Delete, Why::Unwanted), others, gone],
         ..Decision::default()
     };
-    let denied = Done::Failed(error(Class::Denied, "AuthorizationFailed"));
+    let denied = Outcome::Failed(error(Class::Denied, "AuthorizationFailed"));
     let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
-    let event = permission(&told, Role::Ho, &decision, &[denied, Done::Nothing, Done::Nothing]).unwrap();
+    let event = permission(
+        &told,
+        Role::Ho,
+        &decision,
+        &[denied, Outcome::Nothing, Outcome::Nothing],
+    )
+    .unwrap();
     assert!(!event.note.contains("subnets"), "{}", event.note);
 }

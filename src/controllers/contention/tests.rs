@@ -37,7 +37,7 @@ const FIRST: Duration = Duration::from_secs(60);
 /// Somebody writes `theirs` right after each write of ours and at each of our looks, every second for ten minutes.
 /// Gives the seconds in which we wrote.
 fn for_ten_minutes(
-    statements: &mut Statements,
+    published: &mut PublishedConditions,
     ours: &[Condition],
     theirs: impl Fn(i64) -> Vec<Condition>,
 ) -> Vec<i64> {
@@ -46,11 +46,11 @@ fn for_ten_minutes(
         let now = began + Duration::from_secs(second.unsigned_abs());
         let stored = theirs(*second);
         let own: Vec<_> = ours.iter().map(|one| at(*second, one)).collect();
-        let due = statements.to_be_written(&stored, &own, now);
+        let due = published.to_be_written(&stored, &own, now);
         if due {
-            statements.written(&stored, &own, now);
+            published.written(&stored, &own, now);
         } else {
-            statements.stood(&stored, &own, now);
+            published.stood(&stored, &own, now);
         }
         due
     });
@@ -60,7 +60,7 @@ fn for_ten_minutes(
 /// The same, where they say it anew each time.
 fn beside(theirs: &[Condition], ours: &Condition) -> Vec<i64> {
     let anew = |second| theirs.iter().map(|one| at(second, one)).collect();
-    for_ten_minutes(&mut Statements::default(), std::slice::from_ref(ours), anew)
+    for_ten_minutes(&mut PublishedConditions::default(), std::slice::from_ref(ours), anew)
 }
 
 #[test]
@@ -91,18 +91,18 @@ fn same_status_is_no_answer_to_one_that_names_another_controller() {
 /// What HyperShift's guest side says when all is well are the words that ours says then.
 #[test]
 fn earlier_words_of_ours_are_a_contradiction_when_they_are_said_anew() {
-    let mut statements = Statements::default();
-    statements.written(&[], &[at(-100, &good("all is well"))], Instant::now());
+    let mut published = PublishedConditions::default();
+    published.written(&[], &[at(-100, &good("all is well"))], Instant::now());
     let anew = |second| vec![at(second, &good("all is well"))];
-    let writes = for_ten_minutes(&mut statements, &[bad("ours")], anew);
+    let writes = for_ten_minutes(&mut published, &[bad("ours")], anew);
     assert_eq!(writes, [0, 1, 61, 181, 421], "what we say first, and the answers");
 }
 
 #[test]
 fn earlier_words_of_ours_that_are_put_back_are_answered_every_ten_seconds() {
-    let (mut statements, before) = (Statements::default(), [at(-100, &bad("ours, earlier"))]);
-    statements.written(&[], &before, Instant::now());
-    let writes = for_ten_minutes(&mut statements, &[good("ours")], |_| before.to_vec());
+    let (mut published, before) = (PublishedConditions::default(), [at(-100, &bad("ours, earlier"))]);
+    published.written(&[], &before, Instant::now());
+    let writes = for_ten_minutes(&mut published, &[good("ours")], |_| before.to_vec());
     assert_eq!(
         writes[..9],
         [0, 1, 2, 3, 4, 5, 6, 7, 8],
@@ -112,18 +112,18 @@ fn earlier_words_of_ours_that_are_put_back_are_answered_every_ten_seconds() {
 
     // They are not counted as answers to a contradiction.
     let contradiction = [at(600, &bad("theirs"))];
-    assert!(statements.to_be_written(&contradiction, &[good("ours")], Instant::now()));
+    assert!(published.to_be_written(&contradiction, &[good("ours")], Instant::now()));
 }
 
 #[test]
 fn earlier_words_that_are_put_back_are_answered_though_the_status_is_the_same() {
     let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(0, &bad("b"))]);
-    let mut statements = Statements::default();
-    statements.written(&[], &before, now);
-    statements.written(&before, &own, now);
-    assert!(statements.to_be_written(&before, &own, now));
+    let mut published = PublishedConditions::default();
+    published.written(&[], &before, now);
+    published.written(&before, &own, now);
+    assert!(published.to_be_written(&before, &own, now));
     assert!(
-        !statements.to_be_written(&[at(0, &bad("c"))], &own, now),
+        !published.to_be_written(&[at(0, &bad("c"))], &own, now),
         "words of others"
     );
 }
@@ -135,13 +135,13 @@ fn what_stood_before_a_new_process_spoke_is_known_when_it_is_put_back() {
         [at(0, &bad("an older process's"))],
         [at(9, &good("ours"))],
     );
-    let mut statements = Statements::default();
+    let mut published = PublishedConditions::default();
     for _ in 0..=Dispute::PutBack.pace().at_once {
-        assert!(statements.to_be_written(&before, &own, now));
-        statements.written(&before, &own, now);
+        assert!(published.to_be_written(&before, &own, now));
+        published.written(&before, &own, now);
     }
-    assert!(!statements.to_be_written(&before, &own, now));
-    assert_eq!(statements.next_answer(&before, now), Some(Duration::from_secs(10)));
+    assert!(!published.to_be_written(&before, &own, now));
+    assert_eq!(published.next_answer(&before, now), Some(Duration::from_secs(10)));
 }
 
 #[test]
@@ -152,62 +152,59 @@ fn answer_to_what_is_put_back_leaves_what_is_contradicted() {
     };
     let (now, own) = (Instant::now(), [part("now"), bad("ours")]);
     let theirs = [at(-100, &part("earlier")), good("theirs")];
-    let mut statements = Statements::default();
-    statements.written(&[], &[at(-100, &part("earlier"))], now);
-    assert_eq!(statements.to_write(&theirs, &own, now), own, "what we say first");
-    statements.written(&[], &own, now);
-    assert_eq!(statements.to_write(&theirs, &own, now), own, "the first answer");
-    statements.written(&theirs, &own, now);
-    assert!(
-        statements.to_be_written(&theirs, &own, now),
-        "the endpoint was put back"
-    );
-    assert_eq!(statements.to_write(&theirs, &own, now), [part("now"), good("theirs")]);
-    statements.written(&theirs, &own, now);
-    assert_eq!(statements.to_write(&theirs, &own, now + FIRST), own);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &[at(-100, &part("earlier"))], now);
+    assert_eq!(published.to_write(&theirs, &own, now), own, "what we say first");
+    published.written(&[], &own, now);
+    assert_eq!(published.to_write(&theirs, &own, now), own, "the first answer");
+    published.written(&theirs, &own, now);
+    assert!(published.to_be_written(&theirs, &own, now), "the endpoint was put back");
+    assert_eq!(published.to_write(&theirs, &own, now), [part("now"), good("theirs")]);
+    published.written(&theirs, &own, now);
+    assert_eq!(published.to_write(&theirs, &own, now + FIRST), own);
 }
 
 #[test]
 fn what_is_put_back_is_worth_a_pass_once_it_may_be_answered() {
     let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(9, &good("b"))]);
-    let mut statements = Statements::default();
-    statements.written(&[], &before, now);
-    let heeded = |statements: &Statements, now| {
-        let heeded = statements.heeded(&before, Role::Cpo, now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &before, now);
+    let heeded = |published: &PublishedConditions, now| {
+        let heeded = published.heeded(&before, Role::Cpo, now);
         heeded.iter().any(|(kind, _)| *kind == WHOLE.as_str())
     };
-    statements.written(&before, &own, now);
-    assert!(heeded(&statements, now));
+    published.written(&before, &own, now);
+    assert!(heeded(&published, now));
     for _ in 0..Dispute::PutBack.pace().at_once {
-        statements.written(&before, &own, now);
+        published.written(&before, &own, now);
     }
-    assert!(!heeded(&statements, now));
-    assert!(heeded(&statements, now + Duration::from_secs(10)));
+    assert!(!heeded(&published, now));
+    assert!(heeded(&published, now + Duration::from_secs(10)));
 }
 
 #[test]
 fn turn_of_our_own_is_defended_at_once_again() {
     let (now, there) = (Instant::now(), [good("theirs")]);
-    let mut statements = Statements::default();
-    statements.written(&[], &[bad("ours")], now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &[bad("ours")], now);
     for _ in 0..2 {
-        statements.written(&there, &[bad("ours")], now);
+        published.written(&there, &[bad("ours")], now);
     }
-    assert!(!statements.to_be_written(&there, &[bad("ours")], now));
+    assert!(!published.to_be_written(&there, &[bad("ours")], now));
     let theirs = [bad("theirs")];
-    statements.written(&theirs, &[good("ours")], now);
-    assert!(statements.to_be_written(&theirs, &[good("ours")], now));
+    published.written(&theirs, &[good("ours")], now);
+    assert!(published.to_be_written(&theirs, &[good("ours")], now));
 }
 
 #[test]
 fn intervals_do_not_grow_beyond_ten_minutes() {
     let (mut now, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
-    let mut statements = Statements::default();
-    statements.written(&[], &own, now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &own, now);
     let rests: Vec<_> = (0..20)
         .map(|_| {
-            statements.written(&there, &own, now);
-            let rest = statements.next_answer(&there, now).unwrap_or_default();
+            published.written(&there, &own, now);
+            let rest = published.next_answer(&there, now).unwrap_or_default();
             now += rest;
             rest
         })
@@ -219,21 +216,21 @@ fn intervals_do_not_grow_beyond_ten_minutes() {
 #[test]
 fn news_of_a_contradicted_status_waits_for_the_answer() {
     let (now, there) = (Instant::now(), [good("theirs")]);
-    let mut statements = Statements::default();
+    let mut published = PublishedConditions::default();
     for stored in [&[][..], &there] {
-        statements.written(stored, &[bad("a")], now);
+        published.written(stored, &[bad("a")], now);
     }
     let news = [bad("b")];
-    assert!(!statements.to_be_written(&there, &news, now));
-    assert!(statements.to_be_written(&there, &news, now + FIRST));
-    statements.written(&there, &news, now + FIRST);
+    assert!(!published.to_be_written(&there, &news, now));
+    assert!(published.to_be_written(&there, &news, now + FIRST));
+    published.written(&there, &news, now + FIRST);
     assert_eq!(
-        statements.next_answer(&there, now + FIRST),
+        published.next_answer(&there, now + FIRST),
         Some(2 * FIRST),
         "it was an answer"
     );
     assert!(
-        statements.to_be_written(&there, &[good("b")], now),
+        published.to_be_written(&there, &[good("b")], now),
         "of the other status there is no dispute"
     );
 }
@@ -243,10 +240,10 @@ fn news_of_a_contradicted_status_waits_for_the_answer() {
 #[case::status(good("theirs"), bad("ours"), true)]
 fn only_another_status_is_worth_a_pass(#[case] theirs: Condition, #[case] ours: Condition, #[case] woken: bool) {
     let now = Instant::now();
-    let mut statements = Statements::default();
-    statements.written(&[], &[ours], now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &[ours], now);
     assert_eq!(
-        !statements
+        !published
             .heeded(&[theirs], Role::Cpo, now)
             .iter()
             .all(|(kind, _)| *kind != WHOLE.as_str()),
@@ -257,16 +254,16 @@ fn only_another_status_is_worth_a_pass(#[case] theirs: Condition, #[case] ours: 
 #[test]
 fn contradiction_wakes_nobody_until_it_may_be_answered() {
     let (now, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
-    let mut statements = Statements::default();
-    statements.written(&[], &own, now);
-    statements.written(&there, &own, now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &own, now);
+    published.written(&there, &own, now);
     let heeded = |at| {
-        statements
+        published
             .heeded(&there, Role::Cpo, at)
             .iter()
             .any(|(kind, _)| *kind == WHOLE.as_str())
     };
-    assert_eq!(statements.next_answer(&there, now), Some(FIRST));
+    assert_eq!(published.next_answer(&there, now), Some(FIRST));
     assert!(!heeded(now + FIRST - Duration::from_millis(1)));
     assert!(heeded(now + FIRST));
 }
@@ -275,17 +272,17 @@ fn contradiction_wakes_nobody_until_it_may_be_answered() {
 fn contradiction_that_did_not_come_back_is_forgotten() {
     let (now, own) = (Instant::now(), [bad("ours")]);
     let there = [good("theirs")];
-    let mut statements = Statements::default();
-    statements.written(&[], &own, now);
-    statements.written(&there, &own, now);
-    statements.stood(&own, &own, now + FIRST);
-    assert!(statements.next_answer(&there, now).is_some(), "too early to tell");
+    let mut published = PublishedConditions::default();
+    published.written(&[], &own, now);
+    published.written(&there, &own, now);
+    published.stood(&own, &own, now + FIRST);
+    assert!(published.next_answer(&there, now).is_some(), "too early to tell");
     let later = now + MOST;
-    statements.stood(&own, &own, later);
-    assert!(statements.to_be_written(&there, &own, later));
-    statements.written(&there, &own, later);
+    published.stood(&own, &own, later);
+    assert!(published.to_be_written(&there, &own, later));
+    published.written(&there, &own, later);
     assert_eq!(
-        statements.next_answer(&there, later),
+        published.next_answer(&there, later),
         Some(FIRST),
         "the first answer anew"
     );
@@ -294,9 +291,9 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
 #[test]
 fn new_process_states_its_own_once() {
     let (now, own) = (Instant::now(), [good("ours")]);
-    let statements = Statements::default();
-    assert!(statements.to_be_written(&[good("an older process's")], &own, now));
-    assert!(!statements.to_be_written(&own, &own, now));
+    let published = PublishedConditions::default();
+    assert!(published.to_be_written(&[good("an older process's")], &own, now));
+    assert!(!published.to_be_written(&own, &own, now));
 }
 
 #[test]
@@ -308,9 +305,9 @@ fn own_write_wakes_nobody() {
             condition(NewCondition::fails(AzurePLSCreated, Reason::Provisioning, "x", None)),
         ],
     );
-    let mut statements = Statements::default();
-    statements.written(&[], &own, now);
-    let heeded = statements.heeded(&own, Role::Ho, now);
+    let mut published = PublishedConditions::default();
+    published.written(&[], &own, now);
+    let heeded = published.heeded(&own, Role::Ho, now);
     assert!(
         heeded.iter().all(|(kind, _)| *kind != AzurePLSCreated.as_str()),
         "{heeded:?}"

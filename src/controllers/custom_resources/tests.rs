@@ -98,7 +98,7 @@ async fn one_event_tells_of_all_that_are_not_served() {
     for cr in [made("c8", 8), made("c9", 9), made("d", 40)] {
         all.heard(&Event::Delete(cr));
     }
-    tokio::time::advance(TOLD_FOR).await;
+    tokio::time::advance(REPORTED_FOR).await;
     all.heard(&Event::Apply(made("d", 40)));
     assert_eq!(ask(), Some(1), "it begins anew");
 }

@@ -40,10 +40,10 @@ fn life(stored: &[NewCondition], passes: &[NewCondition]) -> Vec<&'static str> {
     let mut standing = Standing::new();
     let mut stored = merge(&[], stored.to_vec(), Timestamp::UNIX_EPOCH);
     let mut all = Vec::new();
-    for pass in passes {
-        let events = troubles(&mut standing, &stored, std::slice::from_ref(pass));
+    for reconcile in passes {
+        let events = troubles(&mut standing, &stored, std::slice::from_ref(reconcile));
         all.extend(events.iter().map(|event| event.what.reason()));
-        stored = merge(&stored, vec![pass.clone()], Timestamp::UNIX_EPOCH);
+        stored = merge(&stored, vec![reconcile.clone()], Timestamp::UNIX_EPOCH);
     }
     all
 }
@@ -55,7 +55,7 @@ fn life(stored: &[NewCondition], passes: &[NewCondition]) -> Vec<&'static str> {
 #[case::replaced(&Why::Replace(vec!["alias"]), "Replaced", " is replaced: alias")]
 fn change_of_a_resource_is_said_with_its_id(#[case] why: &Why, #[case] reason: &str, #[case] end: &str) {
     let id = samples::id(&samples::guest("privateEndpoints/pe"));
-    let event = changed(Kind::Endpoint, &id, &Change::of(why).unwrap());
+    let event = changed(Kind::PrivateEndpoint, &id, &Change::of(why).unwrap());
     assert_eq!((event.what.reason(), event.what.warns()), (reason, false));
     assert_eq!(event.note, format!("private_endpoint {id}{end}"));
 }
@@ -178,7 +178,7 @@ fn what_the_other_role_refuses_is_left_to_it_to_say() {
 
 #[test]
 fn service_of_somebody_else_that_is_as_wanted_is_adopted() {
-    let endpoint = step(Kind::Endpoint, "privateEndpoints/pe", Verb::Keep, Why::AsWanted);
+    let endpoint = step(Kind::PrivateEndpoint, "privateEndpoints/pe", Verb::Keep, Why::UpToDate);
     let event = adopted(&[endpoint]).unwrap();
     assert_eq!((event.what, event.what.warns()), (What::Adopted, false));
     assert!(event.note.contains("privateEndpoints/pe"), "{}", event.note);
@@ -186,9 +186,9 @@ fn service_of_somebody_else_that_is_as_wanted_is_adopted() {
 
 #[test]
 fn subnet_of_a_sibling_is_not_adopted() {
-    let subnet = step(Kind::Subnet, "virtualNetworks/v/subnets/nat", Verb::Keep, Why::AsWanted);
+    let subnet = step(Kind::Subnet, "virtualNetworks/v/subnets/nat", Verb::Keep, Why::UpToDate);
     let service = step(
-        Kind::LinkService,
+        Kind::PrivateLinkService,
         "privateLinkServices/p",
         Verb::Put(json!({})),
         Why::Absent,
@@ -214,7 +214,7 @@ fn end_lists_what_is_left_and_never_denies_it() {
     let path = ["privateDnsZones/a.b", "privateLinkServices/pls-id"];
     let steps = vec![
         step(Kind::Zone, path[0], Verb::Refuse, Why::InUse("links of others")),
-        step(Kind::LinkService, path[1], Verb::Refuse, Why::NotOurs),
+        step(Kind::PrivateLinkService, path[1], Verb::Refuse, Why::NotOurs),
     ];
     let [zone, service] = path.map(|path| samples::id(&samples::guest(path)));
     let expected = [
@@ -234,7 +234,7 @@ fn end_lists_what_is_left_and_never_denies_it() {
 fn end_says_what_the_other_custom_resource_keeps() {
     let mut decision = of(vec![Step {
         found: None,
-        ..step(Kind::Endpoint, "privateEndpoints/pe", Verb::Keep, Why::AsWanted)
+        ..step(Kind::PrivateEndpoint, "privateEndpoints/pe", Verb::Keep, Why::UpToDate)
     }]);
     let gone = "nothing of ours is left in Azure";
     assert_eq!(ends(&decision), [("Gone", gone.to_owned())]);
@@ -247,7 +247,12 @@ fn end_says_what_the_other_custom_resource_keeps() {
 fn end_names_a_part_whose_place_nothing_tells() {
     let mut decision = of(vec![Step {
         found: None,
-        ..step(Kind::LinkService, "privateLinkServices/p", Verb::Keep, Why::AsWanted)
+        ..step(
+            Kind::PrivateLinkService,
+            "privateLinkServices/p",
+            Verb::Keep,
+            Why::UpToDate,
+        )
     }]);
     decision.not_found = Some("subnet infra-pls-nat".to_owned());
     let note = "subnet infra-pls-nat may be left: nothing tells where it is".to_owned();
@@ -279,13 +284,13 @@ fn resource_that_was_called_too_often_is_named() {
     let unread = step(Verb::Wait, Why::Unread(exhausted.clone()));
     let unsent = step(Verb::Delete, Why::Unwanted);
     let named = [
-        call_budget_exhausted(&[unread], &[Done::Nothing]),
-        call_budget_exhausted(std::slice::from_ref(&unsent), &[Done::Failed(exhausted)]),
+        call_budget_exhausted(&[unread], &[Outcome::Nothing]),
+        call_budget_exhausted(std::slice::from_ref(&unsent), &[Outcome::Failed(exhausted)]),
     ];
     for event in named {
         let event = event.unwrap();
         assert!(event.what.warns() && event.note.contains(&id.to_string()), "{event:?}");
     }
-    let throttled = Done::Failed(ArmError::own(Class::Throttled, "TooManyRequests"));
+    let throttled = Outcome::Failed(ArmError::own(Class::Throttled, "TooManyRequests"));
     assert_eq!(call_budget_exhausted(&[unsent], &[throttled]), None);
 }

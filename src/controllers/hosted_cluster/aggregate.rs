@@ -13,7 +13,7 @@ use crate::api::hypershift::{ClusterSpec, PrivateType};
 use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason};
 use crate::conditions;
-use crate::controllers::contention::Statements;
+use crate::controllers::contention::PublishedConditions;
 
 /// Whether a HostedCluster is to say anything: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {
@@ -30,7 +30,7 @@ pub fn shown(hosted: &Value) -> Vec<Condition> {
 
 /// The conditions that a HostedCluster shall show. `None` where its custom resources cannot be told from those of others,
 /// which HyperShift would sum up; none of them when there is no custom resource.
-pub fn wanted(
+pub fn desired(
     hosted: &Value,
     cluster: &ClusterRef,
     found: &[impl Borrow<AzurePrivateLinkService>],
@@ -62,17 +62,22 @@ pub fn wanted(
     Some(summed_up.collect())
 }
 
-/// Whether `wanted` is to be written. HyperShift sums up too, whatever its flags are: what it says in other words stands, and
+/// Whether `desired` is to be written. HyperShift sums up too, whatever its flags are: what it says in other words stands, and
 /// what it says otherwise is answered at intervals.
-pub fn to_be_written(shown: &[Condition], wanted: &[Condition], statements: &Statements, now: Instant) -> bool {
-    let stale = wanted.is_empty() && !shown.is_empty();
-    stale || statements.to_be_written(shown, wanted, now)
+pub fn to_be_written(
+    shown: &[Condition],
+    desired: &[Condition],
+    published: &PublishedConditions,
+    now: Instant,
+) -> bool {
+    let stale = desired.is_empty() && !shown.is_empty();
+    stale || published.to_be_written(shown, desired, now)
 }
 
-/// The merge patch that brings `wanted` about, guarded by the version that was read. Conditions of others stay as they are.
-pub fn patch(hosted: &Value, wanted: &[Condition]) -> Value {
+/// The merge patch that brings `desired` about, guarded by the version that was read. Conditions of others stay as they are.
+pub fn patch(hosted: &Value, desired: &[Condition]) -> Value {
     let others = stored(hosted).iter().filter(|condition| !ours(condition)).cloned();
-    let all: Vec<Value> = others.chain(wanted.iter().map(|new| json!(new))).collect();
+    let all: Vec<Value> = others.chain(desired.iter().map(|new| json!(new))).collect();
     let version = &hosted["metadata"]["resourceVersion"];
     json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}})
 }

@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::context::Context;
-use super::frame::{PassError, changing, within};
+use super::driver::{ReconcileError, changing, within};
 use crate::api::{ClusterRef, HostedCluster};
-use crate::metrics::{Controller, KubeResource, KubeVerb, PassResult};
+use crate::metrics::{Controller, KubeResource, KubeVerb, ReconcileResult};
 use crate::names;
 
 /// The namespace and name of a HostedCluster.
@@ -30,7 +30,11 @@ pub fn reference(cluster: &HostedCluster) -> ClusterRef {
 }
 
 /// One pass over a HostedCluster, if its control plane is in the `only` namespace that is served, or in one that is not excluded.
-pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Option<&str>) -> Result<Action, PassError> {
+pub async fn reconcile(
+    cached: Arc<HostedCluster>,
+    cx: Arc<Context>,
+    only: Option<&str>,
+) -> Result<Action, ReconcileError> {
     let cluster = reference(&cached);
     let namespace = names::control_plane_namespace(&cluster);
     if only.is_some_and(|only| only != namespace) || cx.excluded.contains(&namespace) {
@@ -43,33 +47,36 @@ pub async fn reconcile(cached: Arc<HostedCluster>, cx: Arc<Context>, only: Optio
         namespace = cluster.namespace,
         name = cluster.name
     );
-    let counted = cx.metrics.pass(label);
-    let passed = pass(&cx, &cached, &cluster, &namespace);
+    let counted = cx.metrics.reconcile(label);
+    let reconciled = publish_summary(&cx, &cached, &cluster, &namespace);
     let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
-    let ended = AssertUnwindSafe(passed).catch_unwind().instrument(span.clone()).await;
+    let ended = AssertUnwindSafe(reconciled)
+        .catch_unwind()
+        .instrument(span.clone())
+        .await;
     let (result, wait) = span.in_scope(|| match ended {
         Err(_) => {
             cx.metrics.panicked(label);
-            (PassResult::Panicked, cx.failures.panicked(&uid))
+            (ReconcileResult::Panicked, cx.failures.panicked(&uid))
         }
         Ok(Err(error)) => cx.failures.failed(&uid, &error),
         Ok(Ok(wait)) => {
             cx.failures.over(&uid);
-            (PassResult::Settled, wait)
+            (ReconcileResult::Ready, wait)
         }
     });
     counted.end(result);
     Ok(Action::requeue(wait))
 }
 
-/// Gives when to look again.
-async fn pass(
+/// Publishes the summary; returns when to reconcile again.
+async fn publish_summary(
     cx: &Context,
     cached: &HostedCluster,
     cluster: &ClusterRef,
     namespace: &str,
-) -> Result<Duration, PassError> {
+) -> Result<Duration, ReconcileError> {
     if !aggregate::concerns(&cached.spec) {
         return Ok(cx.resync);
     }
@@ -85,23 +92,23 @@ async fn pass(
         return Ok(cx.resync);
     }
     let found = cx.resources.of_namespace(namespace);
-    let Some(wanted) = aggregate::wanted(&hosted, cluster, &found, Timestamp::now()) else {
+    let Some(desired) = aggregate::desired(&hosted, cluster, &found, Timestamp::now()) else {
         return Ok(cx.resync);
     };
     let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());
-    let mut statements = cx.stated.of(&uid);
-    if aggregate::to_be_written(&shown, &wanted, &statements, now) {
+    let mut published = cx.published.of(&uid);
+    if aggregate::to_be_written(&shown, &desired, &published, now) {
         let params = cx.patch_params();
-        let carried = statements.to_write(&shown, &wanted, now);
+        let carried = published.to_write(&shown, &desired, now);
         let patch = Patch::Merge(aggregate::patch(&hosted, &carried));
         changing(api.patch_status(&cluster.name, &params, &patch)).await?;
         cx.metrics
             .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
-        statements.written(&shown, &wanted, now);
+        published.written(&shown, &desired, now);
     } else {
-        statements.stood(&shown, &wanted, now);
+        published.stood(&shown, &desired, now);
     }
-    let answer = statements.next_answer(&shown, now);
-    cx.stated.keep(&uid, statements);
+    let answer = published.next_answer(&shown, now);
+    cx.published.keep(&uid, published);
     Ok(answer.map_or(cx.resync, |answer| answer.min(cx.resync)))
 }

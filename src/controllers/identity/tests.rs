@@ -171,4 +171,4 @@ fn cluster_of_another_cloud_is_not_served(
     assert_eq!(agreed(&object("a", "b", None, hosted), &plane).err(), refused);
 }
 
-mod neighbours;
+mod cluster_index;

@@ -32,7 +32,7 @@ fn good() -> Report {
 }
 
 /// The object as it stands once `good` is written.
-fn settled(annotations: Value) -> AzurePrivateLinkService {
+fn ready(annotations: Value) -> AzurePrivateLinkService {
     let first = cr(json!({"privateLinkServiceAlias": ALIAS}), annotations.clone());
     let written = conditions_patch(&first, &good().dated(&first, NOW)).unwrap();
     let conditions = &written["status"]["conditions"];
@@ -42,10 +42,10 @@ fn settled(annotations: Value) -> AzurePrivateLinkService {
     )
 }
 
-fn foreseen(steps: Vec<Step>) -> Foreseen {
-    Foreseen {
-        course: Course::Build,
-        around: Vec::new(),
+fn dry_run(steps: Vec<Step>) -> DryRun {
+    DryRun {
+        lifecycle: Lifecycle::Build,
+        inputs: Vec::new(),
         facts: Facts::default(),
         decision: Decision {
             steps,
@@ -58,42 +58,42 @@ fn foreseen(steps: Vec<Step>) -> Foreseen {
     }
 }
 
-fn preview(cr: &AzurePrivateLinkService, foreseen: Foreseen) -> Preview {
-    Preview::of(Role::Cpo, cr, foreseen, NOW)
+fn preview(cr: &AzurePrivateLinkService, dry_run: DryRun) -> Preview {
+    Preview::of(Role::Cpo, cr, dry_run, NOW)
 }
 
 #[rstest]
-#[case::as_wanted(step(Verb::Keep, Why::AsWanted), false)]
+#[case::as_wanted(step(Verb::Keep, Why::UpToDate), false)]
 #[case::shared_with_others(step(Verb::Refuse, Why::InUse("a sibling")), false)]
 #[case::of_others(step(Verb::Refuse, Why::NotOurs), true)]
 #[case::to_be_put(step(Verb::Put(json!({"secret": "body"})), Why::Differs(vec!["ttl"])), true)]
-#[case::under_way(step(Verb::Wait, Why::Moving), true)]
+#[case::under_way(step(Verb::Wait, Why::InProgress), true)]
 fn every_step_that_is_not_at_rest_is_pending(#[case] step: Step, #[case] pending: bool) {
-    assert_eq!(preview(&settled(json!({})), foreseen(vec![step])).pending, pending);
+    assert_eq!(preview(&ready(json!({})), dry_run(vec![step])).pending, pending);
 }
 
 #[test]
 fn paused_cluster_has_nothing_pending() {
     let problem = Problem::new(Reason::Provisioning, "the cluster is paused");
-    let paused = Foreseen {
+    let paused = DryRun {
         decision: Decision::paused(problem),
         report: None,
-        ..foreseen(Vec::new())
+        ..dry_run(Vec::new())
     };
-    let preview = preview(&settled(json!({})), paused);
+    let preview = preview(&ready(json!({})), paused);
     assert!(preview.paused && !preview.pending);
 }
 
 #[test]
 fn object_that_goes_and_is_not_held_has_nothing_pending() {
-    assert!(!preview(&settled(json!({})), Foreseen::nothing(Vec::new())).pending);
+    assert!(!preview(&ready(json!({})), DryRun::nothing(Vec::new())).pending);
 }
 
 #[test]
 fn status_that_differs_is_pending_though_azure_is_as_wanted() {
     let preview = preview(
         &cr(Value::Null, json!({})),
-        foreseen(vec![step(Verb::Keep, Why::AsWanted)]),
+        dry_run(vec![step(Verb::Keep, Why::UpToDate)]),
     );
     assert!(preview.pending);
     assert_eq!((preview.fields.len(), preview.conditions.len()), (1, 3));
@@ -102,38 +102,38 @@ fn status_that_differs_is_pending_though_azure_is_as_wanted() {
 
 #[test]
 fn problem_is_pending_and_told() {
-    let stuck = Foreseen {
+    let stuck = DryRun {
         decision: Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no")),
-        ..foreseen(Vec::new())
+        ..dry_run(Vec::new())
     };
-    let preview = preview(&settled(json!({})), stuck);
+    let preview = preview(&ready(json!({})), stuck);
     assert!(preview.pending);
     assert_eq!(preview.problem.unwrap().reason, "ScopeNotAllowed");
 }
 
 #[test]
 fn failed_read_makes_the_plan_incomplete() {
-    let mut failed = foreseen(Vec::new());
+    let mut failed = dry_run(Vec::new());
     let error = ArmError::own(Class::Denied, "AuthorizationFailed");
     failed
         .facts
-        .looks
-        .insert(id(&guest("privateEndpoints/pe")), Seen::ReadFailed(error));
-    assert!(preview(&settled(json!({})), failed).unreadable);
-    assert!(!preview(&settled(json!({})), foreseen(Vec::new())).unreadable);
+        .reads
+        .insert(id(&guest("privateEndpoints/pe")), Observed::ReadFailed(error));
+    assert!(preview(&ready(json!({})), failed).unreadable);
+    assert!(!preview(&ready(json!({})), dry_run(Vec::new())).unreadable);
 }
 
 #[test]
 fn intent_and_finalizer_come_before_the_first_write_only() {
-    let put = || foreseen(vec![step(Verb::Put(json!({})), Why::Absent)]);
-    let keep = foreseen(vec![step(Verb::Keep, Why::AsWanted)]);
-    assert_eq!(preview(&settled(json!({})), keep).intent, None);
-    let first = preview(&settled(json!({})), put());
+    let put = || dry_run(vec![step(Verb::Put(json!({})), Why::Absent)]);
+    let keep = dry_run(vec![step(Verb::Keep, Why::UpToDate)]);
+    assert_eq!(preview(&ready(json!({})), keep).intent, None);
+    let first = preview(&ready(json!({})), put());
     assert_eq!(first.intent, Some(json!({"cluster": "example"})));
     assert_eq!(first.finalizers[0].verb, "set");
 
     let recorded = json!({Role::Cpo.intent_annotation(): r#"{"cluster":"example"}"#});
-    let mut held = settled(recorded);
+    let mut held = ready(recorded);
     held.metadata.finalizers = Some(vec![Role::Cpo.finalizer().to_owned()]);
     let again = preview(&held, put());
     assert_eq!((again.intent, again.finalizers), (None, Vec::new()));
@@ -141,20 +141,20 @@ fn intent_and_finalizer_come_before_the_first_write_only() {
 
 #[test]
 fn last_pass_of_a_deletion_removes_the_finalizer() {
-    let gone = Foreseen {
-        course: Course::Teardown,
+    let gone = DryRun {
+        lifecycle: Lifecycle::Teardown,
         report: None,
-        ..foreseen(vec![step(Verb::Keep, Why::AsWanted)])
+        ..dry_run(vec![step(Verb::Keep, Why::UpToDate)])
     };
-    let preview = preview(&settled(json!({})), gone);
+    let preview = preview(&ready(json!({})), gone);
     assert!(preview.pending);
-    assert_eq!((preview.course, preview.finalizers[0].verb), ("teardown", "remove"));
+    assert_eq!((preview.lifecycle, preview.finalizers[0].verb), ("teardown", "remove"));
 }
 
 #[test]
 fn drift_is_shown_with_its_fields_and_without_any_body() {
-    let mut drift = foreseen(vec![
-        step(Verb::Keep, Why::AsWanted),
+    let mut drift = dry_run(vec![
+        step(Verb::Keep, Why::UpToDate),
         step(
             Verb::Put(json!({"tags": {"owner": "body"}})),
             Why::Differs(vec!["ttl", "aRecords"]),
@@ -163,17 +163,17 @@ fn drift_is_shown_with_its_fields_and_without_any_body() {
     let found = json!({"tags": {"owner": "body"}, "properties": {"provisioningState": "Succeeded"}});
     drift
         .facts
-        .looks
-        .insert(id(&guest("privateEndpoints/pe")), Seen::Found(found));
+        .reads
+        .insert(id(&guest("privateEndpoints/pe")), Observed::Found(found));
     drift
         .facts
-        .looks
-        .insert(id(&guest("privateDnsZones/z.example.com/A/api")), Seen::Absent);
+        .reads
+        .insert(id(&guest("privateDnsZones/z.example.com/A/api")), Observed::Absent);
     drift.facts.inside.insert(
         (Kind::ZoneLink, id(&guest("privateDnsZones/z.example.com"))),
         Ok(vec![json!({})]),
     );
-    let preview = preview(&settled(json!({})), drift);
+    let preview = preview(&ready(json!({})), drift);
     insta::assert_json_snapshot!("drift", preview);
     assert!(!serde_json::to_string(&preview).unwrap().contains("owner"));
 }

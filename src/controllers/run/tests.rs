@@ -25,20 +25,26 @@ mod overtaken;
 /// Panics in the first pass and settles in the second.
 struct Fragile {
     passes: AtomicUsize,
-    settled: CancellationToken,
+    ready: CancellationToken,
 }
 
 impl Reconciler for Fragile {
-    type Around = ();
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, _: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
+    async fn reconcile(
+        &self,
+        _: &Context,
+        _: Reconcile,
+        cr: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
         assert!(self.passes.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
-        self.settled.cancel();
-        Ok(Ended::settled(cr, Duration::from_secs(300)))
+        self.ready.cancel();
+        Ok(ReconcileOutcome::ready(cr, Duration::from_secs(300)))
     }
 }
 
@@ -52,38 +58,44 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
     let reconciler = Fragile {
         passes: AtomicUsize::new(0),
-        settled: CancellationToken::new(),
+        ready: CancellationToken::new(),
     };
-    let runner = Arc::new(Runner::new(reconciler, cx, Label::Endpoint));
+    let runner = Arc::new(Runner::new(reconciler, cx, Label::PrivateEndpoint));
     let now = Instant::now();
-    let seen = Fingerprint::default();
-    assert_eq!(runner.pacer.begin(("n", "c"), "u", seen, now), Ok(()));
-    runner.pacer.ended("u", seen, Duration::from_secs(300), now);
-    assert!(runner.pacer.early("u", seen, now).is_some());
+    let observed = Fingerprint::default();
+    assert_eq!(runner.pacer.begin(("n", "c"), "u", observed, now), Ok(()));
+    runner.pacer.ended("u", observed, Duration::from_secs(300), now);
+    assert!(runner.pacer.early("u", observed, now).is_some());
     let cached = Arc::new(samples::cr(json!({}), json!({})));
     Arc::clone(&runner).reconcile(cached).await.unwrap();
-    assert_eq!(runner.pacer.early("u", seen, now), None);
+    assert_eq!(runner.pacer.early("u", observed, now), None);
 }
 
 /// Somebody else is always quicker.
 struct Outrun;
 
 impl Reconciler for Outrun {
-    type Around = ();
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, _: &Context, _: Pass, _: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
-        Err(PassError::Gone)
+    async fn reconcile(
+        &self,
+        _: &Context,
+        _: Reconcile,
+        _: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        Err(ReconcileError::Gone)
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn conflicts_in_a_row_come_ever_less_often_and_count_as_failed_at_last() {
     let cx = Arc::new(context());
-    let runner = Arc::new(Runner::new(Outrun, Arc::clone(&cx), Label::Endpoint));
+    let runner = Arc::new(Runner::new(Outrun, Arc::clone(&cx), Label::PrivateEndpoint));
     for wait in [200, 400, 800, 1600, 3200] {
         let cached = Arc::new(samples::cr(json!({}), json!({})));
         let action = Arc::clone(&runner).reconcile(cached).await.unwrap();
@@ -114,10 +126,10 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
     let cx = Arc::new(context());
     let reconciler = Fragile {
         passes: AtomicUsize::new(0),
-        settled: CancellationToken::new(),
+        ready: CancellationToken::new(),
     };
-    let settled = reconciler.settled.clone();
-    let runner = Arc::new(Runner::new(reconciler, Arc::clone(&cx), Label::Endpoint));
+    let ready = reconciler.ready.clone();
+    let runner = Arc::new(Runner::new(reconciler, Arc::clone(&cx), Label::PrivateEndpoint));
 
     let cr = samples::cr(json!({}), json!({}));
     let (reader, mut writer) = store();
@@ -128,7 +140,7 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
     let stop = CancellationToken::new();
     let controller = tokio::spawn(run(Controller::for_stream(events, reader), runner, 1, stop.clone()));
 
-    let second = tokio::time::timeout(Duration::from_secs(120), settled.cancelled());
+    let second = tokio::time::timeout(Duration::from_secs(120), ready.cancelled());
     second.await.expect("a second pass");
     stop.cancel();
     controller.await.expect("the controller ends as asked");
@@ -143,11 +155,14 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
 }
 
 #[rstest]
-#[case::out_of_reach(Class::Down, PassResult::Failed)]
-#[case::no_time(Class::Throttled, PassResult::Settled)]
-fn pass_that_could_not_read_is_no_success_though_all_is_true_still(#[case] class: Class, #[case] expected: PassResult) {
+#[case::out_of_reach(Class::Down, ReconcileResult::Failed)]
+#[case::no_time(Class::Throttled, ReconcileResult::Ready)]
+fn pass_that_could_not_read_is_no_success_though_all_is_true_still(
+    #[case] class: Class,
+    #[case] expected: ReconcileResult,
+) {
     let step = Step {
-        kind: Kind::LinkService,
+        kind: Kind::PrivateLinkService,
         id: samples::id(&samples::management("privateLinkServices/pls-id")),
         verb: Verb::Wait,
         why: Why::Unread(ArmError::own(class, "X")),
@@ -162,6 +177,6 @@ fn pass_that_could_not_read_is_no_success_though_all_is_true_still(#[case] class
         ..Report::default()
     };
     let cr = samples::cr(json!({}), json!({}));
-    let ended = Ended::reported(cr, Duration::ZERO, &report, &decision, &[Done::Nothing]);
+    let ended = ReconcileOutcome::reported(cr, Duration::ZERO, &report, &decision, &[Outcome::Nothing]);
     assert_eq!(ended.result, expected);
 }

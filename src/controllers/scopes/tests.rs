@@ -259,7 +259,7 @@ fn base_domain_is_one_of_the_entrys_or_lies_below_one(#[case] domains: &[&str], 
 fn is_kept_from_hiding(theirs: Value, cluster: &str, base_domain: &str) -> bool {
     let own = json!({"namespace": "clusters", "names": ["example", "friend"], "scopes": [group()]});
     let entries = allowed(json!([own, theirs]));
-    let neighbour = NetworkNeighbour {
+    let neighbour = NetworkPeer {
         cluster: cluster.parse().unwrap(),
         base_domain: base_domain.to_owned(),
     };

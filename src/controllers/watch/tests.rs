@@ -4,25 +4,31 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::api::Role;
-use crate::azure::client::Pass;
+use crate::azure::client::Reconcile;
 use crate::controllers::context::sample;
 use crate::controllers::custom_resources::CustomResources;
-use crate::controllers::frame::PassError;
+use crate::controllers::driver::ReconcileError;
 use crate::controllers::pace::Fingerprint;
-use crate::controllers::run::Ended;
+use crate::controllers::run::ReconcileOutcome;
 use crate::controllers::samples;
 
 struct Idle;
 
 impl Reconciler for Idle {
-    type Around = ();
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, _: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
-        Ok(Ended::released(cr))
+    async fn reconcile(
+        &self,
+        _: &Context,
+        _: Reconcile,
+        cr: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        Ok(ReconcileOutcome::released(cr))
     }
 }
 
@@ -38,7 +44,7 @@ fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) 
         std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>()
     });
     let cx = Arc::new(sample::context(kube::Client::new(nobody, "default")));
-    let runner = Arc::new(Runner::new(Idle, cx, Label::Endpoint));
+    let runner = Arc::new(Runner::new(Idle, cx, Label::PrivateEndpoint));
     let now = Instant::now();
     let all = ["a", "b", "c"];
     let mut hears = forgets(&runner);
@@ -113,7 +119,7 @@ fn change_around_many_that_are_not_served_wakes_those_that_are() {
     assert_eq!(names(in_its_namespace(&known, &control_plane)), eight);
     let metadata = json!({"name": "example", "namespace": "clusters"});
     let cluster: HostedCluster = serde_json::from_value(json!({"metadata": metadata, "spec": {}})).unwrap();
-    assert_eq!(names(concerned(&known, &Neighbours::default(), &cluster)), eight);
+    assert_eq!(names(concerned(&known, &ClusterIndex::default(), &cluster)), eight);
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,12 +139,12 @@ async fn what_came_while_the_watch_was_broken_has_a_pass_once_the_list_is_comple
         health,
     };
     let controller = Controller::for_stream(changes(planes), reader).reconcile_all_on(scope.changes());
-    let pass = move |control_plane: Arc<HostedControlPlane>, _| {
+    let reconcile = move |control_plane: Arc<HostedControlPlane>, _| {
         passes.unbounded_send(control_plane.name_any()).unwrap();
-        async { Ok::<_, PassError>(Action::await_change()) }
+        async { Ok::<_, ReconcileError>(Action::await_change()) }
     };
-    let end = |_, _: &PassError, _| Action::await_change();
-    tokio::spawn(controller.run(pass, end, Arc::new(())).for_each(async |_| {}));
+    let end = |_, _: &ReconcileError, _| Action::await_change();
+    tokio::spawn(controller.run(reconcile, end, Arc::new(())).for_each(async |_| {}));
     let tell = |events: Vec<Event<HostedControlPlane>>| {
         events
             .into_iter()

@@ -9,20 +9,20 @@ use kube::{Resource, ResourceExt};
 use crate::api::markers::{CLUSTER_ANNOTATION, SERVICES};
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason};
 use crate::controllers::claims::{Claim, Holder};
+use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::custom_resources::CustomResources;
-use crate::controllers::neighbours::Neighbours;
 use crate::names;
 
 /// The custom resources that are served and to which a HostedCluster matters: its own, those of clusters that name what it names, and those
 /// that were refused for what another one had.
 pub(super) fn concerned(
     known: &CustomResources,
-    neighbours: &Neighbours,
+    cluster_index: &ClusterIndex,
     cluster: &HostedCluster,
 ) -> Vec<Arc<AzurePrivateLinkService>> {
     let mut named = BTreeSet::from([Holder::of(cluster).object]);
     {
-        let clusters = neighbours.clusters();
+        let clusters = cluster_index.clusters();
         let claims = Claim::of_cluster(cluster);
         // Thousands may share one domain; only those in one network matter to each other.
         let claims = claims.iter().filter(|claim| !matches!(claim, Claim::BaseDomain(_)));

@@ -4,26 +4,26 @@ use super::*;
 use crate::api::condition::{ConditionType, Reason, Status};
 
 /// A custom resource whose conditions all have this status, for so many seconds.
-pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>, age: u64) -> ObjectSeen {
-    let seen = |kind| ConditionSeen {
+pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>, age: u64) -> ObservedObject {
+    let observed = |kind| ObservedCondition {
         kind,
         status,
         reason,
         age: Duration::from_secs(age),
     };
-    ObjectSeen {
+    ObservedObject {
         namespace: "clusters-one".into(),
         name: name.into(),
         leaving: None,
-        conditions: ConditionType::ALL.map(seen).into(),
+        conditions: ConditionType::ALL.map(observed).into(),
         load_balancer: None,
         zones: Vec::new(),
     }
 }
 
-pub(super) fn sees(objects: Vec<ObjectSeen>) -> Metrics {
+pub(super) fn sees(objects: Vec<ObservedObject>) -> Metrics {
     let metrics = metrics();
-    metrics.look_at_objects_with(move || objects.clone());
+    metrics.list_objects_with(move || objects.clone());
     metrics
 }
 
@@ -44,7 +44,7 @@ fn process_that_knows_no_custom_resources_says_nothing_of_them() {
 
 #[test]
 fn custom_resources_are_counted_by_state_and_condition() {
-    let going = ObjectSeen {
+    let going = ObservedObject {
         leaving: Some(Duration::from_secs(70)),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 500)
     };
@@ -99,15 +99,15 @@ fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
     }
 }
 
-fn in_namespace(namespace: &str, name: &str, age: u64) -> ObjectSeen {
-    ObjectSeen {
+fn in_namespace(namespace: &str, name: &str, age: u64) -> ObservedObject {
+    ObservedObject {
         namespace: namespace.into(),
         ..object(name, NOT_OURS.0, NOT_OURS.1, age)
     }
 }
 
 /// The series of conditions that are not True, of one namespace.
-fn not_true_in(namespace: &str, objects: &[ObjectSeen]) -> Vec<String> {
+fn not_true_in(namespace: &str, objects: &[ObservedObject]) -> Vec<String> {
     let text = sees(objects.to_vec()).render().unwrap();
     let start = format!("hyperlink_object_not_true_age_seconds{{control_plane=\"{namespace}\",");
     let found = text.lines().filter(|line| line.starts_with(&start));
@@ -143,7 +143,7 @@ fn quotas_are_told_where_most_of_them_is_used() {
         let id = format!("/subscriptions/{subscription}/resourceGroups/g/providers/Microsoft.Network/{kind}/{name}");
         ResourceId::parse(&id).unwrap()
     };
-    let on = |balancer: &str, zones: &[(&str, &str)]| ObjectSeen {
+    let on = |balancer: &str, zones: &[(&str, &str)]| ObservedObject {
         load_balancer: Some(id("s", "loadBalancers", balancer)),
         zones: zones.iter().map(|(of, name)| id(of, "privateDnsZones", name)).collect(),
         ..object("o", Some(Status::True), None, 1)
@@ -168,7 +168,7 @@ fn quotas_are_told_where_most_of_them_is_used() {
 /// Whoever writes in a namespace makes any number of custom resources with a finalizer of ours and deletes them.
 #[test]
 fn custom_resources_that_go_make_a_limited_number_of_series() {
-    let going = |n| ObjectSeen {
+    let going = |n| ObservedObject {
         leaving: Some(Duration::from_secs(n)),
         ..object(&format!("n{n}"), None, None, 1)
     };

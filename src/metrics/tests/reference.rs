@@ -7,15 +7,17 @@ use super::*;
 
 /// Everything is used once, so that everything is exported.
 fn everything() -> Metrics {
-    let going = ObjectSeen {
+    let going = ObservedObject {
         leaving: Some(Duration::ZERO),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
     };
     let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), going]);
-    metrics.pass(Controller::Endpoint).end(PassResult::Settled);
-    drop(metrics.queued(Controller::Endpoint));
-    metrics.panicked(Controller::Endpoint);
-    metrics.call(CallSeen {
+    metrics
+        .reconcile(Controller::PrivateEndpoint)
+        .end(ReconcileResult::Ready);
+    drop(metrics.queued(Controller::PrivateEndpoint));
+    metrics.panicked(Controller::PrivateEndpoint);
+    metrics.call(ObservedCall {
         kind: Kind::Zone,
         verb: CallVerb::Get,
         status: 200,
@@ -23,15 +25,15 @@ fn everything() -> Metrics {
         took: Duration::ZERO,
     });
     metrics.budget("subscription-reads", 1);
-    metrics.look_at_operations_with(|| BTreeMap::from([(Kind::Zone, UnderWay::default())]));
-    metrics.look_at_token_with(|| TokenState {
+    metrics.read_operations_with(|| BTreeMap::from([(Kind::Zone, UnderWay::default())]));
+    metrics.read_token_with(|| TokenState {
         age: Some(Duration::ZERO),
         left: Some(Duration::ZERO),
         failure: None,
     });
     metrics.leader(Role::Ho, true);
     metrics.allowed_scopes_stale(false);
-    metrics.watches_failing(Watched::LinkService, 1);
+    metrics.watches_failing(Watched::PrivateLinkService, 1);
     metrics.kube_write(KubeResource::Event, KubeVerb::Create);
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
     metrics.changed(Kind::Zone, &ResourceId::parse(id).unwrap(), &Change::Created);

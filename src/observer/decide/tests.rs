@@ -34,9 +34,9 @@ fn verdict(service: &Service, control_plane: &HostedControlPlane) -> Verdict {
     decide(Some(service), control_plane, "AzurePublicCloud", now())
 }
 
-fn wanted() -> Wanted {
+fn desired() -> DesiredResource {
     match verdict(&service(), &control_plane()) {
-        Verdict::Want(wanted) => *wanted,
+        Verdict::Desire(desired) => *desired,
         other => panic!("{other:?}"),
     }
 }
@@ -63,17 +63,17 @@ fn ingress(points: Value) -> Verdict {
 fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
     let mut service = service();
     service.metadata.name = Some("oauth-openshift".into());
-    let Verdict::Want(wanted) = verdict(&service, &control_plane()) else {
+    let Verdict::Desire(desired) = verdict(&service, &control_plane()) else {
         panic!()
     };
-    let metadata = json!(wanted.resource.metadata);
+    let metadata = json!(desired.resource.metadata);
     assert_eq!(
         metadata,
         json!({"name": "oauth-openshift", "namespace": "clusters-example", "annotations": {CLUSTER_ANNOTATION: "clusters/example"},
             "ownerReferences": [{"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "HostedControlPlane", "name": "example",
                 "uid": "hcp", "controller": true, "blockOwnerDeletion": true}]})
     );
-    assert_eq!(wanted.resource.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
+    assert_eq!(desired.resource.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
 }
 
 #[rstest]
@@ -99,7 +99,7 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
         Verdict::Ignore(_) => assert_eq!(expected, "ignore"),
         Verdict::Wait(why, again) => assert_eq!((why, again), (expected, None)),
         Verdict::Unfit(wrong) => assert_eq!(wrong, expected),
-        Verdict::Want(wanted) => panic!("{wanted:?}"),
+        Verdict::Desire(desired) => panic!("{desired:?}"),
     }
 }
 
@@ -108,17 +108,17 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
 #[case::one_with_a_name(json!([{"ip": "10.1.0.4", "hostname": "x"}, {"hostname": "y"}]), None)]
 #[case::two(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.3"}]), Some("the Service has 2 addresses: only 10.1.0.4 is used"))]
 fn service_with_two_addresses_is_served_by_the_first_and_told(#[case] points: Value, #[case] told: Option<&str>) {
-    let Verdict::Want(wanted) = ingress(points) else {
+    let Verdict::Desire(desired) = ingress(points) else {
         panic!()
     };
-    assert_eq!(wanted.meant.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
-    assert_eq!(wanted.meant.complaints, Vec::from_iter(told.map(str::to_owned)));
+    assert_eq!(desired.derived.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
+    assert_eq!(desired.derived.complaints, Vec::from_iter(told.map(str::to_owned)));
 }
 
 #[test]
 fn cluster_with_a_public_side_too_has_a_private_path() {
     let both = changed(|_, c| azure(c).topology = Some(Topology::PublicAndPrivate));
-    assert!(matches!(both, Verdict::Want(_)), "{both:?}");
+    assert!(matches!(both, Verdict::Desire(_)), "{both:?}");
 }
 
 #[rstest]
@@ -126,7 +126,7 @@ fn cluster_with_a_public_side_too_has_a_private_path() {
 #[case::a_false_word("F")]
 #[case::garbage("for ever")]
 fn a_cluster_that_is_not_paused_is_served(#[case] until: &str) {
-    assert!(matches!(paused(until), Verdict::Want(_)));
+    assert!(matches!(paused(until), Verdict::Desire(_)));
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn oauth_has_a_path_of_its_own_while_a_load_balancer_publishes_it(#[case] kind: 
     assert!(published("private-router", &spec));
 }
 
-fn patched(current: &AzurePrivateLinkService, wanted: &Wanted) -> Value {
-    match change(current, wanted) {
+fn patched(current: &AzurePrivateLinkService, desired: &DesiredResource) -> Value {
+    match change(current, desired) {
         Change::Patch(patch) => patch,
         other => panic!("{other:?}"),
     }
@@ -159,13 +159,13 @@ fn patched(current: &AzurePrivateLinkService, wanted: &Wanted) -> Value {
 
 #[test]
 fn immutable_values_are_carried_over_and_the_rest_follows() {
-    let (current, mut next) = (wanted().resource, wanted());
+    let (current, mut next) = (desired().resource, desired());
     assert_eq!(change(&current, &next), Change::None);
-    next.meant.spec.base_domain = Some("other.example.com".into());
-    next.meant.spec.location = "westus".into();
+    next.derived.spec.base_domain = Some("other.example.com".into());
+    next.derived.spec.location = "westus".into();
     assert_eq!(change(&current, &next), Change::None);
-    next.meant.spec.load_balancer_ip = Some("10.1.0.5".into());
-    next.meant.spec.nat_subnet_id = Some("nat".into());
+    next.derived.spec.load_balancer_ip = Some("10.1.0.5".into());
+    next.derived.spec.nat_subnet_id = Some("nat".into());
     assert_eq!(
         patched(&current, &next)["spec"],
         json!({"loadBalancerIP": "10.1.0.5", "natSubnetID": "nat"})
@@ -174,15 +174,15 @@ fn immutable_values_are_carried_over_and_the_rest_follows() {
 
 #[test]
 fn values_once_set_are_never_taken_away() {
-    let (mut current, mut next) = (wanted().resource, wanted());
+    let (mut current, mut next) = (desired().resource, desired());
     current.spec.nat_subnet_id = Some("nat".into());
-    next.meant.spec.base_domain = None;
+    next.derived.spec.base_domain = None;
     assert_eq!(change(&current, &next), Change::None);
 }
 
 #[test]
 fn base_domain_that_comes_later_is_taken() {
-    let (mut current, next) = (wanted().resource, wanted());
+    let (mut current, next) = (desired().resource, desired());
     current.spec.base_domain = None;
     assert_eq!(
         patched(&current, &next)["spec"],
@@ -193,23 +193,23 @@ fn base_domain_that_comes_later_is_taken() {
 /// As HyperShift's observer writes it: in the control plane's own spelling.
 #[test]
 fn another_spelling_is_no_difference() {
-    let (mut current, mut next) = (wanted().resource, wanted());
+    let (mut current, mut next) = (desired().resource, desired());
     let subscription = "aaaaaaaa-0000-4000-8000-000000000001".to_owned();
     let other = "aaaaaaaa-0000-4000-8000-000000000002".to_owned();
     current.spec.additional_allowed_subscriptions = Some(vec![other.to_uppercase(), subscription.to_uppercase()]);
-    next.meant.subscriptions = vec![subscription, other];
+    next.derived.subscriptions = vec![subscription, other];
     current.spec.base_domain = Some("Apps.example.com".into());
     current.spec.guest_vnet_id = VNET.to_uppercase();
     current.spec.load_balancer_ip = Some("FD00:0::4".into());
-    next.meant.spec.load_balancer_ip = Some("fd00::4".into());
+    next.derived.spec.load_balancer_ip = Some("fd00::4".into());
     assert_eq!(change(&current, &next), Change::None);
 }
 
-fn list(now: &[&str], meant: &[String]) -> Option<Value> {
-    let (mut current, mut next) = (wanted().resource, wanted());
+fn list(now: &[&str], subscriptions: &[String]) -> Option<Value> {
+    let (mut current, mut next) = (desired().resource, desired());
     current.spec.additional_allowed_subscriptions =
         (!now.is_empty()).then(|| now.iter().map(|s| (*s).to_owned()).collect());
-    next.meant.subscriptions = meant.to_vec();
+    next.derived.subscriptions = subscriptions.to_vec();
     match change(&current, &next) {
         Change::Patch(patch) => Some(patch["spec"]["additionalAllowedSubscriptions"].clone()),
         _ => None,
@@ -235,7 +235,7 @@ fn of_too_many_subscriptions_none_is_added_and_the_revoked_ones_go() {
 
 #[test]
 fn lost_annotation_is_put_back() {
-    let (mut current, next) = (wanted().resource, wanted());
+    let (mut current, next) = (desired().resource, desired());
     current.metadata.annotations = None;
     current.metadata.resource_version = Some("7".into());
     let metadata = json!({"resourceVersion": "7", "annotations": {CLUSTER_ANNOTATION: "clusters/example"}});
@@ -247,8 +247,8 @@ fn lost_annotation_is_put_back() {
 #[case::of_another_controller(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "other", "controller": true}]))]
 #[case::not_controlled(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]))]
 fn custom_resource_that_the_control_plane_does_not_own_is_left_alone(#[case] owners: Value) {
-    let (mut current, mut next) = (wanted().resource, wanted());
+    let (mut current, mut next) = (desired().resource, desired());
     current.metadata.owner_references = serde_json::from_value(owners).unwrap();
-    next.meant.spec.load_balancer_ip = Some("10.1.0.5".into());
+    next.derived.spec.load_balancer_ip = Some("10.1.0.5".into());
     assert_eq!(change(&current, &next), Change::Foreign);
 }

@@ -19,10 +19,10 @@ fn cluster(change: impl FnOnce(&mut Value)) -> ClusterSpec {
     serde_json::from_value(spec).unwrap()
 }
 
-fn of(change: impl FnOnce(&mut Value)) -> Result<Meant, String> {
+fn of(change: impl FnOnce(&mut Value)) -> Result<DesiredSpec, String> {
     let spec = cluster(change);
     let azure = spec.platform.azure.clone().unwrap();
-    meant("example", &spec, &azure, "10.1.0.4".into())
+    derive("example", &spec, &azure, "10.1.0.4".into())
 }
 
 fn azure(field: &str, value: Value) -> impl FnOnce(&mut Value) {
@@ -43,15 +43,15 @@ fn uuid(number: usize) -> String {
 
 #[test]
 fn ids_region_and_subscription_are_normalised() {
-    let meant = of(|_| {}).unwrap();
-    assert_eq!(meant.spec.location, "eastus");
-    assert_eq!(meant.spec.subscription_id, GUEST);
-    let network = &meant.spec.guest_vnet_id;
+    let derived = of(|_| {}).unwrap();
+    assert_eq!(derived.spec.location, "eastus");
+    assert_eq!(derived.spec.subscription_id, GUEST);
+    let network = &derived.spec.guest_vnet_id;
     assert!(
         network.contains("/resourceGroups/net/providers/Microsoft.Network/"),
         "{network}"
     );
-    assert_eq!((meant.complaints, meant.unmakeable), (vec![], None));
+    assert_eq!((derived.complaints, derived.unmakeable), (vec![], None));
 }
 
 #[rstest]
@@ -72,12 +72,12 @@ fn what_has_to_be_there_and_is_not_is_named(#[case] change: impl FnOnce(&mut Val
 #[test]
 fn subscriptions_that_differ_in_case_are_one() {
     let (one, two) = (uuid(0xa), uuid(0xb));
-    let meant = of(link(
+    let derived = of(link(
         "additionalAllowedSubscriptions",
         json!([one.to_uppercase(), two, one]),
     ));
     assert_eq!(
-        meant.unwrap().spec.additional_allowed_subscriptions,
+        derived.unwrap().spec.additional_allowed_subscriptions,
         Some(vec![one, two])
     );
 }
@@ -85,10 +85,10 @@ fn subscriptions_that_differ_in_case_are_one() {
 #[test]
 fn subscriptions_that_are_none_are_left_out_and_told() {
     let list = json!([uuid(1), "", "ä", "not-a-uuid", format!("{{{}}}", uuid(2)), 7]);
-    let meant = of(link("additionalAllowedSubscriptions", list)).unwrap();
-    assert_eq!(meant.spec.additional_allowed_subscriptions, Some(vec![uuid(1)]));
-    let [told] = meant.complaints.as_slice() else {
-        panic!("{:?}", meant.complaints)
+    let derived = of(link("additionalAllowedSubscriptions", list)).unwrap();
+    assert_eq!(derived.spec.additional_allowed_subscriptions, Some(vec![uuid(1)]));
+    let [told] = derived.complaints.as_slice() else {
+        panic!("{:?}", derived.complaints)
     };
     assert!(
         told.ends_with("additionalAllowedSubscriptions: 4 that are no UUIDs are left out"),
@@ -105,19 +105,19 @@ fn subscriptions_that_are_none_are_left_out_and_told() {
 #[case::more_than_azure_takes(101, false)]
 fn too_many_subscriptions_are_told_and_nothing_else_suffers(#[case] count: usize, #[case] fits: bool) {
     let all: Vec<_> = (0..count).map(uuid).collect();
-    let meant = of(link("additionalAllowedSubscriptions", json!(all))).unwrap();
-    assert_eq!(meant.spec.additional_allowed_subscriptions.is_some(), fits);
-    assert_eq!(meant.complaints.is_empty(), fits);
-    assert_eq!(meant.subscriptions, all);
-    assert_eq!(meant.spec.base_domain.as_deref(), Some("apps.example.com"));
+    let derived = of(link("additionalAllowedSubscriptions", json!(all))).unwrap();
+    assert_eq!(derived.spec.additional_allowed_subscriptions.is_some(), fits);
+    assert_eq!(derived.complaints.is_empty(), fits);
+    assert_eq!(derived.subscriptions, all);
+    assert_eq!(derived.spec.base_domain.as_deref(), Some("apps.example.com"));
 }
 
 #[test]
 fn nat_subnet_that_does_not_parse_is_not_replaced_by_one_of_our_own() {
-    let meant = of(link("natSubnetID", json!("my-subnet"))).unwrap();
-    assert_eq!(meant.spec.nat_subnet_id, None);
+    let derived = of(link("natSubnetID", json!("my-subnet"))).unwrap();
+    assert_eq!(derived.spec.nat_subnet_id, None);
     let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
-    assert_eq!(meant.unmakeable.as_deref(), Some(told));
+    assert_eq!(derived.unmakeable.as_deref(), Some(told));
     assert_eq!(of(link("natSubnetID", json!(""))).unwrap().unmakeable, None);
 }
 
@@ -135,22 +135,27 @@ fn nat_subnet_that_does_not_parse_is_not_replaced_by_one_of_our_own() {
 #[case::unicode(json!({"type": "Route", "route": {"hostname": "oauth-example.äpps.example.com"}}), None)]
 #[case::label_with_a_dash_first(json!({"type": "Route", "route": {"hostname": "oauth-example.-apps.example.com"}}), None)]
 fn base_domain_is_that_of_oauth_else_that_of_the_cluster(#[case] strategy: Value, #[case] domain: Option<&str>) {
-    let meant = of(oauth(strategy)).unwrap();
-    assert_eq!(meant.spec.base_domain.as_deref(), domain);
+    let derived = of(oauth(strategy)).unwrap();
+    assert_eq!(derived.spec.base_domain.as_deref(), domain);
     // Only what cannot be read is told.
-    assert_eq!(meant.complaints.is_empty(), domain.is_some(), "{:?}", meant.complaints);
+    assert_eq!(
+        derived.complaints.is_empty(),
+        domain.is_some(),
+        "{:?}",
+        derived.complaints
+    );
 }
 
 #[test]
 fn route_of_oauth_goes_before_its_load_balancer() {
     let by = |kind: &str, at: &str, host: &str| json!({"service": "OAuthServer", "servicePublishingStrategy": {"type": kind, at: {"hostname": host}}});
-    let meant = of(|spec| {
+    let derived = of(|spec| {
         spec["services"] = json!([
             by("LoadBalancer", "loadBalancer", "oauth-example.lb.example.com"),
             by("Route", "route", "oauth-example.apps.example.com")
         ]);
     });
-    assert_eq!(meant.unwrap().spec.base_domain.as_deref(), Some("apps.example.com"));
+    assert_eq!(derived.unwrap().spec.base_domain.as_deref(), Some("apps.example.com"));
 }
 
 #[rstest]
@@ -165,19 +170,19 @@ fn base_domain_of_the_cluster_is_taken_as_a_name(
     #[case] domain: Option<&str>,
     #[case] understood: bool,
 ) {
-    let meant = of(|spec| {
+    let derived = of(|spec| {
         spec["services"] = json!([]);
         spec["dns"]["baseDomain"] = given;
     });
-    let meant = meant.unwrap();
-    assert_eq!(meant.spec.base_domain.as_deref(), domain);
-    assert_eq!(meant.complaints.is_empty(), understood);
+    let derived = derived.unwrap();
+    assert_eq!(derived.spec.base_domain.as_deref(), domain);
+    assert_eq!(derived.complaints.is_empty(), understood);
 }
 
 #[test]
 fn pause_that_means_nothing_is_told() {
-    let meant = of(|spec| spec["pausedUntil"] = json!("tomorrow")).unwrap();
-    assert_eq!(meant.complaints.len(), 1);
-    let meant = of(|spec| spec["pausedUntil"] = json!("1999-12-31T23:59:59Z")).unwrap();
-    assert!(meant.complaints.is_empty());
+    let derived = of(|spec| spec["pausedUntil"] = json!("tomorrow")).unwrap();
+    assert_eq!(derived.complaints.len(), 1);
+    let derived = of(|spec| spec["pausedUntil"] = json!("1999-12-31T23:59:59Z")).unwrap();
+    assert!(derived.complaints.is_empty());
 }

@@ -12,7 +12,7 @@ async fn custom_resource_that_goes_is_left_until_it_is_gone() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
 }
 
@@ -22,7 +22,7 @@ async fn custom_resource_of_somebody_else_is_left_and_told() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["ownerReferences"] = json!([]);
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     let told = "oauth-openshift: the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
     assert_eq!(ground.notes(), [told]);
     assert_eq!(ground.written(), [""; 0]);
@@ -34,7 +34,7 @@ async fn what_is_left_out_is_told_beside_what_is_kept() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["pausedUntil"] = json!("tomorrow");
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, resync());
+    assert_eq!(ground.reconcile().await, resync());
     let notes = ground.notes();
     assert!(notes[0].contains("pausedUntil is neither"), "{notes:?}");
     assert_eq!(notes.len(), SERVICES.len());
@@ -49,7 +49,7 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({});
     let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.pass().await, Action::await_change());
+    assert_eq!(ground.reconcile().await, Action::await_change());
     let written = std::mem::take(&mut ground.cluster.lock().unwrap().written);
     let [(method, object, body)] = written.as_slice() else {
         panic!("{written:?}");
@@ -82,7 +82,7 @@ async fn host_name_that_another_cluster_has_is_withdrawn(#[case] endpoint: &str,
     custom["status"]["conditions"][0]["status"] = json!(endpoint);
     cluster.objects.get_mut("hostedcontrolplanes/example").unwrap()["spec"]["pausedUntil"] = paused;
     let ground = Ground::with(cluster, holding(&external));
-    ground.pass().await;
+    ground.reconcile().await;
     assert_eq!(ground.written(), [format!("DELETE {EXTERNAL}")]);
 }
 
@@ -93,6 +93,6 @@ async fn host_name_stays_while_the_endpoint_is_not_available_for_a_moment() {
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
     let ground = Ground::with(cluster, holding(&external));
-    ground.pass().await;
+    ground.reconcile().await;
     assert_eq!(ground.written(), [""; 0]);
 }

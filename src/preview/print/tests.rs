@@ -7,8 +7,8 @@ use crate::cli::Object;
 const ENDPOINT: &str =
     "/subscriptions/s/resourceGroups/guest/providers/Microsoft.Network/privateEndpoints/private-router-pe";
 
-fn said(status: &str, reason: &str, message: &str) -> Said {
-    Said {
+fn said(status: &str, reason: &str, message: &str) -> ConditionSummary {
+    ConditionSummary {
         status: Some(status.to_owned()),
         reason: reason.to_owned(),
         message: message.to_owned(),
@@ -21,7 +21,7 @@ fn at_rest() -> Preview {
         role: "cpo",
         pending: false,
         unreadable: false,
-        course: "build",
+        lifecycle: "build",
         paused: false,
         problem: None,
         facts: vec![Fact {
@@ -44,7 +44,7 @@ fn at_rest() -> Preview {
             is: Some(holds()),
             would_be: holds(),
         }],
-        looks_again_in_seconds: Some(290),
+        requeue_after_seconds: Some(290),
     }
 }
 
@@ -89,7 +89,7 @@ fn drifted() -> Preview {
                 ),
             },
         ],
-        looks_again_in_seconds: Some(15),
+        requeue_after_seconds: Some(15),
         ..at_rest()
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 const LIB: &str =
     "pub mod api;\npub mod azure;\npub mod controllers;\npub mod config;\npub mod metrics;\npub mod observer;";
 const AZURE: &str = "pub mod error;\npub mod plan;\npub mod client;\npub mod execute;\npub mod ports;";
-const CONTROLLERS: &str = "pub mod endpoint;\npub mod link_service;\nmod frame;";
+const CONTROLLERS: &str = "pub mod private_endpoint;\npub mod private_link_service;\nmod driver;";
 
 /// A small tree that keeps the rules, with one file replaced or added.
 fn with(file: &str, text: &str) -> Vec<String> {
@@ -28,14 +28,17 @@ fn with(file: &str, text: &str) -> Vec<String> {
         ("observer/mod.rs", "mod decide;\nuse kube::Api;"),
         ("observer/decide.rs", "use crate::api::Role;"),
         ("controllers/mod.rs", CONTROLLERS),
-        ("controllers/frame.rs", "use kube::Client;"),
-        ("controllers/endpoint/mod.rs", "mod plan;\n#[cfg(test)]\nmod tests;"),
+        ("controllers/driver.rs", "use kube::Client;"),
         (
-            "controllers/endpoint/tests.rs",
+            "controllers/private_endpoint/mod.rs",
+            "mod plan;\n#[cfg(test)]\nmod tests;",
+        ),
+        (
+            "controllers/private_endpoint/tests.rs",
             "async fn f() { std::env::var(\"X\"); crate::config::resolve() }",
         ),
-        ("controllers/endpoint/plan.rs", "use crate::azure::plan::Plan;"),
-        ("controllers/link_service/mod.rs", "use super::frame;"),
+        ("controllers/private_endpoint/plan.rs", "use crate::azure::plan::Plan;"),
+        ("controllers/private_link_service/mod.rs", "use super::driver;"),
     ];
     let mut sources: BTreeMap<String, String> = tree.map(|(file, text)| (file.to_owned(), text.to_owned())).into();
     sources.insert(file.to_owned(), text.to_owned());
@@ -64,9 +67,9 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "src/observer/decide.rs:1: uses jiff::Timestamp::now; data and decisions have no clock: the time comes in as a value"
 )]
 #[case::log_in_a_decision(
-    "controllers/endpoint/plan.rs",
+    "controllers/private_endpoint/plan.rs",
     "fn f() { tracing::info!(\"x\") }",
-    "src/controllers/endpoint/plan.rs:1: uses tracing::info; data and decisions do not log"
+    "src/controllers/private_endpoint/plan.rs:1: uses tracing::info; data and decisions do not log"
 )]
 #[case::async_in_a_decision(
     "azure/plan.rs",
@@ -79,19 +82,19 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "src/azure/plan.rs:1: uses crate::azure::client::Client of src/azure/client.rs; the Decide layer must not use the Wire layer"
 )]
 #[case::decision_uses_its_own_controller(
-    "controllers/endpoint/plan.rs",
+    "controllers/private_endpoint/plan.rs",
     "use super::Facts;",
-    "src/controllers/endpoint/plan.rs:1: uses crate::controllers::endpoint::Facts of src/controllers/endpoint/mod.rs; the Decide layer must not use the Effect layer"
+    "src/controllers/private_endpoint/plan.rs:1: uses crate::controllers::private_endpoint::Facts of src/controllers/private_endpoint/mod.rs; the Decide layer must not use the Effect layer"
 )]
 #[case::effect_reads_flags(
-    "controllers/frame.rs",
+    "controllers/driver.rs",
     "use crate::{api::Role, config::Config};",
-    "src/controllers/frame.rs:1: uses crate::config::Config of src/config/mod.rs; the Effect layer must not use the Run layer"
+    "src/controllers/driver.rs:1: uses crate::config::Config of src/config/mod.rs; the Effect layer must not use the Run layer"
 )]
 #[case::effect_reads_environment(
-    "controllers/frame.rs",
+    "controllers/driver.rs",
     "fn f() { std::env::var(\"X\") }",
-    "src/controllers/frame.rs:1: uses std::env::var; only the configuration reads the environment"
+    "src/controllers/driver.rs:1: uses std::env::var; only the configuration reads the environment"
 )]
 #[case::main_reads_environment(
     "main.rs",
@@ -114,19 +117,19 @@ fn a_tree_that_keeps_the_rules_has_no_violation() {
     "src/metrics/mod.rs:1: uses crate::api::AzurePrivateLinkService; the wire knows no Kubernetes and no custom resource"
 )]
 #[case::one_controller_knows_the_other(
-    "controllers/link_service/mod.rs",
-    "use super::endpoint::X;",
-    "src/controllers/link_service/mod.rs:1: uses crate::controllers::endpoint::X; link_service and endpoint meet in the custom resource's status only"
+    "controllers/private_link_service/mod.rs",
+    "use super::private_endpoint::X;",
+    "src/controllers/private_link_service/mod.rs:1: uses crate::controllers::private_endpoint::X; private_link_service and private_endpoint meet in the custom resource's status only"
 )]
 #[case::flags_below_the_top(
-    "controllers/frame.rs",
+    "controllers/driver.rs",
     "#[derive(clap::Args)] struct A;",
-    "src/controllers/frame.rs:1: uses clap::Args; only the top layer knows flags"
+    "src/controllers/driver.rs:1: uses clap::Args; only the top layer knows flags"
 )]
 #[case::a_log_field_of_its_own(
-    "controllers/frame.rs",
+    "controllers/driver.rs",
     "fn f() { tracing::info!(colour = 1, \"x\") }",
-    "src/controllers/frame.rs:1: logs colour, which is not among telemetry::FIELDS"
+    "src/controllers/driver.rs:1: logs colour, which is not among telemetry::FIELDS"
 )]
 #[case::a_file_that_nobody_names("azure/throttle.rs", "", "src/azure/throttle.rs: no `mod` names this file")]
 fn a_breach_is_found(#[case] file: &str, #[case] text: &str, #[case] expected: &str) {
@@ -164,7 +167,7 @@ fn a_module_that_is_not_there_and_a_field_that_nobody_logs_are_found() {
 #[case::part_of_a_module("azure/error/tests.rs", Data)]
 #[case::all_else_of_a_folder("azure/auth/life.rs", Wire)]
 #[case::the_folder_itself("controllers/mod.rs", Effect)]
-#[case::same_name_in_each_folder("controllers/endpoint/plan.rs", Decide)]
+#[case::same_name_in_each_folder("controllers/private_endpoint/plan.rs", Decide)]
 #[case::top("main.rs", Run)]
 fn layer_of_a_file_is_that_of_the_longest_row(#[case] file: &str, #[case] expected: Layer) {
     assert_eq!(layer(file), Some(expected));

@@ -8,14 +8,14 @@ mod laws_support;
 mod mutate;
 
 use armsim::clock::{Clock, ClockChange};
-use armsim::{Preset, Seed, Tenant, World, parse_faults};
+use armsim::{Preset, Seed, SimulatedAzure, Tenant, parse_faults};
 use bytes::Bytes;
 use http::{Request, Uri};
 use jiff::SignedDuration;
 use laws_support::body;
+use laws_support::cloud::{Mode, SUBSCRIPTIONS};
 use laws_support::run::Run;
 use laws_support::step::{Step, What};
-use laws_support::world::{Mode, SUBSCRIPTIONS};
 use mutate::{Input, mutate};
 use serde_json::{Value, json};
 
@@ -202,17 +202,17 @@ pub fn control(data: &[u8]) {
     };
     match form % 4 {
         0 => {
-            let Ok(seed) = Seed::parse(&json(laws_support::world::seed(Mode::default()))) else {
+            let Ok(seed) = Seed::parse(&json(laws_support::cloud::seed(Mode::default()))) else {
                 return;
             };
-            let _ = run.world.seed(run.now, seed);
+            let _ = run.azure.seed(run.now, seed);
         }
         1 => {
             let valid = json!([{"match": {"method": "PUT", "path": "/subnets/", "from": 1, "times": 2}, "do": {
                 "status": 409, "code": "C", "headers": {"x": "y"}, "body": {}, "drop": "after", "operation": "fail",
                 "operation_error": {"code": "C", "message": "m"}, "poll_url": "https://x/", "page_loop": true, "content_length": 3}}]);
             let Ok(rules) = parse_faults(&json(valid)) else { return };
-            run.world.set_faults(rules);
+            run.azure.set_faults(rules);
         }
         2 => {
             let number = usize::from(input.byte()) % run.view.len();
@@ -223,7 +223,7 @@ pub fn control(data: &[u8]) {
                 .map(|(id, shown)| (id.clone(), shown.clone()))
                 .unwrap();
             mutate(&mut shown, &mut input);
-            let _ = run.world.put_resource(run.now, &id, shown);
+            let _ = run.azure.put_resource(run.now, &id, shown);
         }
         _ => {
             let change =
@@ -252,14 +252,14 @@ fn aftermath(mut run: Run) {
                 b"{\"properties\":{\"addressPrefix\":\"10.0.0.0/24\"}}",
             ));
         let _ = run
-            .world
-            .handle(run.now, &laws_support::world::caller(0), &request.unwrap());
+            .azure
+            .handle(run.now, &laws_support::cloud::caller(0), &request.unwrap());
         run.now = run.now.saturating_add(SignedDuration::from_hours(1)).unwrap_or(run.now);
     }
-    let shown = run.world.resources(run.now, "");
+    let shown = run.azure.resources(run.now, "");
     let vnet = subnet.split("/subnets/").next().unwrap_or_default();
-    let _ = run.world.reachable(run.now, vnet, "a.z0.com");
-    let mut loaded: World = serde_json::from_str(&serde_json::to_string(&run.world).unwrap()).unwrap();
+    let _ = run.azure.reachable(run.now, vnet, "a.z0.com");
+    let mut loaded: SimulatedAzure = serde_json::from_str(&serde_json::to_string(&run.azure).unwrap()).unwrap();
     assert_eq!(loaded.resources(run.now, ""), shown);
 }
 

@@ -178,8 +178,8 @@ mod tests {
     async fn service_stands_behind_its_frontend_until_taken_away() {
         let (server, control) = seeded().await;
         let behind = || {
-            server.with_world(|world, _| {
-                world
+            server.with_azure(|azure, _| {
+                azure
                     .services()
                     .iter()
                     .map(|service| service.name.clone())

@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::engine::route::{Target, route};
-use crate::{Preset, Seed, World};
+use crate::{Preset, Seed, SimulatedAzure};
 
 use super::cassette::Exchange;
 
@@ -16,7 +16,7 @@ use super::cassette::Exchange;
 pub(super) const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
 /// A world with every subscription that the recording names, in which everything is allowed and nothing is throttled.
-pub(super) fn world(now: Timestamp, exchanges: &[Exchange]) -> World {
+pub(super) fn azure(now: Timestamp, exchanges: &[Exchange]) -> SimulatedAzure {
     let mut subscriptions = BTreeSet::new();
     if let Ok(form) = Regex::new(r#"(?i)\\?/subscriptions\\?/([^/"?\\]+)"#) {
         for exchange in exchanges {
@@ -37,12 +37,12 @@ pub(super) fn world(now: Timestamp, exchanges: &[Exchange]) -> World {
         "throttle": { "enabled": false },
         "switches": { "vnet_busy": if exchanges.iter().any(told_to_retry) { "429" } else { "409" } },
     });
-    let mut world = World::new(Preset::Recorded, 1);
+    let mut azure = SimulatedAzure::new(Preset::Recorded, 1);
     if let Ok(seed) = Seed::parse(seed.to_string().as_bytes()) {
         // A seed without resources has nothing that can be refused.
-        let _ = world.seed(now, seed);
+        let _ = azure.seed(now, seed);
     }
-    world
+    azure
 }
 
 /// Whether a second write to a virtual network met the newer one of the two refusals.

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::World;
+use crate::SimulatedAzure;
 use crate::engine::id::ResourceId;
 
 use super::cassette::{Exchange, path};
 use super::compare::{Difference, DifferenceKind};
-use super::ground::{Ground, Place};
 use super::headers;
 use super::names::Names;
+use super::recorded::{Place, RecordedState};
 use super::report::{Finding, Line, Verdict};
 use super::scene;
 use super::shape::Shapes;
@@ -29,9 +29,9 @@ const ADDED: &str = "a call that is not played has changed the resource";
 
 /// The world in play.
 pub(super) struct Stage {
-    pub(super) world: World,
+    pub(super) azure: SimulatedAzure,
     pub(super) names: Names,
-    ground: Ground,
+    recorded: RecordedState,
     pub(super) shapes: Shapes,
     pub(super) shown: BTreeSet<String>,
     strange: Strange,
@@ -56,9 +56,9 @@ impl Stage {
             shapes.learn(&scene::shape(exchange), &exchange.got.json());
         }
         Self {
-            world: scene::world(now, exchanges),
+            azure: scene::azure(now, exchanges),
             names: Names::default(),
-            ground: Ground::survey(exchanges),
+            recorded: RecordedState::survey(exchanges),
             shapes,
             shown: headers::shown(exchanges),
             strange: Strange::default(),
@@ -106,19 +106,19 @@ impl Stage {
             })
             .collect();
         let went = self
-            .world
+            .azure
             .state
             .store
             .all()
-            .filter(|found| take.world.state.store.get(&found.id).is_none());
+            .filter(|found| take.azure.state.store.get(&found.id).is_none());
         self.gone.extend(went.map(|found| found.id.key()));
         if exchange.method != "GET" {
             self.background
                 .remove(&self.names.our_path(exchange.path()).to_ascii_lowercase());
         }
-        self.world = take.world;
+        self.azure = take.azure;
         self.names = take.names;
-        self.world.clear_journal();
+        self.azure.clear_journal();
         self.hold();
         line
     }
@@ -129,14 +129,14 @@ impl Stage {
         let etag = both && difference.at.rsplit('.').next() == Some("etag");
         let added = difference.kind == DifferenceKind::Body && difference.ours.is_empty();
         let id = ResourceId::parse(&self.names.our_path(exchange.path())).ok()?;
-        ((added || etag) && !exchange.sent.body.contains("properties") && self.ground.is_touched(&id))
+        ((added || etag) && !exchange.sent.body.contains("properties") && self.recorded.is_touched(&id))
             .then(|| ADDED.to_owned())
     }
 
     /// Remembers what a call that is not played may have begun and changed.
     fn skipped(&mut self, mut line: Line, exchange: &Exchange, skip: &Skip) -> Line {
         self.strange.learn(exchange);
-        self.ground.touch(&self.names, exchange);
+        self.recorded.touch(&self.names, exchange);
         line.verdict = Verdict::Skipped;
         line.reason = Some(skip.reason());
         line
@@ -171,10 +171,10 @@ impl Stage {
         self.again.insert(polled, self.now + SignedDuration::from_secs(wait));
     }
 
-    fn place(&mut self, number: usize, exchange: &Exchange) -> (Place<'_>, &Ground) {
+    fn place(&mut self, number: usize, exchange: &Exchange) -> (Place<'_>, &RecordedState) {
         let location = exchange.sent.json()["location"].as_str().map(str::to_owned);
         let place = Place {
-            world: &mut self.world,
+            azure: &mut self.azure,
             names: &self.names,
             now: self.now,
             number,
@@ -182,7 +182,7 @@ impl Stage {
             gone: &self.gone,
             seeded: vec![],
         };
-        (place, &self.ground)
+        (place, &self.recorded)
     }
 
     fn prepare(&mut self, number: usize, exchange: &Exchange) -> Vec<String> {
@@ -192,11 +192,11 @@ impl Stage {
                 .iter()
                 .filter_map(|item| item["id"].as_str())
                 .map(|id| self.names.ours(id));
-            let others = listed.filter(|id| self.world.state.store.find(id).is_none());
+            let others = listed.filter(|id| self.azure.state.store.find(id).is_none());
             self.background.extend(others.map(|id| id.to_ascii_lowercase()));
         }
-        let (mut place, ground) = self.place(number, exchange);
-        ground.prepare(&mut place, exchange);
+        let (mut place, recorded) = self.place(number, exchange);
+        recorded.prepare(&mut place, exchange);
         place.seeded
     }
 
@@ -205,30 +205,30 @@ impl Stage {
     fn best(&mut self, number: usize, exchange: &Exchange) -> (Take, Vec<String>) {
         let best = self.try_all(exchange);
         let id = ResourceId::parse(&self.names.our_path(exchange.path()));
-        let Some(id) = id.ok().filter(|id| self.ground.is_touched(id)) else {
+        let Some(id) = id.ok().filter(|id| self.recorded.is_touched(id)) else {
             return (best, vec![]);
         };
         if best.misses() == 0 || exchange.method != "GET" || exchange.status != 200 {
             return (best, vec![]);
         }
-        let before = self.world.clone();
-        let (mut place, ground) = self.place(number, exchange);
-        ground.again(&mut place, &id);
+        let before = self.azure.clone();
+        let (mut place, recorded) = self.place(number, exchange);
+        recorded.again(&mut place, &id);
         let seeded = place.seeded;
         let again = self.try_all(exchange);
         if again.misses() < best.misses() {
             return (again, seeded);
         }
-        self.world = before;
+        self.azure = before;
         (best, vec![])
     }
 
     /// No operation ends before the recording needs it.
     fn hold(&mut self) {
-        let running = self.world.state.operations.running();
+        let running = self.azure.state.operations.running();
         let running: Vec<String> = running.into_iter().map(|operation| operation.id.clone()).collect();
         for id in running {
-            self.world.state.operations.reschedule(&id, None);
+            self.azure.state.operations.reschedule(&id, None);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::engine::poll;
 use crate::engine::preset::Pace;
 use crate::engine::route::Target;
-use crate::{Caller, World};
+use crate::{Caller, SimulatedAzure};
 
 use super::cassette::{Exchange, path};
 use super::catalogue;
@@ -35,7 +35,7 @@ const SENT_ON: [&str; 3] = [
 
 /// One way in which an exchange may have gone.
 pub(super) struct Take {
-    pub(super) world: World,
+    pub(super) azure: SimulatedAzure,
     pub(super) names: Names,
     pub(super) status: u16,
     pub(super) differences: Vec<Difference>,
@@ -100,7 +100,7 @@ impl Stage {
 
     /// Which operations may have ended: the one that is polled, those of the resource and its neighbours, each, all.
     fn endings(&self, exchange: &Exchange) -> Vec<Vec<String>> {
-        let running = self.world.state.operations.running();
+        let running = self.azure.state.operations.running();
         let url = self.our_url(exchange);
         let asked = path(&url).to_ascii_lowercase();
         let polled = running.iter().filter(|operation| poll::asks_for(operation, path(&url)));
@@ -128,11 +128,11 @@ impl Stage {
     }
 
     fn take_at(&self, (now, told): (Timestamp, Option<Pace>), exchange: &Exchange, ends: &[String]) -> Take {
-        let mut world = self.world.clone();
-        world.state.told = told;
+        let mut azure = self.azure.clone();
+        azure.state.told = told;
         let mut names = self.names.clone();
         for id in ends {
-            world.state.operations.reschedule(id, Some(now));
+            azure.state.operations.reschedule(id, Some(now));
         }
         let caller = Caller {
             tenant_id: NOBODY.to_owned(),
@@ -142,18 +142,18 @@ impl Stage {
         let Some(request) = self.request(exchange) else {
             let difference = Difference::new(DifferenceKind::Status, "URL", &exchange.url, "cannot be sent");
             return Take {
-                world,
+                azure,
                 names,
                 status: 0,
                 differences: vec![difference],
             };
         };
-        let response = world.handle(now, &caller, &request).response;
-        world.state.told = None;
+        let response = azure.handle(now, &caller, &request).response;
+        azure.state.told = None;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let differences = self.differences(exchange, (status, &headers, response.body()), &mut names);
         Take {
-            world,
+            azure,
             names,
             status,
             differences,

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 use armsim::{Options, Server};
 
-use crate::face_support::spec_support;
+use crate::http_support::spec_support;
 
 /// Tests that run at once: they wait most of the time.
 pub const WORKERS: usize = 12;
@@ -115,7 +115,7 @@ pub async fn run(mut command: Command) -> bool {
 
 /// Every operation of [`GROUPS`] was called with success, but for [`BESIDES`].
 pub fn nothing_is_left_out(servers: &[Server]) {
-    let tally = servers[0].with_world(|world, _| world.spec_tally()).unwrap();
+    let tally = servers[0].with_azure(|azure, _| azure.spec_tally()).unwrap();
     let ours = |name: &&String| GROUPS.contains(&name.split('_').next().unwrap());
     let left_out: Vec<_> = tally
         .never_taken

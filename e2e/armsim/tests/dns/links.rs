@@ -153,7 +153,7 @@ fn a_deleted_link_can_be_shown_for_a_while() {
     assert_eq!(sim.get(&link("example.com", "l1")).status, 404);
     assert_eq!(sim.get(&link("example.com", "l2")).status, 200, "made again meanwhile");
     let now = sim.now;
-    assert_eq!(sim.world.resources(now, &link("example.com", "")).len(), 1);
+    assert_eq!(sim.azure.resources(now, &link("example.com", "")).len(), 1);
 }
 
 #[test]

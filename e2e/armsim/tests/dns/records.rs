@@ -257,7 +257,7 @@ fn a_bad_record_set_is_an_unwrapped_400_and_changes_nothing(
         sim.get(&zone("example.com")).body["properties"]["numberOfRecordSets"],
         1
     );
-    assert_eq!(sim.world.journal(0).last().map(|entry| entry.changed), Some(false));
+    assert_eq!(sim.azure.journal(0).last().map(|entry| entry.changed), Some(false));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_zone_goes_with_its_record_sets() {
     let accepted = sim.delete(&zone("example.com"));
     sim.end(&accepted);
     let now = sim.now;
-    assert!(sim.world.resources(now, &zone("example.com")).is_empty());
+    assert!(sim.azure.resources(now, &zone("example.com")).is_empty());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
         (&json!("Failed"), &json!("ParentResourceNotFound"))
     );
     let now = sim.now;
-    assert!(sim.world.resources(now, &zone("example.com")).is_empty());
+    assert!(sim.azure.resources(now, &zone("example.com")).is_empty());
 }
 
 #[test]
@@ -111,9 +111,9 @@ fn a_zone_accepted_before_its_group_went_does_not_come_back() {
     let mut sim = Sim::new();
     let accepted = sim.put(&zone("example.com"), json!({"location": "global"}));
     let now = sim.now;
-    sim.world.delete_resource(now, GROUP).unwrap();
+    sim.azure.delete_resource(now, GROUP).unwrap();
     sim.wait(60);
-    sim.world
+    sim.azure
         .put_resource(sim.now, GROUP, json!({"location": "westus2"}))
         .unwrap();
     assert_eq!(sim.end(&accepted)["error"]["code"], "ResourceGroupNotFound");

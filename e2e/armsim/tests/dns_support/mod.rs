@@ -10,7 +10,7 @@
 #[path = "../spec_support/mod.rs"]
 pub mod spec_support;
 
-use armsim::{Caller, Preset, Seed, World, parse_faults};
+use armsim::{Caller, Preset, Seed, SimulatedAzure, parse_faults};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use jiff::{SignedDuration, Timestamp};
@@ -21,7 +21,7 @@ pub const NETWORK: &str = "/subscriptions/s1/resourceGroups/rg-Guest/providers/M
 pub const VERSION: &str = "2024-06-01";
 
 pub struct Sim {
-    pub world: World,
+    pub azure: SimulatedAzure,
     pub now: Timestamp,
     pub caller: Caller,
 }
@@ -77,10 +77,10 @@ impl Sim {
     }
 
     pub fn with(seed: Value) -> Self {
-        let mut world = World::new(Preset::Recorded, 7);
-        spec_support::check(&mut world);
+        let mut azure = SimulatedAzure::new(Preset::Recorded, 7);
+        spec_support::check(&mut azure);
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        world
+        azure
             .seed(now, Seed::parse(seed.to_string().as_bytes()).unwrap())
             .unwrap();
         let caller = Caller {
@@ -88,7 +88,7 @@ impl Sim {
             client_id: "c1".into(),
             object_id: "o1".into(),
         };
-        Self { world, now, caller }
+        Self { azure, now, caller }
     }
 
     pub fn wait(&mut self, seconds: i64) {
@@ -112,7 +112,7 @@ impl Sim {
             request = request.header("content-type", "application/json");
             Bytes::from(body.to_string())
         };
-        let answer = self.world.handle(self.now, &self.caller, &request.body(bytes).unwrap());
+        let answer = self.azure.handle(self.now, &self.caller, &request.body(bytes).unwrap());
         let (parts, bytes) = answer.response.into_parts();
         let body = if bytes.is_empty() {
             Value::Null
@@ -175,14 +175,14 @@ impl Sim {
     }
 
     pub fn faults(&mut self, rules: Value) {
-        self.world
+        self.azure
             .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     }
 }
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        spec_support::kept(&self.world);
+        spec_support::kept(&self.azure);
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::body::View;
+use super::cloud::Mode;
 use super::run::Outcome;
 use super::structure::configurations;
 use super::view::text;
-use super::world::Mode;
 
 /// Fields of a type that hold ids of what must be there: the list (or nothing) and the pointer below each item.
 const REFERENCES: [(&str, &str, &str); 11] = [

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::cloud::{SUBSCRIPTIONS, block};
 use super::step::{Place, Step, What, zone};
-use super::world::{SUBSCRIPTIONS, block};
 
 /// All resources as the control side shows them, by id in lower case.
 pub type View = BTreeMap<String, Value>;

@@ -13,10 +13,10 @@ pub mod spec_support;
 
 pub mod back;
 pub mod body;
+pub mod cloud;
 pub mod operations;
 pub mod run;
 pub mod step;
 pub mod structure;
 pub mod view;
-pub mod world;
 pub mod written;

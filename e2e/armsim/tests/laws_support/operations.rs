@@ -46,7 +46,7 @@ impl Operations {
             return Ok(());
         }
         let id = got.header("x-ms-request-id").unwrap_or_default();
-        let running = run.world.operations_in_flight(run.now);
+        let running = run.azure.operations_in_flight(run.now);
         let running = running.iter().find(|running| running.id == id);
         let ends = running
             .and_then(|running| running.ends.as_ref())

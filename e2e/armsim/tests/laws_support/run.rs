@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use armsim::{Part, Preset, Specs, World, parse_faults};
+use armsim::{Part, Preset, SimulatedAzure, Specs, parse_faults};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::body::{self, View};
+use super::cloud::{self, Mode, caller};
 use super::operations::Operations;
 use super::step::{Act, Step, What};
-use super::world::{self, Mode, caller};
 use super::written::{Written, settable};
 use super::{spec_support, structure, view};
 
@@ -56,7 +56,7 @@ pub struct Sent {
 /// A world on its way.
 #[derive(Clone)]
 pub struct Run {
-    pub world: World,
+    pub azure: SimulatedAzure,
     pub now: Timestamp,
     pub mode: Mode,
     /// As it was after the last step.
@@ -73,11 +73,11 @@ pub struct Run {
 
 impl Run {
     pub fn new(preset: Preset, mode: Mode) -> Self {
-        let mut world = world::world(preset, mode, 7);
-        let now = world::start();
-        let view = view::of(&mut world, now);
+        let mut azure = cloud::azure(preset, mode, 7);
+        let now = cloud::start();
+        let view = view::of(&mut azure, now);
         Self {
-            world,
+            azure,
             now,
             mode,
             view,
@@ -99,7 +99,7 @@ impl Run {
 
     /// Lets everything that began end, and tries what must hold then.
     pub fn end(&mut self) -> Outcome {
-        self.world.clear_faults();
+        self.azure.clear_faults();
         self.now += SignedDuration::from_hours(30);
         let tried = self.laws().and_then(|()| self.finally());
         tried.map_err(|law| self.story(&law))
@@ -115,7 +115,7 @@ impl Run {
         let tried = polled.and_then(|()| operations.all_ended());
         self.operations = operations;
         tried?;
-        let running = self.world.operations_in_flight(self.now);
+        let running = self.azure.operations_in_flight(self.now);
         if let Some(left) = running.iter().find(|left| left.ends.is_some()) {
             return Err(format!("{} {} never ends", left.name, left.resource));
         }
@@ -147,7 +147,7 @@ impl Run {
 
     /// Tries the laws about what is there.
     pub fn laws(&mut self) -> Outcome {
-        let before = std::mem::replace(&mut self.view, view::of(&mut self.world, self.now));
+        let before = std::mem::replace(&mut self.view, view::of(&mut self.azure, self.now));
         structure::check(self, &before)?;
         self.written.check(&self.view, self.mode)
     }
@@ -207,7 +207,7 @@ impl Run {
         let method = ["PUT", "DELETE", "GET", "PATCH"][usize::from(step.refers) % 4];
         let rules = json!([{"match": {"method": method, "from": 1 + step.refers / 100}, "do": action}]);
         self.calls.push(format!("  faults {rules}"));
-        self.world
+        self.azure
             .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     }
 
@@ -222,12 +222,12 @@ impl Run {
         }
         if step.form.is_multiple_of(2) {
             self.calls.push(format!("  gone behind the back: {id}"));
-            self.world.delete_resource(self.now, id).unwrap();
+            self.azure.delete_resource(self.now, id).unwrap();
         } else {
             let mut body = shown.clone();
             body["tags"] = json!({"drift": step.form.to_string()});
             let put = self
-                .world
+                .azure
                 .put_resource(self.now, id, body.clone())
                 .map(|_| ())
                 .map_err(|error| error.to_string());
@@ -335,20 +335,20 @@ impl Run {
     /// The same with a request as it is.
     pub fn send(&mut self, request: &Request<Bytes>, who: usize) -> Result<Got, String> {
         // What is over ends now, not in the call.
-        self.world.operations_in_flight(self.now);
-        let before = self.world.clone();
-        let seen = self.world.journal(0).len();
+        self.azure.operations_in_flight(self.now);
+        let before = self.azure.clone();
+        let seen = self.azure.journal(0).len();
         let mut got = self.handle(request, who);
         if let Some(violation) = got.unlike_specs.take() {
             return Err(violation);
         }
-        let entries = self.world.journal(0);
+        let entries = self.azure.journal(0);
         let [entry] = entries.get(seen..).unwrap_or_default() else {
             return Err(format!("{} calls in the journal for one", entries.len() - seen));
         };
         got.changed = entry.changed;
         self.wrote |= got.changed;
-        let (then, now) = (view::state(&before), view::state(&self.world));
+        let (then, now) = (view::state(&before), view::state(&self.azure));
         if !self.mode.faults && got.status >= 400 && (got.changed || got.status >= 500) {
             return Err(format!(
                 "refused with {}: {}, changed: {}",
@@ -366,7 +366,7 @@ impl Run {
     }
 
     fn handle(&mut self, request: &Request<Bytes>, who: usize) -> Got {
-        let answer = self.world.handle(self.now, &caller(who), request);
+        let answer = self.azure.handle(self.now, &caller(who), request);
         let unlike_specs = self.unlike_specs(request, &answer.response);
         let (parts, bytes) = answer.response.into_parts();
         self.answers.push(format!("{parts:?} {bytes:?} {:?}", answer.wire));
@@ -404,9 +404,9 @@ impl Run {
 
     /// Goes on from what was saved.
     pub fn reload(&mut self) -> Outcome {
-        let saved = serde_json::to_string(&self.world).unwrap();
-        self.world = serde_json::from_str(&saved).unwrap();
-        let again = serde_json::to_string(&self.world).unwrap();
+        let saved = serde_json::to_string(&self.azure).unwrap();
+        self.azure = serde_json::from_str(&saved).unwrap();
+        let again = serde_json::to_string(&self.azure).unwrap();
         if again == saved {
             return Ok(());
         }

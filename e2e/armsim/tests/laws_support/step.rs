@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::world::{SUBSCRIPTIONS, owner};
+use super::cloud::{SUBSCRIPTIONS, owner};
 
 /// The types that are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::back;
 use super::body::{POISON, View};
+use super::cloud::{QUOTAS, SUBSCRIPTIONS};
 use super::run::{Outcome, Run};
 use super::view::{difference, text};
-use super::world::{QUOTAS, SUBSCRIPTIONS};
 
 /// All laws, with what was there a step ago.
 pub fn check(run: &mut Run, before: &View) -> Outcome {
@@ -32,7 +32,7 @@ pub fn check(run: &mut Run, before: &View) -> Outcome {
 
 /// A resource is on its way exactly while an operation on it runs, and nothing runs beyond its end.
 fn states(run: &mut Run) -> Outcome {
-    let running = run.world.operations_in_flight(run.now);
+    let running = run.azure.operations_in_flight(run.now);
     let mut targets = BTreeSet::new();
     for operation in &running {
         let target = operation.resource.to_ascii_lowercase();

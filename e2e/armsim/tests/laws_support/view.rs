@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use armsim::World;
+use armsim::SimulatedAzure;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::body::{POISON, View};
+use super::cloud::{SUBSCRIPTIONS, owner};
 use super::run::{Got, Outcome, Run, Sent};
-use super::world::{SUBSCRIPTIONS, owner};
 
 /// The control side.
-pub fn of(world: &mut World, now: Timestamp) -> View {
-    let all = world.resources(now, "");
+pub fn of(azure: &mut SimulatedAzure, now: Timestamp) -> View {
+    let all = azure.resources(now, "");
     all.into_iter().map(|shown| (text(&shown["id"]), shown)).collect()
 }
 
@@ -22,8 +22,8 @@ pub fn text(value: &Value) -> String {
 }
 
 /// What must stay if nothing changes: all but what counts calls.
-pub fn state(world: &World) -> Value {
-    let mut saved = serde_json::to_value(world).unwrap();
+pub fn state(azure: &SimulatedAzure) -> Value {
+    let mut saved = serde_json::to_value(azure).unwrap();
     let state = saved["state"].as_object_mut().unwrap();
     for counts in ["journal", "throttle", "random", "faults"] {
         state.remove(counts);
@@ -62,7 +62,7 @@ pub fn read_agrees(run: &mut Run, sent: &Sent, got: &Got) -> Outcome {
     if run.mode.faults || sent.method != "GET" || !matches!(got.status, 200 | 404) {
         return Ok(());
     }
-    let known = of(&mut run.world, run.now);
+    let known = of(&mut run.azure, run.now);
     let known = known.get(&sent.path.to_ascii_lowercase());
     if known.is_some() != (got.status == 200) {
         return Err(format!(
@@ -106,7 +106,7 @@ pub fn lists_agree(run: &mut Run) -> Outcome {
     if run.mode.faults || run.mode.throttle {
         return Ok(());
     }
-    let view = of(&mut run.world, run.now);
+    let view = of(&mut run.azure, run.now);
     for (at, subscription) in SUBSCRIPTIONS.into_iter().enumerate() {
         let subscription = format!("/subscriptions/{subscription}");
         for kind in TRACKED {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::body::View;
+use super::cloud::Mode;
 use super::run::{Got, Outcome, Sent};
 use super::step::What;
 use super::view::text;
-use super::world::Mode;
 
 /// What was written last, by id in lower case. Zones and links are written by operations and not in here.
 #[derive(Clone, Default)]

@@ -170,13 +170,13 @@ fn service_removed_behind_everybodys_back_disconnects() {
     let alias = sim.link_service("svc");
     sim.endpoint("pe", &alias);
     assert!(
-        sim.world
+        sim.azure
             .delete_resource(sim.now, &format!("{NET}/privateLinkServices/svc"))
             .unwrap()
     );
     assert_eq!(status(&sim.get(&path("pe")).body, MANUAL).0, "Disconnected");
     assert_eq!(
-        sim.world.resources(sim.now, &format!("{NET}/networkInterfaces")).len(),
+        sim.azure.resources(sim.now, &format!("{NET}/networkInterfaces")).len(),
         0
     );
 }
@@ -197,7 +197,7 @@ fn deletion_takes_interface_address_and_connection_along() {
     assert_eq!(sim.get(&path("pe")).status, 404);
     assert_eq!(connections(&mut sim), [] as [Value; 0]);
     assert_eq!(
-        sim.world
+        sim.azure
             .resources(sim.now, &format!("{GUEST_NET}/networkInterfaces"))
             .len(),
         0
@@ -269,7 +269,7 @@ fn static_address_is_taken_off_and_put_on_again() {
 fn seeded_endpoint_is_whole() {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
-    let shown = sim.world.put_resource(sim.now, &path("seeded"), pe(&alias)).unwrap();
+    let shown = sim.azure.put_resource(sim.now, &path("seeded"), pe(&alias)).unwrap();
     assert_eq!(shown["properties"]["provisioningState"], json!("Succeeded"));
     let got = sim.get(&format!("{}?$expand=networkInterfaces", path("seeded")));
     assert_eq!(

@@ -124,7 +124,7 @@ fn tags_and_no_change_are_over_at_once() {
         sim.poll(same.header("azure-asyncoperation")).body,
         json!({"status": "Succeeded"})
     );
-    assert!(!sim.world.journal(0).iter().rev().nth(1).unwrap().changed);
+    assert!(!sim.azure.journal(0).iter().rev().nth(1).unwrap().changed);
     let mut tagged = pls();
     tagged["tags"] = json!({"a": "b"});
     let tagged = sim.put(&path("svc"), tagged);

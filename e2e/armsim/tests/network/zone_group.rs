@@ -34,7 +34,7 @@ fn account() -> String {
     GUEST_NET.replace("Microsoft.Network", "Microsoft.Storage/storageAccounts/account")
 }
 
-fn world() -> Value {
+fn azure() -> Value {
     let mut json = seed();
     let resources = json["resources"].as_array_mut().unwrap();
     resources.push(json!({"id": account(), "location": "westus2"}));
@@ -46,7 +46,7 @@ fn world() -> Value {
 
 /// An endpoint of a storage account and the zones for it.
 fn with_endpoint() -> Sim {
-    with(world())
+    with(azure())
 }
 
 fn with(json: Value) -> Sim {
@@ -171,7 +171,7 @@ fn a_zone_that_leaves_the_group_loses_the_record() {
 #[test]
 fn a_group_of_a_link_services_endpoint_writes_nothing_unless_a_switch_says_so() {
     for (switched, sets) in [(false, 1), (true, 2)] {
-        let mut json = world();
+        let mut json = azure();
         json["switches"] = json!({"zone_group_names_endpoint": switched});
         let mut sim = Sim::seeded(json, Preset::Recorded);
         let alias = sim.link_service("pls");
@@ -226,7 +226,7 @@ fn wrong_groups_are_refused() {
         "{message}"
     );
     let now = sim.now;
-    assert!(sim.world.resources(now, &format!("{}/", endpoint())).is_empty());
+    assert!(sim.azure.resources(now, &format!("{}/", endpoint())).is_empty());
     sim.group("default", &[("a", &zone(ZONE))]);
     let second = sim.put(&group("second"), zones(&[("a", &zone("example.com"))]));
     assert_eq!((second.status, second.code()), (400, "PrivateDnsZoneGroupLimitReached"));
@@ -239,7 +239,7 @@ fn wrong_groups_are_refused() {
 
 #[test]
 fn a_group_needs_its_endpoint_and_the_right_to_join_the_zones() {
-    let mut json = world();
+    let mut json = azure();
     let roles = json["roles"].as_array_mut().unwrap();
     roles.push(
         json!({"object_id": CONSUMER, "scope": format!("/subscriptions/{GUEST_SUB}"),
@@ -269,7 +269,7 @@ fn a_zone_that_goes_meanwhile_fails_the_operation() {
     let mut sim = with_endpoint();
     let put = sim.put(&group("default"), zones(&[("a", &zone(ZONE))]));
     let now = sim.now;
-    sim.world.delete_resource(now, &zone(ZONE)).unwrap();
+    sim.azure.delete_resource(now, &zone(ZONE)).unwrap();
     sim.wait(30.0);
     let poll = sim.poll(put.header("azure-asyncoperation"));
     assert_eq!(poll.body["status"], "Failed");
@@ -296,7 +296,7 @@ fn a_group_of_an_endpoint_still_being_made_is_retryable() {
 fn a_seeded_group_has_written_its_records() {
     let mut sim = with_endpoint();
     let now = sim.now;
-    sim.world
+    sim.azure
         .put_resource(now, &group("seeded"), zones(&[("a", &zone(ZONE))]))
         .unwrap();
     assert_eq!(sim.get(&record()).status, 200);

@@ -10,7 +10,7 @@
 #[path = "../spec_support/mod.rs"]
 pub mod spec_support;
 
-use armsim::{Answer, Caller, Preset, Seed, WireFault, World, parse_faults};
+use armsim::{Answer, Caller, Preset, Seed, SimulatedAzure, WireFault, parse_faults};
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use jiff::{SignedDuration, Timestamp};
@@ -70,7 +70,7 @@ impl Got {
 
 /// The world, its time and who calls.
 pub struct Sim {
-    pub world: World,
+    pub azure: SimulatedAzure,
     pub now: Timestamp,
     pub caller: Caller,
 }
@@ -126,23 +126,23 @@ impl Sim {
     }
 
     pub fn seeded(json: Value, preset: Preset) -> Self {
-        let mut world = World::new(preset, 1);
-        spec_support::check(&mut world);
-        Self::of(world, json)
+        let mut azure = SimulatedAzure::new(preset, 1);
+        spec_support::check(&mut azure);
+        Self::of(azure, json)
     }
 
     /// The usual seed in a world that takes what the specs do not know.
     pub fn unchecked() -> Self {
-        Self::of(World::new(Preset::Recorded, 1), seed())
+        Self::of(SimulatedAzure::new(Preset::Recorded, 1), seed())
     }
 
-    fn of(mut world: World, json: Value) -> Self {
+    fn of(mut azure: SimulatedAzure, json: Value) -> Self {
         let now: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
-        world
+        azure
             .seed(now, Seed::parse(json.to_string().as_bytes()).unwrap())
             .unwrap();
         Self {
-            world,
+            azure,
             now,
             caller: caller(PROVIDER),
         }
@@ -154,7 +154,7 @@ impl Sim {
 
     /// Sends a request as it is.
     pub fn send(&mut self, request: Request<Bytes>) -> Got {
-        let Answer { response, wire } = self.world.handle(self.now, &self.caller, &request);
+        let Answer { response, wire } = self.azure.handle(self.now, &self.caller, &request);
         let (parts, body) = response.into_parts();
         Got {
             status: parts.status.as_u16(),
@@ -224,7 +224,7 @@ impl Sim {
     }
 
     pub fn faults(&mut self, rules: Value) {
-        self.world
+        self.azure
             .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     }
 
@@ -248,7 +248,7 @@ impl Sim {
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        spec_support::kept(&self.world);
+        spec_support::kept(&self.azure);
     }
 }
 

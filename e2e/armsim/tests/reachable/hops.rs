@@ -161,7 +161,7 @@ fn alias(sim: &mut Sim, record: Value) {
     sim.drift(&balancer(), json!({"location": "westus2", "sku": {"name": "Standard"}, "properties": {"frontendIPConfigurations": []}}));
 })]
 #[case::balancer_gone("frontend: ", |sim: &mut Sim| sim.drop(&balancer()))]
-#[case::nothing_behind("service: nothing stands behind", |sim: &mut Sim| sim.world.delete_service(&balancer(), "f1"))]
+#[case::nothing_behind("service: nothing stands behind", |sim: &mut Sim| sim.azure.delete_service(&balancer(), "f1"))]
 fn a_broken_hop_is_named(#[case] why: &str, #[case] breaking: Break) {
     let mut sim = in_place();
     breaking(&mut sim);
@@ -181,7 +181,7 @@ fn a_broken_hop_is_named(#[case] why: &str, #[case] breaking: Break) {
 fn two_vnets_see_what_they_are_linked_to() {
     let mut sim = in_place();
     let now = sim.now;
-    let there = sim.world.reachable(now, &vnet("vnet2"), NAME);
+    let there = sim.azure.reachable(now, &vnet("vnet2"), NAME);
     assert_eq!(
         there.why.unwrap(),
         "link: mine.hypershift.local is not linked to the virtual network"
@@ -195,7 +195,7 @@ fn two_vnets_see_what_they_are_linked_to() {
     sim.drift(&format!("{twin}/virtualNetworkLinks/l"), link_to(&vnet("vnet2")));
     sim.drift(&format!("{twin}/A/api"), a(&[&address]));
     let now = sim.now;
-    let there = sim.world.reachable(now, &vnet("vnet2"), NAME);
+    let there = sim.azure.reachable(now, &vnet("vnet2"), NAME);
     assert_eq!((there.ok, there.address), (true, Some(address)), "{:?}", there.why);
     assert_eq!(sim.walk(NAME).address.as_deref(), Some(ADDRESS));
 }
@@ -215,6 +215,6 @@ fn several_values_must_lead_to_one_service() {
 fn an_unknown_vnet_sees_nothing() {
     let mut sim = in_place();
     let now = sim.now;
-    let walk = sim.world.reachable(now, &vnet("other"), NAME);
+    let walk = sim.azure.reachable(now, &vnet("other"), NAME);
     assert!(!walk.ok && walk.why.unwrap().contains("does not exist"));
 }

@@ -52,17 +52,17 @@ fn link_service_body() -> Value {
 impl Sim {
     fn drift(&mut self, id: &str, body: Value) {
         let now = self.now;
-        self.world.put_resource(now, id, body).unwrap();
+        self.azure.put_resource(now, id, body).unwrap();
     }
 
     fn drop(&mut self, id: &str) {
         let now = self.now;
-        assert!(self.world.delete_resource(now, id).unwrap(), "{id}");
+        assert!(self.azure.delete_resource(now, id).unwrap(), "{id}");
     }
 
     fn walk(&mut self, name: &str) -> Reachable {
         let now = self.now;
-        self.world.reachable(now, &vnet("vnet1"), name)
+        self.azure.reachable(now, &vnet("vnet1"), name)
     }
 
     /// An endpoint in the VNet, asking for the service by its alias; its address.

@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
-use armsim::{Part, Rule, Specs, World};
+use armsim::{Part, Rule, SimulatedAzure, Specs};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use serde_json::{Value, json};
@@ -47,9 +47,9 @@ fn skipped(reason: &str) {
 }
 
 /// Holds everything that happens in a world against the specs.
-pub fn check(world: &mut World) {
+pub fn check(azure: &mut SimulatedAzure) {
     if let Some(specs) = at_hand() {
-        world.check_against(specs);
+        azure.check_against(specs);
     }
 }
 
@@ -65,8 +65,8 @@ pub fn at_hand() -> Option<Arc<Specs>> {
 
 /// The end of a world: leaves what this test program has checked so far for the test that shows it all, and fails the test if
 /// anything broke the specs.
-pub fn kept(world: &World) {
-    if let Some(tally) = world.spec_tally() {
+pub fn kept(azure: &SimulatedAzure) {
+    if let Some(tally) = azure.spec_tally() {
         let program = std::env::current_exe().unwrap();
         let name = program.file_stem().unwrap().to_str().unwrap();
         let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
@@ -76,7 +76,7 @@ pub fn kept(world: &World) {
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::write(tallies().join(format!("{name}.json")), json!(tally).to_string()).unwrap();
     }
-    let lines: Vec<String> = world.violations().iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = azure.violations().iter().map(ToString::to_string).collect();
     assert!(lines.is_empty() || std::thread::panicking(), "{}", lines.join("\n"));
 }
 

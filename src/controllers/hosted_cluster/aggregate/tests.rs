@@ -30,8 +30,14 @@ fn hosted(conditions: &[Value]) -> Value {
 
 /// What a process that has stated nothing yet writes.
 fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
-    let wanted = wanted(hosted, &cluster(), found, now)?;
-    to_be_written(&shown(hosted), &wanted, &Statements::default(), Instant::now()).then(|| patch(hosted, &wanted))
+    let desired = desired(hosted, &cluster(), found, now)?;
+    to_be_written(
+        &shown(hosted),
+        &desired,
+        &PublishedConditions::default(),
+        Instant::now(),
+    )
+    .then(|| patch(hosted, &desired))
 }
 
 /// Status, reason and message of the condition after the patch.
@@ -120,15 +126,15 @@ fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
 /// we wrote.
 fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
     let (began, there) = (Instant::now(), hosted(theirs));
-    let mut statements = Statements::default();
-    let (mut shown, wanted) = (shown(&there), wanted(&there, &cluster(), found, NOW).unwrap());
+    let mut published = PublishedConditions::default();
+    let (mut shown, desired) = (shown(&there), desired(&there, &cluster(), found, NOW).unwrap());
     let writes = (0..600).filter(|second| {
         let now = began + Duration::from_secs(*second);
         let anew = Time(NOW + Duration::from_secs(*second));
         shown.iter_mut().for_each(|one| one.last_transition_time = anew.clone());
-        let due = to_be_written(&shown, &wanted, &statements, now);
+        let due = to_be_written(&shown, &desired, &published, now);
         if due {
-            statements.written(&shown, &wanted, now);
+            published.written(&shown, &desired, now);
         }
         due
     });
@@ -157,7 +163,7 @@ fn conditions_stay_while_only_unnamed_custom_resources_are_left() {
     let mut unnamed = cr("private-router", &[]);
     unnamed.metadata.annotations = None;
     let there = hosted(&[condition(KIND, "True", "a")]);
-    assert_eq!(wanted(&there, &cluster(), &[unnamed], NOW), None);
+    assert_eq!(desired(&there, &cluster(), &[unnamed], NOW), None);
 }
 
 #[rstest]

@@ -68,26 +68,35 @@ impl Theirs {
 struct Unavailable;
 
 impl Reconciler for Unavailable {
-    type Around = ();
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, cx: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
+    async fn reconcile(
+        &self,
+        cx: &Context,
+        _: Reconcile,
+        cr: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
         let kind = ConditionType::AzurePrivateLinkServiceAvailable;
         let condition = NewCondition::fails(kind, Reason::NotOurs, "the zone is another's", Some(1));
         let report = Report {
             conditions: vec![condition],
             ..Report::default()
         };
-        Ok(Ended::waiting(write_status(cx, cr, None, &report).await?, cx.resync))
+        Ok(ReconcileOutcome::waiting(
+            write_status(cx, cr, None, &report).await?,
+            cx.resync,
+        ))
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn five_status_writes_in_ten_minutes_beside_a_management_side_that_contradicts() {
-    let (events, seen) = unbounded();
+    let (events, observed) = unbounded();
     let cr = samples::cr(json!({}), json!({}));
     let object = Mutex::new((serde_json::to_value(&cr).unwrap(), 0));
     let theirs = Arc::new(Theirs { object, events });
@@ -97,13 +106,13 @@ async fn five_status_writes_in_ten_minutes_beside_a_management_side_that_contrad
         async move { Ok::<_, tower::BoxError>(Response::new(Body::from(serde_json::to_vec(&answer.await)?))) }
     });
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
-    let runner = Arc::new(Runner::new(Unavailable, cx, Label::Endpoint));
+    let runner = Arc::new(Runner::new(Unavailable, cx, Label::PrivateEndpoint));
     let (reader, mut writer) = store();
     for event in [Event::Init, Event::InitApply(cr), Event::InitDone] {
         writer.apply_watcher_event(&event);
     }
     let stop = CancellationToken::new();
-    let controller = tokio::spawn(run(Controller::for_stream(seen, reader), runner, 1, stop.clone()));
+    let controller = tokio::spawn(run(Controller::for_stream(observed, reader), runner, 1, stop.clone()));
 
     // Every change of the object is an event for both.
     for _ in 0..600 {

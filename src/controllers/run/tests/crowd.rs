@@ -4,17 +4,23 @@ use super::*;
 use crate::api::AzurePrivateLinkService;
 
 /// Nothing is to be done.
-struct Settled;
+struct Ready;
 
-impl Reconciler for Settled {
-    type Around = ();
+impl Reconciler for Ready {
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, _: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
-        Ok(Ended::settled(cr, Duration::from_secs(300)))
+    async fn reconcile(
+        &self,
+        _: &Context,
+        _: Reconcile,
+        cr: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        Ok(ReconcileOutcome::ready(cr, Duration::from_secs(300)))
     }
 }
 
@@ -27,7 +33,7 @@ fn numbered(number: usize) -> AzurePrivateLinkService {
 }
 
 /// A runner of these custom resources, and the calls to the API server that it makes.
-fn runner(all: usize) -> (Arc<Runner<Settled>>, Arc<Mutex<Vec<String>>>) {
+fn runner(all: usize) -> (Arc<Runner<Ready>>, Arc<Mutex<Vec<String>>>) {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let made = Arc::clone(&calls);
     let answers = tower::service_fn(move |request: Request<Body>| {
@@ -43,7 +49,10 @@ fn runner(all: usize) -> (Arc<Runner<Settled>>, Arc<Mutex<Vec<String>>>) {
         cx.resources.heard(&Event::InitApply(numbered(number)));
     }
     cx.resources.heard(&Event::InitDone);
-    (Arc::new(Runner::new(Settled, Arc::new(cx), Label::Endpoint)), calls)
+    (
+        Arc::new(Runner::new(Ready, Arc::new(cx), Label::PrivateEndpoint)),
+        calls,
+    )
 }
 
 #[tokio::test(start_paused = true)]

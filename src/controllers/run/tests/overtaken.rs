@@ -42,13 +42,19 @@ async fn answer(stored: Stored, request: Request<Body>) -> (u16, Value) {
 struct Overtaken(Stored);
 
 impl Reconciler for Overtaken {
-    type Around = ();
+    type Inputs = ();
 
-    async fn around(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), PassError> {
+    async fn inputs(&self, _: &Context, _: &AzurePrivateLinkService) -> Result<((), String), ReconcileError> {
         Ok(((), String::new()))
     }
 
-    async fn pass(&self, cx: &Context, _: Pass, cr: AzurePrivateLinkService, (): ()) -> Result<Ended, PassError> {
+    async fn reconcile(
+        &self,
+        cx: &Context,
+        _: Reconcile,
+        cr: AzurePrivateLinkService,
+        (): (),
+    ) -> Result<ReconcileOutcome, ReconcileError> {
         let found = cr
             .status
             .as_ref()
@@ -66,7 +72,7 @@ impl Reconciler for Overtaken {
             ..Report::default()
         };
         let cr = write_status(cx, cr, None, &report).await?;
-        Ok(Ended::waiting(cr, Duration::from_secs(300)))
+        Ok(ReconcileOutcome::waiting(cr, Duration::from_secs(300)))
     }
 }
 
@@ -87,7 +93,7 @@ async fn what_the_other_side_reports_during_a_pass_is_looked_at_soon() {
         }
     });
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
-    let runner = Arc::new(Runner::new(Overtaken(Arc::clone(&stored)), cx, Label::Endpoint));
+    let runner = Arc::new(Runner::new(Overtaken(Arc::clone(&stored)), cx, Label::PrivateEndpoint));
     let cached = Arc::new(samples::cr(json!({}), json!({})));
     // The other side's event, and what the pass itself asked for.
     let action = Arc::clone(&runner).reconcile(Arc::clone(&cached)).await.unwrap();

@@ -1,0 +1,402 @@
+//! What this process remembers of each resource: the last look, when to look again, the operation under way.
+//!
+//! After a restart everything is read again. What others have written since the last look does not show here: before a write,
+//! before something is left to others and before an object is let go, `execute` has what is only remembered read again.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
+
+use super::error::ArmError;
+use super::id::ResourceId;
+use super::inventory::{ListOf, Listed, PAGE};
+use super::plan::Change;
+use super::resource::{Kind, Observed, Progress, progress};
+use super::write_queue::WriteQueue;
+
+/// However long a resource has been changing, it is read at least this often.
+pub const LONGEST_POLL: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Entry {
+    kind: Kind,
+    observed: Option<Observed>,
+    looked: Instant,
+    due: Instant,
+    /// Good enough until then, for a pass that runs anyway.
+    good_until: Instant,
+    /// Nothing is under way and nothing doubted: if it is still the same, it needs no look of its own.
+    listable: bool,
+    /// How a list showed it when it was last read.
+    listed: Option<u64>,
+    /// Whether the last look was only at a list.
+    only_listed: bool,
+    /// Since when every look has shown that it is not there.
+    absent_since: Option<Instant>,
+    /// The same, even if it was seen to go.
+    gone_since: Option<Instant>,
+    operation: Option<Operation>,
+    /// Since when every read has shown it in change.
+    changing_since: Option<Instant>,
+    read_failures: u32,
+    /// Reads of it, and lists of what is in it, that fail.
+    unread: Option<Unread>,
+    lists_unread: Option<Unread>,
+    write_failures: u32,
+    /// How the last write failed, and since when every one has failed with this code.
+    failing: Option<(ArmError, Instant)>,
+    made_here: bool,
+    /// Which one was seen to be ours: of what is made anew under the name it differs.
+    proven: Option<String>,
+    gone: Gone,
+    /// When it was last read in place of what is in it.
+    read_instead: Option<Instant>,
+    puts: Puts,
+    change: Option<Change>,
+}
+
+impl Entry {
+    fn due_at(&mut self, when: Instant) {
+        (self.due, self.good_until) = (when, when);
+        self.listable = false;
+    }
+
+    fn hold_from(&mut self, observed: Instant, hold: Duration, slack: Duration) {
+        (self.due, self.good_until) = (observed + hold, observed + hold.saturating_sub(slack));
+    }
+}
+
+/// The memory of one process.
+#[derive(Debug)]
+pub struct ObservationCache {
+    entries: Mutex<HashMap<ResourceId, Entry>>,
+    write_queue: WriteQueue,
+    /// Who hears whose turn has come.
+    waiting: Mutex<Vec<UnboundedSender<ResourceId>>>,
+    /// When it was last searched for what is to be forgotten.
+    searched: Mutex<Option<Instant>>,
+    resync: Duration,
+    record_resync: Duration,
+}
+
+impl ObservationCache {
+    /// Settled resources are looked at again after `resync`, links and records after `record_resync`, each spread by a tenth.
+    pub fn new(resync: Duration, record_resync: Duration) -> Self {
+        Self {
+            entries: Mutex::default(),
+            write_queue: WriteQueue::default(),
+            waiting: Mutex::default(),
+            searched: Mutex::default(),
+            resync,
+            record_resync,
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<ResourceId, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<UnboundedSender<ResourceId>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn searched(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.searched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was seen, as long as it is not time to look again.
+    pub fn fresh(&self, id: &ResourceId, now: Instant) -> Option<Observed> {
+        self.entries()
+            .get(id)
+            .filter(|entry| entry.good_until > now)
+            .and_then(|entry| entry.observed.clone())
+    }
+
+    /// Whether this process made the resource, so that nothing can be in it that this process did not put there.
+    pub fn made_here(&self, id: &ResourceId) -> bool {
+        self.entries().get(id).is_some_and(|entry| entry.made_here)
+    }
+
+    /// Whether anything is remembered of the resource.
+    pub fn knows(&self, id: &ResourceId) -> bool {
+        self.entries().contains_key(id)
+    }
+
+    /// When the first of these resources is to be looked at again; none if nothing is remembered.
+    pub fn next_read<'a>(&self, ids: impl IntoIterator<Item = &'a ResourceId>) -> Option<Instant> {
+        let entries = self.entries();
+        ids.into_iter()
+            .filter_map(|id| entries.get(id))
+            .map(|entry| entry.due)
+            .min()
+    }
+
+    /// How old a list may be to show that a resource at rest is still the same: none if the resource is not at rest.
+    pub fn list_since(&self, id: &ResourceId, now: Instant) -> Option<Instant> {
+        let entries = self.entries();
+        let entry = entries.get(id).filter(|entry| entry.listable)?;
+        Some(
+            now.checked_sub(self.resync / 2)
+                .map_or(entry.looked, |then| then.max(entry.looked)),
+        )
+    }
+
+    /// How many resources at rest one list with this one would show.
+    pub fn share_a_list(&self, kind: Kind, id: &ResourceId) -> usize {
+        let entries = self.entries();
+        // A zone of somebody else may be very large.
+        let rows = |zone: &Value| {
+            let count = |name: &str| zone["properties"][name].as_u64().unwrap_or(u64::MAX);
+            count("numberOfRecordSets").max(count("numberOfVirtualNetworkLinks"))
+        };
+        let short = |zone: &ResourceId| {
+            let observed = entries.get(zone).and_then(|entry| entry.observed.as_ref()?.found());
+            observed.is_some_and(|zone| rows(zone) <= PAGE as u64)
+        };
+        if matches!(kind, Kind::ZoneLink | Kind::Record) && !id.parent().is_some_and(|zone| short(&zone)) {
+            return 0;
+        }
+        let Some(list) = ListOf::of(kind, id) else {
+            return 0;
+        };
+        let listable = entries.iter().filter(|(_, entry)| entry.kind == kind && entry.listable);
+        listable.filter(|(other, _)| list.shows(other)).count()
+    }
+
+    /// A list shows the resource as it did when it was last read: then it is still the same. Gives what that was.
+    pub fn unchanged(&self, id: &ResourceId, listed: Listed) -> Option<Observed> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        if !entry.listable || entry.listed != Some(listed.fingerprint) {
+            return None;
+        }
+        (entry.looked, entry.only_listed) = (listed.observed, true);
+        let hold = self.hold(entry.kind, id);
+        entry.hold_from(listed.observed, hold, self.slack());
+        entry.observed.clone()
+    }
+
+    /// A list that was made before the resource was read shows it like this.
+    pub fn listed(&self, id: &ResourceId, listed: Listed) {
+        if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.listable) {
+            entry.listed = Some(listed.fingerprint);
+        }
+    }
+
+    /// The operation under way on the resource.
+    pub fn operation(&self, id: &ResourceId) -> Option<Operation> {
+        self.entries().get(id).and_then(|entry| entry.operation.clone())
+    }
+
+    /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
+    pub fn ready(&self, kind: Kind, id: &ResourceId, observed: Observed, now: Instant) {
+        let (hold, slack) = (self.hold(kind, id), self.slack());
+        if observed == Observed::Absent {
+            self.entries().retain(|known, _| !known.is_in(id));
+        }
+        let mut ended = false;
+        self.update(kind, id, now, |entry| {
+            ended = entry.operation.is_some();
+            let absent = observed == Observed::Absent;
+            entry.made_here &= !absent;
+            entry.proven = entry.proven.take().filter(|_| !absent);
+            let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
+            let missed = entry.gone.rests(absent);
+            entry.absent_since = match &entry.observed {
+                _ if !absent || went || missed.is_some() => None,
+                Some(Observed::Found(_)) => None,
+                Some(Observed::Absent) => entry.absent_since,
+                _ => entry.absent_since.or(Some(now)),
+            };
+            entry.gone_since = absent.then(|| entry.gone_since.or(missed).unwrap_or(now));
+            entry.listable = matches!(&observed, Observed::Found(body) if progress(body) == Progress::Ready);
+            (
+                entry.observed,
+                entry.operation,
+                entry.changing_since,
+                entry.read_failures,
+            ) = (Some(observed), None, None, 0);
+            (entry.unread, entry.listed) = (None, None);
+            entry.hold_from(now, hold, slack);
+        });
+        if ended {
+            self.wake_next(kind, id, now);
+        }
+    }
+
+    /// The resource is changing; read it again after `wait`, or [`LONGEST_POLL`], and the later the longer it has been changing.
+    pub fn in_progress(&self, kind: Kind, id: &ResourceId, observed: Observed, wait: Duration, now: Instant) {
+        self.update(kind, id, now, |entry| {
+            let since = *entry.changing_since.get_or_insert(now);
+            let patience = (now.saturating_duration_since(since) / 5).min(LONGEST_POLL);
+            entry.gone.moves(&observed);
+            (entry.observed, entry.gone_since, entry.unread) = (Some(observed), None, None);
+            entry.due_at(now + wait.min(LONGEST_POLL).max(patience));
+        });
+    }
+
+    /// Azure took a write and works on it.
+    pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
+        self.update(kind, id, operation.began, |entry| {
+            (entry.listable, entry.absent_since, entry.changing_since) = (false, None, Some(operation.began));
+            entry.made_here |= made_here;
+            if !operation.deletes {
+                entry.puts.took(operation.began);
+                entry.gone.delete_is_over();
+            }
+            entry.operation = Some(operation);
+        });
+    }
+
+    /// Azure took a write that changes the resource so; none if it takes it away. What was begun first is what is told.
+    pub fn changing(&self, id: &ResourceId, change: Option<Change>) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.change = change.map(|change| entry.change.take().unwrap_or(change));
+        }
+    }
+
+    /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
+    pub fn confirm(&self, id: &ResourceId) -> Option<Change> {
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id)?;
+        (entry.write_failures, entry.failing, entry.puts) = (0, None, Puts::default());
+        entry.change.take()
+    }
+
+    /// A look failed; waits longer each time. Gives the wait.
+    pub fn read_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        let mut wait = Duration::ZERO;
+        self.update(kind, id, now, |entry| {
+            entry.read_failures = entry.read_failures.saturating_add(1);
+            wait = error.delay(entry.read_failures);
+            let lasting = Unread::again(&mut entry.unread, now);
+            entry.observed = Some(Observed::ReadFailed(ArmError {
+                lasting,
+                ..error.clone()
+            }));
+            entry.due_at(now + wait);
+        });
+        wait
+    }
+
+    /// A write was refused, or its operation failed; waits longer each time until the resource is as wanted. Gives the wait.
+    pub fn write_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Observed::WriteFailed(error.clone()), error, now)
+    }
+
+    /// The same for a delete.
+    pub fn delete_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
+        self.failed(kind, id, Observed::DeleteFailed(error.clone()), error, now)
+    }
+
+    fn failed(&self, kind: Kind, id: &ResourceId, observed: Observed, error: &ArmError, now: Instant) -> Duration {
+        let (mut wait, mut ended) = (Duration::ZERO, false);
+        self.update(kind, id, now, |entry| {
+            ended = entry.operation.is_some();
+            entry.write_failures = entry.write_failures.saturating_add(1);
+            wait = error.delay(entry.write_failures);
+            (entry.observed, entry.operation, entry.puts) = (Some(observed), None, Puts::default());
+            entry.gone.delete_is_over();
+            let same = entry.failing.take().filter(|(last, _)| last.code == error.code);
+            entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
+            entry.due_at(now + wait);
+        });
+        if ended {
+            self.wake_next(kind, id, now);
+        }
+        wait
+    }
+
+    /// The next look at the resource is due at once.
+    pub fn invalidate(&self, id: &ResourceId, now: Instant) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.due_at(now);
+        }
+    }
+
+    /// Looks at the resource again within `wait`, if not sooner.
+    pub fn expedite(&self, id: &ResourceId, wait: Duration, now: Instant) {
+        if let Some(entry) = self.entries().get_mut(id) {
+            entry.due_at(entry.due.min(now + wait));
+        }
+    }
+
+    /// Drops everything about the resource, its place among those that wait for a turn too.
+    pub fn forget(&self, id: &ResourceId) {
+        self.entries().remove(id);
+        self.write_queue.leave(id);
+    }
+
+    fn update(&self, kind: Kind, id: &ResourceId, now: Instant, change: impl FnOnce(&mut Entry)) {
+        let mut entries = self.entries();
+        let entry = entries.entry(id.clone()).or_insert_with(|| Entry {
+            kind,
+            observed: None,
+            looked: now,
+            due: now,
+            good_until: now,
+            listable: false,
+            listed: None,
+            only_listed: false,
+            absent_since: None,
+            gone_since: None,
+            operation: None,
+            changing_since: None,
+            read_failures: 0,
+            unread: None,
+            lists_unread: None,
+            write_failures: 0,
+            failing: None,
+            made_here: false,
+            proven: None,
+            gone: Gone::default(),
+            read_instead: None,
+            puts: Puts::default(),
+            change: None,
+        });
+        (entry.looked, entry.only_listed) = (now, false);
+        change(entry);
+    }
+
+    /// A pass that runs anyway looks at what would be due so soon.
+    fn slack(&self) -> Duration {
+        self.resync.min(self.record_resync) / 5
+    }
+
+    /// How long a settled resource is left alone. Spread by its id, so that many do not come due together; what is in one
+    /// zone does, as one list shows it.
+    fn hold(&self, kind: Kind, id: &ResourceId) -> Duration {
+        let base = if matches!(kind, Kind::ZoneLink | Kind::Record) {
+            self.record_resync
+        } else {
+            self.resync
+        };
+        let mut hasher = DefaultHasher::new();
+        let zone = id.parent().filter(|_| matches!(kind, Kind::ZoneLink | Kind::Record));
+        zone.as_ref().unwrap_or(id).hash(&mut hasher);
+        let permille = u32::try_from(hasher.finish() % 200).unwrap_or(0);
+        base * (900 + permille) / 1_000
+    }
+}
+
+mod gone;
+mod left;
+mod operation;
+mod puts;
+mod queue;
+mod since;
+
+use gone::Gone;
+pub use left::UnderWay;
+pub use operation::Operation;
+use puts::Puts;
+pub use puts::SHOWS_LATE;
+pub(in crate::azure) use since::Unread;
+
+#[cfg(test)]
+mod tests;

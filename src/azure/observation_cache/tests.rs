@@ -1,0 +1,361 @@
+use std::collections::BTreeMap;
+
+use futures::{FutureExt, StreamExt};
+use rstest::rstest;
+
+use super::*;
+use crate::azure::error::Class;
+use crate::azure::write_queue::usual;
+
+mod abandoned;
+mod gone;
+
+fn id() -> ResourceId {
+    ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z").unwrap()
+}
+
+fn observations() -> ObservationCache {
+    ObservationCache::new(Duration::from_secs(100), Duration::from_secs(1_000))
+}
+
+/// A subnet of one network.
+fn subnet(name: &str) -> ResourceId {
+    let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
+    ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap()
+}
+
+/// A create that Azure works on.
+fn create(began: Instant) -> Operation {
+    Operation {
+        url: None,
+        began,
+        deletes: false,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_settled_is_recalled_until_its_next_look() {
+    let (observations, now) = (observations(), Instant::now());
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert_eq!(
+        observations.fresh(&id(), now + Duration::from_secs(69)),
+        Some(Observed::Absent)
+    );
+    assert_eq!(observations.fresh(&id(), now + Duration::from_secs(110)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
+    let (observations, now) = (observations(), Instant::now());
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(10), now);
+    assert_eq!(
+        observations.fresh(&id(), now + Duration::from_secs(9)),
+        Some(Observed::Pending)
+    );
+    assert_eq!(observations.fresh(&id(), now + Duration::from_secs(10)), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_in_a_resource_that_went_is_forgotten() {
+    let (observations, now) = (observations(), Instant::now());
+    let inside = id().child(Kind::Record, "api").unwrap();
+    let beside = ResourceId::parse(&id().to_string().replace("z.z", "y.y")).unwrap();
+    for known in [&inside, &beside] {
+        observations.ready(Kind::Record, known, Observed::Found(serde_json::json!({})), now);
+    }
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert!(!observations.knows(&inside) && observations.knows(&beside));
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
+    let (observations, now, error) = (observations(), Instant::now(), ArmError::own(Class::Busy, "X"));
+    let fail = || {
+        observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+        observations.write_failed(Kind::Zone, &id(), &error, now).as_secs()
+    };
+    assert_eq!([fail(), fail(), fail()], [3, 6, 12]);
+    observations.confirm(&id());
+    assert_eq!(fail(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_looks_wait_longer_until_one_succeeds() {
+    let (observations, now, error) = (observations(), Instant::now(), ArmError::own(Class::Down, "X"));
+    let fail = || observations.read_failed(Kind::Zone, &id(), &error, now).as_secs();
+    assert_eq!([fail(), fail()], [5, 10]);
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert_eq!(fail(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_reads_last_from_the_third_on_and_after_two_minutes() {
+    let (observations, now, error) = (observations(), Instant::now(), ArmError::own(Class::Down, "X"));
+    let fails = |s| {
+        let at = now + Duration::from_secs(s);
+        observations.read_failed(Kind::Zone, &id(), &error, at);
+        let shown = observations.fresh(&id(), at);
+        let lasting = observations.unread_for_long(&id(), at);
+        let expected = ArmError {
+            lasting,
+            ..error.clone()
+        };
+        assert_eq!(shown, Some(Observed::ReadFailed(expected)));
+        lasting
+    };
+    assert_eq!([0, 130, 131].map(fails), [false, false, true]);
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert_eq!([0, 1, 2, 119, 120].map(fails), [false, false, false, false, true]);
+    let list = |result, s| observations.list_of::<()>(&id(), result, now + Duration::from_secs(s));
+    let lasting = |s| list(Err(error.clone()), s).unwrap_err().lasting;
+    assert_eq!([0, 60, 120].map(lasting), [false, false, true]);
+    assert_eq!(list(Ok(()), 121), Ok(()));
+    assert!(!lasting(122));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_seen_to_go_does_not_come_late() {
+    let (observations, now) = (observations(), Instant::now());
+    let late = now + Duration::from_secs(7);
+    assert_eq!(observations.absent_for(&id(), late), None, "never looked for");
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    observations.ready(Kind::Zone, &id(), Observed::Absent, late);
+    assert_eq!(observations.absent_for(&id(), late), Some(Duration::from_secs(7)));
+    observations.ready(Kind::Zone, &id(), Observed::Found(Value::Null), late);
+    for _ in 0..2 {
+        observations.ready(Kind::Zone, &id(), Observed::Absent, late);
+        assert_eq!(observations.absent_for(&id(), late), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn absence_counts_from_the_first_read_that_showed_it() {
+    let (observations, now) = (observations(), Instant::now());
+    let at = |s| now + Duration::from_secs(s);
+    let gone_for = |s| observations.gone_for(&id(), at(s)).map(|gone| gone.as_secs());
+    observations.ready(Kind::Zone, &id(), Observed::Found(Value::Null), at(0));
+    assert_eq!(gone_for(1), None);
+    observations.ready(Kind::Zone, &id(), Observed::Absent, at(5));
+    observations.ready(Kind::Zone, &id(), Observed::Absent, at(9));
+    assert_eq!(gone_for(10), Some(5));
+    observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::ZERO, at(11));
+    assert_eq!(gone_for(12), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_same_refusal_adds_up() {
+    let (observations, now) = (observations(), Instant::now());
+    let refused = |code, second| {
+        let (error, at) = (ArmError::own(Class::Busy, code), now + Duration::from_secs(second));
+        observations.delete_failed(Kind::Zone, &id(), &error, at);
+        observations.ready(Kind::Zone, &id(), Observed::Found(Value::Null), at);
+        observations.failing_for(&id(), at).as_secs()
+    };
+    assert_eq!(
+        [refused("X", 0), refused("X", 9), refused("Y", 12), refused("Y", 20)],
+        [0, 9, 0, 8]
+    );
+    observations.confirm(&id());
+    assert_eq!(
+        observations.failing_for(&id(), now + Duration::from_secs(30)),
+        Duration::ZERO
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_went_is_no_longer_made_here() {
+    let (observations, now) = (observations(), Instant::now());
+    observations.began(
+        Kind::Zone,
+        &id(),
+        Operation {
+            url: None,
+            began: now,
+            deletes: false,
+        },
+        true,
+    );
+    assert!(observations.made_here(&id()));
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert!(!observations.made_here(&id()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn write_beside_another_one_comes_when_that_usually_has_ended() {
+    let (observations, now) = (observations(), Instant::now());
+    let (goes, next) = (subnet("goes"), subnet("next"));
+    let operation = Operation {
+        url: None,
+        began: now,
+        deletes: true,
+    };
+    observations.began(Kind::Subnet, &goes, operation, false);
+    let wait = |second| {
+        let now = now + Duration::from_secs(second);
+        observations.in_progress(Kind::Subnet, &goes, Observed::Pending, Duration::from_secs(2), now);
+        observations.wait_in_queue(Kind::Subnet, &next, usual(true), now)
+    };
+    let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
+    assert_eq!(waits, [Some(10), Some(6), Some(2), Some(2), None]);
+}
+
+#[rstest]
+#[case::outcomes(|observations: &ObservationCache, id: &ResourceId, now| observations.ready(Kind::Subnet, id, Observed::Absent, now))]
+#[case::failed(|observations: &ObservationCache, id: &ResourceId, now| {
+    observations.write_failed(Kind::Subnet, id, &ArmError::own(Class::Down, "x"), now);
+})]
+#[tokio::test(start_paused = true)]
+async fn first_of_those_that_wait_is_told_when_the_write_before_ends(
+    #[case] end: fn(&ObservationCache, &ResourceId, Instant),
+) {
+    let (observations, now) = (observations(), Instant::now());
+    let mut told = observations.next_in_queue();
+    let first = subnet("first");
+    assert_eq!(
+        observations.wait_in_queue(Kind::Subnet, &first, usual(false), now),
+        None
+    );
+    observations.began(Kind::Subnet, &first, create(now), false);
+    observations.leave_queue(Kind::Subnet, &first, now);
+    for name in ["second", "third"] {
+        assert!(
+            observations
+                .wait_in_queue(Kind::Subnet, &subnet(name), usual(false), now)
+                .is_some()
+        );
+    }
+    assert_eq!(told.next().now_or_never(), None, "the first one is under way");
+    let ended = now + Duration::from_millis(2_500);
+    end(&observations, &first, ended);
+    assert_eq!(told.next().now_or_never(), Some(Some(subnet("second"))));
+    assert_eq!(
+        told.next().now_or_never(),
+        None,
+        "the third one has to wait for the second"
+    );
+    assert_eq!(
+        observations.wait_in_queue(Kind::Subnet, &subnet("second"), usual(false), ended),
+        None
+    );
+    // Azure has refused it at once.
+    observations.leave_queue(Kind::Subnet, &subnet("second"), ended);
+    assert_eq!(told.next().now_or_never(), Some(Some(subnet("third"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_let_go_while_it_waits_for_its_turn_holds_nobody_up() {
+    let (observations, now) = (observations(), Instant::now());
+    observations.began(Kind::Subnet, &subnet("first"), create(now), false);
+    let wait = |name: &str| observations.wait_in_queue(Kind::Subnet, &subnet(name), usual(false), now);
+    assert_eq!(
+        ["goes", "next"].map(wait),
+        [3, 6].map(|seconds| Some(Duration::from_secs(seconds)))
+    );
+    observations.forget(&subnet("goes"));
+    observations.forget(&subnet("first"));
+    assert_eq!(wait("next"), None);
+}
+
+fn made(observations: &ObservationCache, now: Instant) {
+    observations.began(Kind::Zone, &id(), create(now), true);
+    observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(10), now);
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_forgotten() {
+    let (observations, now) = (observations(), Instant::now());
+    made(&observations, now);
+    let at = |minutes: u64| now + Duration::from_secs(60 * minutes);
+    let in_flight = |minutes| {
+        observations
+            .under_way(at(minutes))
+            .get(&Kind::Zone)
+            .map(|of_kind| of_kind.count)
+    };
+    assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [Some(1), Some(1), None]);
+    observations.forget_left(at(11));
+    assert!(observations.operation(&id()).is_some(), "a pause may end");
+    observations.forget_left(at(121));
+    assert!(!observations.knows(&id()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_forgotten_is_not_taken_for_absent() {
+    let (observations, now) = (observations(), Instant::now());
+    made(&observations, now);
+    let inside = id().child(Kind::ZoneLink, "link").unwrap();
+    observations.ready(Kind::ZoneLink, &inside, Observed::Found(serde_json::json!({})), now);
+    let later = now + Duration::from_secs(10_000);
+    observations.ready(Kind::Zone, &id(), Observed::Found(serde_json::json!({})), later);
+    observations.forget_left(later);
+    assert!(observations.knows(&id()) && !observations.knows(&inside));
+    assert!(
+        !observations.made_here(&id()),
+        "what is in it would be absent without a read"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
+    let (observations, now) = (observations(), Instant::now());
+    made(&observations, now);
+    let mut then = now;
+    for minute in 1..40 {
+        then = now + Duration::from_secs(60 * minute);
+        observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(10), then);
+        observations.forget_left(then);
+    }
+    let hangs = UnderWay {
+        count: 1,
+        oldest: then - now,
+    };
+    assert_eq!(observations.under_way(then), BTreeMap::from([(Kind::Zone, hangs)]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
+    let (observations, now) = (observations(), Instant::now());
+    made(&observations, now);
+    assert!(observations.made_here(&id()));
+    observations.others_were_at_it();
+    assert!(!observations.made_here(&id()));
+    assert!(observations.operation(&id()).is_some(), "all else is looked at in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_list_showed_and_a_read_then_did_is_no_longer_only_remembered() {
+    let (observations, now) = (observations(), Instant::now());
+    let ready = Observed::Found(serde_json::json!({"properties": {"provisioningState": "Succeeded"}}));
+    observations.ready(Kind::Zone, &id(), ready, now);
+    let listed = Listed {
+        observed: now,
+        fingerprint: 1,
+    };
+    observations.listed(&id(), listed);
+    assert!(observations.unchanged(&id(), listed).is_some() && observations.only_remembered(&id(), now));
+    observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(4), now);
+    assert!(!observations.only_remembered(&id(), now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_for_long_is_read_ever_more_rarely() {
+    let (observations, now) = (observations(), Instant::now());
+    let next = |second| {
+        let now = now + Duration::from_secs(second);
+        observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(4), now);
+        observations.next_read([&id()]).unwrap().duration_since(now).as_secs()
+    };
+    assert_eq!([next(0), next(20), next(100), next(3_600)], [4, 4, 20, 60]);
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    assert_eq!(next(3_600), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn proof_is_of_the_one_that_was_seen_and_not_of_the_next() {
+    let (observations, now) = (observations(), Instant::now());
+    let made = |guid: &str| serde_json::json!({"properties": {"resourceGuid": guid}});
+    observations.ready(Kind::PrivateLinkService, &id(), Observed::Found(made("a")), now);
+    observations.prove(&id(), &made("a"));
+    assert!(observations.is_proven(&id(), &made("a")) && !observations.is_proven(&id(), &made("b")));
+}

@@ -1,0 +1,36 @@
+//! What nobody looks after any more.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn write_that_nobody_asks_after_any_more_holds_nobody() {
+    let (observations, now) = (observations(), Instant::now());
+    observations.began(Kind::Subnet, &subnet("left"), create(now), false);
+    observations.in_progress(
+        Kind::Subnet,
+        &subnet("left"),
+        Observed::Pending,
+        Duration::from_secs(2),
+        now,
+    );
+    let wait = |second| {
+        let now = now + Duration::from_secs(second);
+        observations.wait_in_queue(Kind::Subnet, &subnet("next"), usual(false), now)
+    };
+    let waits = [wait(0), wait(3), wait(7), wait(8)].map(|wait| wait.map(|wait| wait.as_secs()));
+    assert_eq!(waits, [Some(3), Some(2), Some(2), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_absent_and_looked_at_no_more_is_soon_forgotten() {
+    let (observations, now) = (observations(), Instant::now());
+    let there =
+        ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/t").unwrap();
+    observations.ready(Kind::Zone, &id(), Observed::Absent, now);
+    observations.ready(Kind::Zone, &there, Observed::Found(serde_json::json!({})), now);
+    let known = |minutes: u64| {
+        observations.forget_left(now + Duration::from_secs(60 * minutes));
+        [observations.knows(&id()), observations.knows(&there)]
+    };
+    assert_eq!([known(10), known(30)], [[true, true], [false, true]]);
+}

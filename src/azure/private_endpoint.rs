@@ -1,0 +1,300 @@
+//! The private endpoint: one manual connection to an alias, and the address that it gives.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::id::{ResourceId, same};
+use super::owner_tags::{MAX_TAGS, OwnerTags};
+use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
+
+/// A private endpoint as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateEndpoint {
+    /// Its id.
+    pub id: ResourceId,
+    /// The region.
+    pub location: String,
+    /// Tags, one of which proves ownership.
+    pub owner_tags: OwnerTags,
+    /// The subnet that it takes its address from.
+    pub subnet: ResourceId,
+    /// The alias of the link service; none while that is not known or no longer wanted.
+    pub alias: Option<String>,
+    /// Whether this process has seen it to be ours, before it came to lead elsewhere.
+    pub proven: bool,
+    /// What the owner of the link service reads with the request.
+    pub request_message: &'static str,
+}
+
+/// Where the connection stands, at the endpoint's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    /// It carries traffic.
+    Approved,
+    /// The owner of the link service has not decided.
+    Pending,
+    /// The owner said no.
+    Rejected,
+    /// The link service or its end of the connection is gone.
+    Disconnected,
+    /// A state never seen before, or none.
+    Unknown,
+}
+
+impl Approval {
+    /// The word that ARM uses.
+    pub fn word(self) -> &'static str {
+        match self {
+            Approval::Approved => "Approved",
+            Approval::Pending => "Pending",
+            Approval::Rejected => "Rejected",
+            Approval::Disconnected => "Disconnected",
+            Approval::Unknown => "Unknown",
+        }
+    }
+}
+
+/// The state of the endpoint's connection.
+pub fn approval(body: &Value) -> Approval {
+    let state = connection(body).and_then(|c| c.pointer("/properties/privateLinkServiceConnectionState/status"));
+    match state.and_then(Value::as_str) {
+        Some("Approved") => Approval::Approved,
+        Some("Pending") => Approval::Pending,
+        Some("Rejected") => Approval::Rejected,
+        Some("Disconnected") => Approval::Disconnected,
+        _ => Approval::Unknown,
+    }
+}
+
+/// The endpoint's address, from a body that was read with its network interfaces expanded: the first that any DNS configuration or
+/// interface has. Azure shows empty ones beside it.
+pub fn address(body: &Value) -> Option<IpAddr> {
+    let configurations = items(&body["properties"]["customDnsConfigs"]);
+    let of_configurations = configurations.flat_map(|one| items(&one["ipAddresses"]));
+    let interfaces = items(&body["properties"]["networkInterfaces"]);
+    let of_interfaces = interfaces
+        .flat_map(|interface| items(&interface["properties"]["ipConfigurations"]))
+        .map(|configuration| &configuration["properties"]["privateIPAddress"]);
+    let addresses = of_configurations.chain(of_interfaces).filter_map(Value::as_str);
+    let mut addresses = addresses.filter_map(|text| text.parse().ok());
+    addresses.next()
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// The first connection that leads anywhere; the first of all, where none does.
+fn connection(body: &Value) -> Option<&Value> {
+    let of = |list: &str| items(&body["properties"][list]);
+    let all = || of("manualPrivateLinkServiceConnections").chain(of("privateLinkServiceConnections"));
+    let leads = |one: &&Value| {
+        one["properties"]["privateLinkServiceId"]
+            .as_str()
+            .is_some_and(|to| !to.is_empty())
+    };
+    all().find(leads).or_else(|| all().next())
+}
+
+fn target(body: &Value) -> Option<&str> {
+    connection(body)?
+        .pointer("/properties/privateLinkServiceId")
+        .and_then(Value::as_str)
+}
+
+/// Whether it shows where it leads to.
+pub fn leads_anywhere(body: &Value) -> bool {
+    target(body).is_some_and(|to| !to.is_empty())
+}
+
+/// Whether it leads to the link service with this alias.
+pub fn leads_to(body: &Value, alias: &str) -> bool {
+    target(body).is_some_and(|found| same(found, alias))
+}
+
+impl PrivateEndpoint {
+    fn in_our_subnet(&self, current: &Value) -> bool {
+        id_at(current, "/properties/subnet/id").as_ref() == Some(&self.subnet)
+    }
+
+    fn leads_to_ours(&self, current: &Value) -> bool {
+        self.alias.as_deref().is_some_and(|alias| leads_to(current, alias))
+    }
+
+    /// Without our mark: it takes its address from our subnet, and leads where ours lead or did.
+    fn resembles_owned(&self, current: &Value) -> bool {
+        self.in_our_subnet(current) && (self.leads_to_ours(current) || self.proven)
+    }
+}
+
+impl Owned for PrivateEndpoint {
+    fn kind(&self) -> Kind {
+        Kind::PrivateEndpoint
+    }
+
+    fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn is_owned(&self, current: &Value) -> bool {
+        self.owner_tags.prove(current) || (self.resembles_owned(current) && !self.owner_tags.deny(current))
+    }
+}
+
+impl Resource for PrivateEndpoint {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
+        let rules = [
+            (!self.leads_to_ours(current), "privateLinkServiceId"),
+            (!self.in_our_subnet(current), "subnet"),
+            (dead, "privateLinkServiceConnectionState"),
+        ];
+        rules
+            .into_iter()
+            .filter_map(|(differs, field)| differs.then_some(Difference::immutable(field)))
+            .collect()
+    }
+
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut body = base(current);
+        set(&mut body, &["location"], json!(self.location));
+        if current.is_none() {
+            let connection =
+                json!({"privateLinkServiceId": self.alias, "groupIds": [], "requestMessage": self.request_message});
+            let connections = json!([{"name": self.id.name(), "properties": connection}]);
+            set(
+                &mut body,
+                &["properties", "subnet"],
+                json!({"id": self.subnet.to_string()}),
+            );
+            set(
+                &mut body,
+                &["properties", "manualPrivateLinkServiceConnections"],
+                connections,
+            );
+        }
+        mark(&mut body, "tags", &self.owner_tags.all(), MAX_TAGS);
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+    const ALIAS: &str = "pls.guid.eastus.azure.privatelinkservice";
+
+    fn desired() -> PrivateEndpoint {
+        PrivateEndpoint {
+            id: ResourceId::parse(&format!("{NET}/privateEndpoints/private-router-pe")).unwrap(),
+            location: "eastus".into(),
+            owner_tags: OwnerTags {
+                owner: ("cluster".into(), "x".into()),
+                ..OwnerTags::default()
+            },
+            subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/guest")).unwrap(),
+            alias: Some(ALIAS.into()),
+            proven: false,
+            request_message: "hello",
+        }
+    }
+
+    fn found(status: &str) -> Value {
+        let mut body = desired().body(None);
+        let connection = &mut body["properties"]["manualPrivateLinkServiceConnections"][0]["properties"];
+        connection["privateLinkServiceConnectionState"] = json!({"status": status});
+        body
+    }
+
+    #[rstest]
+    #[case::approved("Approved", 0)]
+    #[case::pending_is_waited_for("Pending", 0)]
+    #[case::rejected_is_dead("Rejected", 1)]
+    #[case::disconnected_is_dead("Disconnected", 1)]
+    fn state_of_the_connection(#[case] status: &str, #[case] differences: usize) {
+        assert_eq!(desired().differs(&found(status)).len(), differences);
+    }
+
+    #[test]
+    fn endpoint_to_an_old_alias_is_replaced() {
+        let new = PrivateEndpoint {
+            alias: Some("pls.new.eastus.azure.privatelinkservice".into()),
+            ..desired()
+        };
+        assert_eq!(
+            new.differs(&found("Approved")),
+            [Difference::immutable("privateLinkServiceId")]
+        );
+    }
+
+    #[test]
+    fn untagged_endpoint_is_ours_by_subnet_and_alias_only() {
+        let mut body = found("Approved");
+        body.as_object_mut().unwrap().remove("tags");
+        assert!(desired().is_owned(&body));
+        let elsewhere = PrivateEndpoint {
+            subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/w/subnets/guest")).unwrap(),
+            ..desired()
+        };
+        assert!(!elsewhere.is_owned(&body));
+        let other = PrivateEndpoint {
+            alias: Some("other".into()),
+            ..desired()
+        };
+        assert!(!other.is_owned(&body));
+    }
+
+    #[test]
+    fn untagged_endpoint_to_an_old_alias_is_ours_only_if_it_was_seen_so() {
+        let mut body = found("Disconnected");
+        body.as_object_mut().unwrap().remove("tags");
+        let new = PrivateEndpoint {
+            alias: Some("pls.new.eastus.azure.privatelinkservice".into()),
+            ..desired()
+        };
+        assert!(!new.is_owned(&body));
+        let observed = PrivateEndpoint { proven: true, ..new };
+        assert!(observed.is_owned(&body));
+        body["tags"] = json!({"cluster": "another"});
+        assert!(!observed.is_owned(&body) && !desired().is_owned(&body));
+    }
+
+    #[test]
+    fn address_comes_from_the_interface_where_there_is_no_dns_configuration() {
+        let nic = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}}]);
+        assert_eq!(
+            address(&json!({"properties": {"customDnsConfigs": [], "networkInterfaces": nic}})),
+            "10.0.0.5".parse().ok()
+        );
+        assert_eq!(
+            address(&json!({"properties": {"networkInterfaces": [{"id": "only"}]}})),
+            None
+        );
+    }
+
+    #[rstest]
+    #[case::second_configuration(json!({"customDnsConfigs": [{}, {"ipAddresses": []}, {"ipAddresses": ["", "10.0.0.5"]}]}))]
+    #[case::second_interface(json!({"customDnsConfigs": [{"ipAddresses": []}], "networkInterfaces": [{"id": "only"}, {"properties":
+        {"ipConfigurations": [{"properties": {}}, {"properties": {"privateIPAddress": "10.0.0.5"}}]}}]}))]
+    fn empty_ones_before_the_address_are_skipped(#[case] properties: Value) {
+        assert_eq!(address(&json!({"properties": properties})), "10.0.0.5".parse().ok());
+    }
+
+    #[test]
+    fn empty_connection_before_ours_is_skipped() {
+        let mut body = found("Approved");
+        let connections = &mut body["properties"]["manualPrivateLinkServiceConnections"];
+        let ours = connections[0].take();
+        *connections = json!([{}, {"properties": {"privateLinkServiceId": ""}}, ours]);
+        assert_eq!(approval(&body), Approval::Approved);
+        assert!(desired().is_owned(&body) && desired().differs(&body).is_empty());
+        let properties = body["properties"].as_object_mut().unwrap();
+        let automatic = properties.remove("manualPrivateLinkServiceConnections").unwrap();
+        properties.insert("privateLinkServiceConnections".into(), automatic);
+        assert_eq!(approval(&body), Approval::Approved);
+    }
+}

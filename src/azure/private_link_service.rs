@@ -1,0 +1,413 @@
+//! The private link service, and the connections at its end.
+
+pub mod access;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::id::{ResourceId, SubscriptionId, same};
+use super::owner_tags::{MAX_TAGS, OwnerTags, Stamp, Stamped};
+use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
+
+/// The name of the one NAT configuration.
+const NAT_CONFIGURATION: &str = "pls-nat-ip";
+
+/// A private link service as far as it must be known to be taken away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedPrivateLinkService {
+    /// Its id.
+    pub id: ResourceId,
+    /// Tags, one of which proves ownership.
+    pub owner_tags: OwnerTags,
+    /// The tag by which management clusters that share a group tell their services apart.
+    pub stamp: Stamp,
+    /// The frontend that it forwards to, as Azure spells the id; none while that is not known.
+    pub frontend: Option<String>,
+    /// Whether what is around it proves it ours: it forwards, or did, to a frontend of the cluster.
+    pub proven: bool,
+}
+
+/// A private link service as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrivateLinkService {
+    /// Which one, and what proves it ours.
+    pub owned: OwnedPrivateLinkService,
+    /// The region.
+    pub location: String,
+    /// The subnet of its NAT address.
+    pub nat_subnet: ResourceId,
+    /// Who sees it, and whose connections are approved at once.
+    pub subscriptions: BTreeSet<SubscriptionId>,
+}
+
+/// The alias; complete only once the service is settled.
+pub fn alias(body: &Value) -> Option<&str> {
+    body.pointer("/properties/alias").and_then(Value::as_str)
+}
+
+/// The connections of private endpoints that the service has now.
+pub fn connections(body: &Value) -> Vec<ResourceId> {
+    let ids = ids_of_connections(body, "/id");
+    ids.filter(|id| id.is(Kind::Connection)).collect()
+}
+
+/// The endpoints that are connected to the service, or ask to be.
+pub fn connected_endpoints(body: &Value) -> Vec<ResourceId> {
+    ids_of_connections(body, "/properties/privateEndpoint/id").collect()
+}
+
+fn ids_of_connections<'a>(body: &'a Value, pointer: &'a str) -> impl Iterator<Item = ResourceId> + 'a {
+    let list = body.pointer("/properties/privateEndpointConnections");
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(move |item| id_at(item, pointer))
+}
+
+/// The frontends that the service forwards to.
+pub fn frontends(body: &Value) -> Vec<&str> {
+    let list = body
+        .pointer("/properties/loadBalancerFrontendIpConfigurations")
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(|f| f.get("id").and_then(Value::as_str))
+        .collect()
+}
+
+/// The subnet of the service's first NAT address, which can never be another. Others may have been added for more ports.
+pub fn nat_subnet(body: &Value) -> Option<ResourceId> {
+    let list = body.pointer("/properties/ipConfigurations").and_then(Value::as_array)?;
+    let primary = |c: &&Value| c.pointer("/properties/primary") == Some(&Value::Bool(true));
+    let first = list.iter().find(primary).or_else(|| list.first())?;
+    id_at(first, "/properties/subnet/id")
+}
+
+fn subscriptions(body: &Value, list: &str) -> BTreeSet<String> {
+    let list = body
+        .pointer(&format!("/properties/{list}/subscriptions"))
+        .and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_ascii_lowercase)
+        .collect()
+}
+
+impl OwnedPrivateLinkService {
+    fn forwards_to_ours(&self, current: &Value) -> bool {
+        let ours = self.frontend.as_deref();
+        matches!((frontends(current).as_slice(), ours), ([only], Some(ours)) if same(only, ours))
+    }
+
+    /// Without our tags: it hangs on a frontend of the cluster.
+    fn hangs_on_ours(&self, current: &Value) -> bool {
+        self.forwards_to_ours(current) || (self.proven && !self.owner_tags.deny(current))
+    }
+}
+
+impl Owned for OwnedPrivateLinkService {
+    fn kind(&self) -> Kind {
+        Kind::PrivateLinkService
+    }
+
+    fn id(&self) -> &ResourceId {
+        &self.id
+    }
+
+    fn is_owned(&self, current: &Value) -> bool {
+        match self.stamp.on(current) {
+            Stamped::Other => false,
+            Stamped::Own | Stamped::Former => self.owner_tags.prove(current) || self.hangs_on_ours(current),
+            // What was made without a stamp may be another management cluster's, unless this one came after that.
+            Stamped::Not => {
+                let inherited = self.stamp.former.is_some() && !self.owner_tags.deny(current);
+                inherited || self.hangs_on_ours(current)
+            }
+        }
+    }
+}
+
+impl PrivateLinkService {
+    fn desired_subscriptions(&self) -> BTreeSet<String> {
+        self.subscriptions.iter().map(|s| s.as_str().to_owned()).collect()
+    }
+}
+
+impl Owned for PrivateLinkService {
+    fn kind(&self) -> Kind {
+        self.owned.kind()
+    }
+
+    fn id(&self) -> &ResourceId {
+        self.owned.id()
+    }
+
+    fn is_owned(&self, current: &Value) -> bool {
+        self.owned.is_owned(current)
+    }
+}
+
+impl Resource for PrivateLinkService {
+    fn differs(&self, current: &Value) -> Vec<Difference> {
+        let desired = self.desired_subscriptions();
+        let proxy = current
+            .pointer("/properties/enableProxyProtocol")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        let rules = [
+            (
+                !self.owned.forwards_to_ours(current),
+                Difference::immutable("loadBalancerFrontendIpConfigurations"),
+            ),
+            (
+                nat_subnet(current).as_ref() != Some(&self.nat_subnet),
+                Difference::immutable("ipConfigurations"),
+            ),
+            (
+                subscriptions(current, "visibility") != desired,
+                Difference::of("visibility"),
+            ),
+            (
+                subscriptions(current, "autoApproval") != desired,
+                Difference::of("autoApproval"),
+            ),
+            (proxy, Difference::of("enableProxyProtocol")),
+            (self.owned.stamp.on(current) == Stamped::Former, Difference::of("tags")),
+        ];
+        rules
+            .into_iter()
+            .filter_map(|(differs, difference)| differs.then_some(difference))
+            .collect()
+    }
+
+    fn body(&self, current: Option<&Value>) -> Value {
+        let mut body = base(current);
+        let list = json!({"subscriptions": self.desired_subscriptions()});
+        set(&mut body, &["location"], json!(self.location));
+        set(&mut body, &["properties", "visibility"], list.clone());
+        set(&mut body, &["properties", "autoApproval"], list);
+        set(&mut body, &["properties", "enableProxyProtocol"], json!(false));
+        if current.is_none() {
+            set(
+                &mut body,
+                &["properties", "loadBalancerFrontendIpConfigurations"],
+                json!([{"id": self.owned.frontend}]),
+            );
+            let subnet = json!({"id": self.nat_subnet.to_string()});
+            let properties = json!({"primary": true, "privateIPAllocationMethod": "Dynamic", "subnet": subnet});
+            let configuration = json!([{"name": NAT_CONFIGURATION, "properties": properties}]);
+            set(&mut body, &["properties", "ipConfigurations"], configuration);
+        }
+        // By itself: another's gives way even where there is no room for all.
+        let stamp = &self.owned.stamp;
+        mark(
+            &mut body,
+            "tags",
+            &[(stamp.tag.clone(), stamp.own.clone())].into(),
+            MAX_TAGS,
+        );
+        mark(&mut body, "tags", &self.owned.owner_tags.all(), MAX_TAGS);
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
+
+    fn desired() -> PrivateLinkService {
+        let owned = OwnedPrivateLinkService {
+            id: ResourceId::parse(&format!("{NET}/privateLinkServices/pls-x")).unwrap(),
+            owner_tags: OwnerTags {
+                owner: ("cluster".into(), "x".into()),
+                ..OwnerTags::default()
+            },
+            stamp: Stamp {
+                tag: "management".into(),
+                own: "m".into(),
+                former: None,
+            },
+            frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/f")),
+            proven: false,
+        };
+        PrivateLinkService {
+            owned,
+            location: "eastus".into(),
+            nat_subnet: ResourceId::parse(&format!("{NET}/virtualNetworks/v/subnets/nat")).unwrap(),
+            subscriptions: BTreeSet::from([SubscriptionId::parse("guest").unwrap()]),
+        }
+    }
+
+    /// The body as Azure spells it back: other casing, and fields of its own.
+    fn found() -> Value {
+        let mut body = desired().body(None);
+        let frontend = desired()
+            .owned
+            .frontend
+            .unwrap()
+            .replace("frontendIPConfigurations", "FrontendIpConfigurations");
+        set(
+            &mut body,
+            &["properties", "loadBalancerFrontendIpConfigurations"],
+            json!([{"id": frontend}]),
+        );
+        set(
+            &mut body,
+            &["properties", "visibility"],
+            json!({"subscriptions": ["GUEST"]}),
+        );
+        set(
+            &mut body,
+            &["properties", "alias"],
+            json!("pls-x.guid.eastus.azure.privatelinkservice"),
+        );
+        body
+    }
+
+    #[test]
+    fn other_casing_is_no_difference() {
+        assert_eq!(desired().differs(&found()), []);
+    }
+
+    #[test]
+    fn missing_mark_is_no_difference() {
+        let mut body = found();
+        body.as_object_mut().unwrap().remove("tags");
+        assert!(desired().is_owned(&body), "the frontend proves it");
+        assert_eq!(desired().differs(&body), []);
+    }
+
+    #[test]
+    fn foreign_service_under_our_name_is_not_ours() {
+        let mut body = found();
+        body.as_object_mut().unwrap().remove("tags");
+        set(
+            &mut body,
+            &["properties", "loadBalancerFrontendIpConfigurations"],
+            json!([{"id": "other"}]),
+        );
+        assert!(!desired().is_owned(&body));
+    }
+
+    fn stamped(tag: Option<&str>) -> Value {
+        let mut body = found();
+        body["tags"]["management"] = json!(tag);
+        body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": "other"}]);
+        body
+    }
+
+    #[test]
+    fn service_of_another_management_cluster_is_not_ours_whatever_it_looks_like() {
+        let proven = OwnedPrivateLinkService {
+            proven: true,
+            ..desired().owned
+        };
+        assert!(proven.is_owned(&stamped(Some("m"))) && proven.is_owned(&stamped(None)));
+        assert!(!proven.is_owned(&stamped(Some("theirs"))));
+        let mut body = found();
+        body["tags"]["management"] = json!("theirs");
+        assert!(
+            !desired().is_owned(&body),
+            "though it has our cluster's tag and frontend"
+        );
+    }
+
+    #[test]
+    fn service_that_nobody_stamped_is_ours_by_its_frontend_alone() {
+        assert!(desired().is_owned(&stamped(Some("m"))), "our cluster's tag");
+        assert!(!desired().is_owned(&stamped(None)));
+        let mut body = stamped(None);
+        body["properties"]["loadBalancerFrontendIpConfigurations"] = json!([{"id": desired().owned.frontend}]);
+        assert!(desired().is_owned(&body));
+    }
+
+    #[test]
+    fn service_of_the_former_management_cluster_is_ours_and_gets_our_stamp() {
+        let mut heir = desired();
+        heir.owned.stamp.former = Some("former".into());
+        assert!(heir.is_owned(&stamped(Some("former"))) && heir.is_owned(&stamped(None)));
+        assert!(!heir.is_owned(&stamped(Some("theirs"))));
+        let mut body = found();
+        body["tags"]["management"] = json!("former");
+        assert_eq!(heir.differs(&body), [Difference::of("tags")]);
+        assert_eq!(heir.differs(&heir.body(Some(&body))), []);
+        let tags = body["tags"].as_object_mut().unwrap();
+        tags.remove("cluster");
+        tags.extend((tags.len()..MAX_TAGS).map(|n| (format!("t{n}"), json!("x"))));
+        let put = heir.body(Some(&body));
+        assert_eq!(put["tags"]["management"], "m", "there is room for no more tags");
+    }
+
+    #[test]
+    fn more_nat_addresses_are_no_difference_and_another_subnet_of_the_first_is() {
+        let nat = |subnet: &str, primary: bool| {
+            json!({"name": subnet, "properties": {"primary": primary,
+                "subnet": {"id": format!("{NET}/virtualNetworks/v/subnets/{subnet}")}}})
+        };
+        let mut body = found();
+        let list = json!([nat("more", false), nat("NAT", true)]);
+        set(&mut body, &["properties", "ipConfigurations"], list);
+        assert_eq!(desired().differs(&body), []);
+        set(
+            &mut body,
+            &["properties", "ipConfigurations"],
+            json!([nat("other", true), nat("nat", false)]),
+        );
+        assert_eq!(desired().differs(&body), [Difference::immutable("ipConfigurations")]);
+    }
+
+    #[test]
+    fn revoked_subscription_is_a_difference_that_a_put_mends() {
+        for list in ["visibility", "autoApproval"] {
+            let mut body = found();
+            let revoked = json!({"subscriptions": ["guest", "revoked"]});
+            set(&mut body, &["properties", list], revoked);
+            assert_eq!(desired().differs(&body), [Difference::of(list)]);
+            assert_eq!(desired().differs(&desired().body(Some(&body))), []);
+        }
+    }
+
+    #[test]
+    fn proxy_protocol_is_a_difference_that_a_put_mends() {
+        let mut body = found();
+        set(&mut body, &["properties", "enableProxyProtocol"], json!(true));
+        assert_eq!(desired().differs(&body), [Difference::of("enableProxyProtocol")]);
+        assert_eq!(desired().differs(&desired().body(Some(&body))), []);
+    }
+
+    #[test]
+    fn unmarked_service_that_forwards_elsewhere_too_is_not_ours() {
+        let mut body = found();
+        body.as_object_mut().unwrap().remove("tags");
+        set(
+            &mut body,
+            &["properties", "loadBalancerFrontendIpConfigurations"],
+            json!([{"id": desired().owned.frontend}, {"id": "other"}]),
+        );
+        assert!(!desired().is_owned(&body));
+    }
+
+    #[test]
+    fn other_frontend_needs_a_new_service() {
+        let mut body = found();
+        set(
+            &mut body,
+            &["properties", "loadBalancerFrontendIpConfigurations"],
+            json!([{"id": "other"}]),
+        );
+        let expected = Difference::immutable("loadBalancerFrontendIpConfigurations");
+        assert_eq!(desired().differs(&body), [expected]);
+    }
+
+    #[test]
+    fn fields_of_others_survive_a_put() {
+        let mut body = found();
+        set(&mut body, &["properties", "fqdns"], json!(["a.b"]));
+        set(&mut body, &["tags", "cost-center"], json!("42"));
+        let put = desired().body(Some(&body));
+        assert_eq!(put["properties"]["fqdns"], json!(["a.b"]));
+        assert_eq!(put["tags"]["cost-center"], "42");
+    }
+}

@@ -1,0 +1,113 @@
+//! What this process knows of all HostedClusters and custom resources together, kept from what is watched.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kube::api::ListParams;
+use kube::runtime::watcher::Event;
+use kube::{Api, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::claims::{Claim, Claims, Holder};
+use super::driver::{ReconcileError, within};
+use crate::api::{AzurePrivateLinkService, HostedCluster};
+
+/// A pass waits this long for the first lists.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The claims of one kind, and whether all are known.
+#[derive(Debug, Default)]
+struct Known {
+    claims: Mutex<Claims>,
+    listed: CancellationToken,
+}
+
+impl Known {
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until all have been listed once: nobody decides on a part of them.
+    async fn known(&self, kind: &'static str) -> Result<(), ReconcileError> {
+        let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
+        waited.map_err(|_| ReconcileError::Unlisted(kind))
+    }
+
+    fn heard<K: ResourceExt>(&self, event: &Event<K>, claims_of: impl Fn(&K) -> Vec<Claim>) {
+        let mut claims = self.claims();
+        match event {
+            Event::Init => claims.list_begins(),
+            Event::InitApply(object) | Event::Apply(object) => claims.set(Holder::of(object), claims_of(object)),
+            Event::Delete(object) => claims.remove(&Holder::of(object)),
+            Event::InitDone => {
+                claims.list_ends();
+                self.listed.cancel();
+            }
+        }
+    }
+}
+
+/// A list as a watch would tell it.
+fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
+    let all = list.into_iter().map(Event::InitApply);
+    std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
+}
+
+/// Everybody's claims.
+#[derive(Debug, Default)]
+pub struct ClusterIndex {
+    clusters: Known,
+    resources: Known,
+}
+
+impl ClusterIndex {
+    /// What two lists tell, for who does not watch.
+    pub async fn read(kube: &kube::Client) -> Result<Self, ReconcileError> {
+        let cluster_index = Self::read_clusters(kube).await?;
+        let resources = Api::<AzurePrivateLinkService>::all(kube.clone());
+        let resources = within(resources.list(&ListParams::default())).await?;
+        events(resources.items).for_each(|event| cluster_index.resource(&event));
+        Ok(cluster_index)
+    }
+
+    /// What one list tells of the HostedClusters alone.
+    pub async fn read_clusters(kube: &kube::Client) -> Result<Self, ReconcileError> {
+        let cluster_index = Self::default();
+        let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&ListParams::default())).await?;
+        events(clusters.items).for_each(|event| cluster_index.cluster(&event));
+        Ok(cluster_index)
+    }
+
+    /// A HostedCluster has changed.
+    pub fn cluster(&self, event: &Event<HostedCluster>) {
+        self.clusters.heard(event, Claim::of_cluster);
+    }
+
+    /// A custom resource has changed.
+    pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
+        self.resources.heard(event, Claim::of_resource);
+    }
+
+    /// Waits until all have been listed once: nobody decides on a part of them.
+    pub async fn known(&self) -> Result<(), ReconcileError> {
+        tokio::try_join!(self.clusters_known(), self.resources.known("AzurePrivateLinkServices")).map(drop)
+    }
+
+    /// The same of the HostedClusters alone.
+    pub async fn clusters_known(&self) -> Result<(), ReconcileError> {
+        self.clusters.known("HostedClusters").await
+    }
+
+    /// What the HostedClusters claim. Not to be held while waiting.
+    pub fn clusters(&self) -> MutexGuard<'_, Claims> {
+        self.clusters.claims()
+    }
+
+    /// What the custom resources claim. Not to be held while waiting.
+    pub fn resources(&self) -> MutexGuard<'_, Claims> {
+        self.resources.claims()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::Role;
+use crate::azure::error::ArmError;
+use crate::azure::plan::Verb;
+use crate::controllers::context::sample;
+use crate::controllers::samples;
+
+fn cr(changed: &Value) -> AzurePrivateLinkService {
+    let mut cr = serde_json::to_value(samples::cr(Value::Null, json!({}))).unwrap();
+    for (name, value) in changed.as_object().unwrap() {
+        cr["metadata"][name] = value.clone();
+    }
+    serde_json::from_value(cr).unwrap()
+}
+
+/// Its API server says once that the object has changed meanwhile, then shows it as `meanwhile` and takes every patch.
+fn context(meanwhile: AzurePrivateLinkService, patches: Arc<AtomicUsize>) -> Context {
+    let answers = tower::service_fn(move |request: Request<Body>| {
+        let first = request.method() == Method::PATCH && patches.fetch_add(1, Ordering::SeqCst) == 0;
+        let (status, body) = if first {
+            let body = json!({"status": "Failure", "message": "changed", "reason": "Conflict", "code": 409});
+            (StatusCode::CONFLICT, body)
+        } else {
+            (StatusCode::OK, serde_json::to_value(&meanwhile).unwrap())
+        };
+        async move {
+            let answer = Response::builder().status(status);
+            Ok::<_, tower::BoxError>(answer.body(Body::from(serde_json::to_vec(&body)?))?)
+        }
+    });
+    sample::context(kube::Client::new(answers, "default"))
+}
+
+#[rstest]
+#[case::others_wrote(json!({"resourceVersion": "2"}), true)]
+#[case::it_goes(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false)]
+#[case::it_was_made_anew(json!({"uid": "another"}), false)]
+#[tokio::test]
+async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value, #[case] recorded: bool) {
+    let patches = Arc::new(AtomicUsize::new(0));
+    let cx = context(cr(&meanwhile), Arc::clone(&patches));
+    assert_eq!(cx.role, Role::Cpo);
+    let outcome = record(&cx, cr(&json!({})), "{}").await;
+    assert_eq!(outcome.is_ok(), recorded);
+    assert!(
+        outcome.err().is_none_or(|error| error.conflict()),
+        "the pass is run again"
+    );
+    assert_eq!(patches.load(Ordering::SeqCst), if recorded { 2 } else { 1 });
+}
+
+#[rstest]
+#[case::refused(Class::Invalid, Why::Absent, Outcome::Accepted, true)]
+#[case::denied_and_under_way_again(Class::Denied, Why::InProgress, Outcome::Nothing, true)]
+#[case::neighbour_was_busy(Class::Busy, Why::Absent, Outcome::Accepted, false)]
+#[case::as_wanted(Class::Invalid, Why::UpToDate, Outcome::Nothing, false)]
+#[tokio::test]
+async fn what_azure_refused_and_takes_again_is_told_as_refused(
+    #[case] class: Class,
+    #[case] why: Why,
+    #[case] outcomes: Outcome,
+    #[case] refused: bool,
+) {
+    let cx = context(cr(&json!({})), Arc::default());
+    let step = Step {
+        why,
+        ..Step::needs(
+            Kind::PrivateEndpoint,
+            samples::id(&samples::guest("privateEndpoints/pe")),
+            "",
+        )
+    };
+    let told = || {
+        as_reported(
+            &cx.observations,
+            std::slice::from_ref(&step),
+            std::slice::from_ref(&outcomes),
+        )
+    };
+    assert_eq!(told(), std::slice::from_ref(&outcomes), "nothing has failed");
+    let error = ArmError::own(class, "X");
+    cx.observations
+        .write_failed(step.kind, &step.id, &error, Instant::now());
+    assert_eq!(
+        told(),
+        [if refused {
+            Outcome::Failed(error)
+        } else {
+            outcomes.clone()
+        }]
+    );
+    cx.observations.confirm(&step.id);
+    assert_eq!(told(), std::slice::from_ref(&outcomes), "it is as wanted now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_that_cannot_be_read_is_asked_for_ever_less_often() {
+    let cx = context(cr(&json!({})), Arc::default());
+    let id = samples::id(&samples::guest("privateDnsZones/example.hypershift.local"));
+    let error = ArmError::own(Class::Down, "InternalServerError");
+    let decision = Decision {
+        steps: vec![Step::needs(Kind::Zone, id, "x").unreadable(&error)],
+        ..Decision::default()
+    };
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        let wait = requeue_after(&cx, &decision, Instant::now());
+        waits.push(wait.as_secs());
+        tokio::time::sleep(wait).await;
+    }
+    assert_eq!(waits, [5, 5, 10, 20, 40, 60], "no longer than everything is read");
+}
+
+#[rstest]
+#[case::just_before_the_reconcile(400, false)]
+#[case::long_before(600, true)]
+#[tokio::test(start_paused = true)]
+async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier: u64, #[case] again: bool) {
+    let cx = context(cr(&json!({})), Arc::default());
+    let id = samples::id(&samples::guest("privateEndpoints/pe"));
+    cx.observations
+        .ready(Kind::PrivateEndpoint, &id, Observed::Absent, Instant::now());
+    tokio::time::sleep(Duration::from_millis(earlier)).await;
+    let mut decide = |facts: &Facts| {
+        let found = facts.read(Kind::PrivateEndpoint, &id)?.clone();
+        let step = Step {
+            why: Why::Absent,
+            verb: Verb::Put(json!({})),
+            ..Step::needs(Kind::PrivateEndpoint, id.clone(), "")
+        };
+        Ok((
+            Decision {
+                steps: vec![step],
+                ..Decision::default()
+            },
+            found,
+        ))
+    };
+    let began = (Instant::now(), None);
+    let (_, found) = decided(&cx, Reconcile::begin(), &mut Facts::default(), began, &mut decide).await;
+    // Nobody answers there in Azure's place.
+    assert_eq!(found != Observed::Absent, again, "{found:?}");
+}

@@ -1,0 +1,88 @@
+//! Our finalizer on the HostedControlPlane: set before the first write to Azure, removed when no custom resource holds ours.
+
+use std::time::Duration;
+
+use kube::api::Patch;
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt};
+use serde_json::json;
+
+use crate::api::markers::{CPO_FINALIZER, HCP_FINALIZER};
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, held_by};
+use crate::controllers::context::Context;
+use crate::controllers::custom_resources;
+use crate::controllers::driver::{ReconcileError, changing};
+use crate::controllers::owner;
+use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
+
+/// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
+pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(), ReconcileError> {
+    let finalizers = found
+        .finalizers()
+        .iter()
+        .cloned()
+        .chain([HCP_FINALIZER.to_owned()])
+        .collect();
+    set_finalizers(cx, found, finalizers).await
+}
+
+/// Asked when our finalizer stands on the custom resource: from then on the control plane is not released before what it owns.
+///
+/// # Errors
+/// It was deleted meanwhile, or could not be read.
+pub(super) async fn still_stands(cx: &Context, cr: AzurePrivateLinkService) -> Result<(), ReconcileError> {
+    let found = owner::control_plane(cx, &cr).await?;
+    let stands =
+        found.is_some_and(|found| found.metadata.deletion_timestamp.is_none() && held_by(&found, HCP_FINALIZER));
+    if stands { Ok(()) } else { Err(ReconcileError::Gone) }
+}
+
+async fn set_finalizers(
+    cx: &Context,
+    found: &HostedControlPlane,
+    finalizers: Vec<String>,
+) -> Result<(), ReconcileError> {
+    let api: Api<HostedControlPlane> = Api::namespaced(cx.kube.clone(), &found.namespace().unwrap_or_default());
+    let patch = json!({"metadata": {"resourceVersion": found.metadata.resource_version, "finalizers": finalizers}});
+    let params = cx.patch_params();
+    changing(api.patch(&found.name_any(), &params, &Patch::Merge(&patch))).await?;
+    cx.metrics.kube_write(KubeResource::HostedControlPlane, KubeVerb::Patch);
+    Ok(())
+}
+
+/// Whether our finalizer stands on any custom resource of the namespace. Watches may not have told yet of those that we have
+/// just set ourselves, on what we serve; so that is read again.
+async fn any_held(cx: &Context, namespace: &str) -> Result<bool, ReconcileError> {
+    if !cx.resources.listed() || cx.resources.any_held(namespace, CPO_FINALIZER) {
+        return Ok(true);
+    }
+    let served = cx.resources.of_namespace(namespace);
+    let now = custom_resources::read_again(&cx.kube, namespace, served).await?;
+    Ok(now.iter().any(|cr| held_by(cr.as_ref(), CPO_FINALIZER)))
+}
+
+/// Lets a control plane go that is being deleted, once nothing of ours is left.
+pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(ReconcileResult, Action), ReconcileError> {
+    let ready = Ok((ReconcileResult::Ready, Action::await_change()));
+    if !held_by(found, HCP_FINALIZER) {
+        return ready;
+    }
+    if any_held(cx, &found.namespace().unwrap_or_default()).await? {
+        // Their change wakes this; the delay is for a lost event.
+        return Ok((ReconcileResult::Waiting, Action::requeue(Duration::from_secs(30))));
+    }
+    let others = found
+        .finalizers()
+        .iter()
+        .filter(|f| *f != HCP_FINALIZER)
+        .cloned()
+        .collect();
+    set_finalizers(cx, found, others).await?;
+    tracing::info!(
+        namespace = found.namespace(),
+        name = found.name_any(),
+        finalizer = HCP_FINALIZER,
+        "released"
+    );
+    ready
+}

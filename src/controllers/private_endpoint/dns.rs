@@ -1,0 +1,314 @@
+//! Zones, links and records of a custom resource: what is wanted, what of it is ours, and how it comes about. Pure.
+
+use std::net::IpAddr;
+
+use serde_json::Value;
+
+use super::siblings::SiblingSet;
+use crate::api::markers::PRIVATE_ROUTER;
+use crate::azure::error::Class;
+use crate::azure::id::{IdError, ResourceId, SubscriptionId};
+use crate::azure::plan::{Step, Verb, Why, ensure_present};
+use crate::azure::record::{Record, addresses};
+use crate::azure::resource::{Kind, Observed, Owned, Progress, Resource, progress};
+use crate::azure::zone::{Zone, links};
+use crate::azure::zone_link::ZoneLink;
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::identity::Identity;
+use crate::names;
+
+/// Which of the two zones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// `<cluster>.hypershift.local`
+    Internal,
+    /// `<baseDomain>`
+    BaseDomain,
+}
+
+/// One zone with all that is ours in it.
+#[derive(Debug, Clone)]
+pub struct DesiredZone {
+    /// Which of the two.
+    pub part: Part,
+    /// The zone.
+    pub zone: Zone,
+    /// Its link to the guest's network.
+    pub link: ZoneLink,
+    /// The same under the names of siblings: one of all is enough, and Azure takes no second.
+    pub shared_links: Vec<ZoneLink>,
+    /// Whether a sibling is to make the link.
+    pub defers: bool,
+    /// The records that this custom resource writes, without an address.
+    pub records: Vec<Record>,
+    /// All records of the cluster that can be in the zone.
+    pub all_records: Vec<Record>,
+    /// The records that go with this custom resource though a sibling goes on using the zone; none if none does.
+    pub kept_but: Option<Vec<Record>>,
+    /// The address that the endpoint, seen to be ours, has: a record that holds it is ours.
+    pub known: Option<IpAddr>,
+}
+
+/// Where the zones are and for whom.
+#[derive(Debug, Clone, Copy)]
+pub struct DnsScope<'a> {
+    /// The custom resource's name.
+    pub cr: &'a str,
+    /// The guest's subscription.
+    pub subscription: &'a SubscriptionId,
+    /// The guest's resource group.
+    pub group: &'a str,
+    /// The guest's virtual network.
+    pub network: &'a ResourceId,
+    /// The base domain, if there is one.
+    pub base_domain: Option<&'a str>,
+    /// Who else could have what is in its zone.
+    pub sibling_set: SiblingSet<'a>,
+}
+
+/// The zones of a custom resource.
+pub fn desired(place: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZone>, IdError> {
+    let mut zones = Vec::new();
+    if place.cr == PRIVATE_ROUTER {
+        let domain = names::internal_zone(&identity.name);
+        let mut internal = zone(
+            Part::Internal,
+            place,
+            identity,
+            &domain,
+            &names::internal_link(place.cr),
+        )?;
+        internal.records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
+        internal.all_records.clone_from(&internal.records);
+        zones.push(internal);
+    }
+    if let Some(domain) = place.base_domain {
+        let (sibling_set, cluster) = (place.sibling_set, &identity.name);
+        let mut base = zone(
+            Part::BaseDomain,
+            place,
+            identity,
+            domain,
+            &names::base_domain_link(place.cr),
+        )?;
+        let id = base.zone.id.clone();
+        let shared = |name: &str| {
+            Ok(ZoneLink {
+                id: id.child(Kind::ZoneLink, &names::base_domain_link(name))?,
+                ..base.link.clone()
+            })
+        };
+        base.shared_links = sibling_set
+            .other_linkers()
+            .into_iter()
+            .map(shared)
+            .collect::<Result<_, IdError>>()?;
+        base.defers = sibling_set.defers();
+        base.records = records(&id, identity, &sibling_set.records(cluster))?;
+        base.all_records = records(&id, identity, &SiblingSet::all_records(cluster))?;
+        let that_go = || records(&id, identity, &sibling_set.records_that_go(cluster));
+        base.kept_but = sibling_set.keeps().then(that_go).transpose()?;
+        zones.push(base);
+    }
+    Ok(zones)
+}
+
+fn zone(
+    part: Part,
+    place: DnsScope<'_>,
+    identity: &Identity,
+    domain: &str,
+    link: &str,
+) -> Result<DesiredZone, IdError> {
+    let id = names::in_group(Kind::Zone, place.subscription, place.group, domain)?;
+    let owner_tags = |resource_type| names::owner_tags(&identity.cluster_id, resource_type);
+    Ok(DesiredZone {
+        part,
+        link: ZoneLink {
+            id: id.child(Kind::ZoneLink, link)?,
+            owner_tags: owner_tags("vnet-link"),
+            virtual_network: place.network.clone(),
+            proven: false,
+        },
+        zone: Zone {
+            owner_tags: owner_tags("private-dns-zone"),
+            proven: false,
+            id,
+        },
+        shared_links: Vec::new(),
+        defers: false,
+        records: Vec::new(),
+        all_records: Vec::new(),
+        kept_but: None,
+        known: None,
+    })
+}
+
+fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) -> Result<Vec<Record>, IdError> {
+    let record = |name: &str| {
+        Ok(Record {
+            id: zone.child(Kind::Record, name)?,
+            owner_tags: names::record_tags(&identity.cluster_id),
+            address: None,
+        })
+    };
+    names.iter().map(|name| record(name.as_ref())).collect()
+}
+
+/// What records wait for.
+pub const ADDRESS: &str = "the endpoint's address";
+
+/// Steps towards a zone. Link and zone need no address, so they start before there is one.
+pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
+    let zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
+    let Some(body) = zone.ready().cloned() else {
+        let inside = std::iter::once((Kind::ZoneLink, &desired.link.id));
+        let inside = inside.chain(desired.records.iter().map(|record| (Kind::Record, &record.id)));
+        let waits = inside.map(|(kind, id)| Step::needs(kind, id.clone(), "its zone"));
+        return Ok(std::iter::once(zone).chain(waits).collect());
+    };
+    let mut reads = vec![(Kind::ZoneLink, &desired.link.id)];
+    if address.is_some() {
+        reads.extend(desired.records.iter().map(|r| (Kind::Record, &r.id)));
+    }
+    facts.reads(&reads)?;
+    let mut steps = vec![zone, bring_link(desired, &body, facts)?];
+    for record in &desired.records {
+        steps.push(match address {
+            None => Step::needs(Kind::Record, record.id.clone(), ADDRESS),
+            Some(_) => ensure_present(
+                &Record {
+                    address,
+                    ..record.clone()
+                },
+                facts.read(Kind::Record, &record.id)?,
+            ),
+        });
+    }
+    Ok(steps)
+}
+
+/// The zone, as far as it is proven ours: a link of ours and a record of ours are in it, or were when this process saw it
+/// last. What is in a zone is read only where neither tells. What a status says of it proves nothing.
+pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
+    let mut zone = desired.zone.clone();
+    let observed = facts.read(Kind::Zone, &zone.id)?.found();
+    if let Some(body) = observed.filter(|body| !zone.is_owned(body) && !zone.owner_tags.deny(body)) {
+        zone.proven = facts.proven.contains(&zone.id)
+            || (links(body) != Some(0) && has_our_link(desired, facts)? && has_our_address(desired, facts)?);
+    }
+    Ok(zone)
+}
+
+fn has_our_link(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
+    for link in std::iter::once(&desired.link).chain(&desired.shared_links) {
+        let found = facts.read(Kind::ZoneLink, &link.id)?.found();
+        if found.is_some_and(|body| link.leads_to_ours(body) && !link.owner_tags.deny(body)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a record with a name of ours holds the address of an endpoint of ours.
+pub(super) fn has_our_address(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
+    let Some(address) = desired.known else {
+        return Ok(false);
+    };
+    let reads: Vec<_> = desired.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
+    facts.reads(&reads)?;
+    let ours = |body: &Value| addresses(body).contains(&address.to_string());
+    let mut found = reads.iter().filter_map(|(_, id)| facts.reads.get(*id)?.found());
+    Ok(found.any(ours))
+}
+
+/// A link in a zone of ours, as far as its surroundings prove it ours: the zone has our mark, or a record of ours.
+pub(super) fn proven_link(
+    desired: &DesiredZone,
+    link: &ZoneLink,
+    zone: &Value,
+    facts: &Facts,
+) -> Result<ZoneLink, Needs> {
+    let mut link = link.clone();
+    let observed = facts.read(Kind::ZoneLink, &link.id)?.found();
+    if observed.is_some_and(|body| link.leads_to_ours(body) && !link.is_owned(body) && !link.owner_tags.deny(body)) {
+        let known = desired.zone.owner_tags.prove(zone) || facts.proven.contains(&link.id);
+        link.proven = known || has_our_address(desired, facts)?;
+    }
+    Ok(link)
+}
+
+/// Whoever made it, one link from the zone to the network is enough: our own, a sibling's, or that of others.
+fn bring_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
+    let observed = facts.read(Kind::ZoneLink, &desired.link.id)?;
+    let own = ensure_present(&proven_link(desired, &desired.link, zone, facts)?, observed);
+    if !matches!(observed, Observed::Absent | Observed::WriteFailed(_)) {
+        return Ok(own);
+    }
+    for link in &desired.shared_links {
+        match facts.read(Kind::ZoneLink, &link.id)? {
+            Observed::Found(body) if link.leads_to_ours(body) => return Ok(linked(link, link.id.clone(), body)),
+            Observed::Found(_) | Observed::Absent | Observed::WriteFailed(_) => {}
+            other => return Ok(ensure_present(link, other)),
+        }
+    }
+    let refused = matches!(observed, Observed::WriteFailed(error) if error.class == Class::Invalid);
+    if refused || links(zone).is_some_and(|count| count > 0) {
+        match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+            Err(error) => return Ok(own.unreadable(error)),
+            Ok(all) => {
+                let theirs = all.iter().find(|body| desired.link.leads_to_ours(body));
+                let named = theirs.and_then(|body| {
+                    Some((
+                        desired
+                            .zone
+                            .id
+                            .child(Kind::ZoneLink, body.get("name")?.as_str()?)
+                            .ok()?,
+                        body,
+                    ))
+                });
+                if let Some((id, body)) = named {
+                    return Ok(linked(&desired.link, id, body));
+                }
+            }
+        }
+    }
+    if desired.defers {
+        return Ok(Step::needs(
+            Kind::ZoneLink,
+            desired.link.id.clone(),
+            "the link of private-router",
+        ));
+    }
+    Ok(own)
+}
+
+/// A link that does what ours would do.
+fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
+    let (verb, why) = match progress(body) {
+        Progress::InProgress if ours.moved_by_others(body) => (Verb::Keep, Why::UpToDate),
+        Progress::InProgress | Progress::Deleting => (Verb::Wait, Why::InProgress),
+        Progress::Ready | Progress::Failed => (Verb::Keep, Why::UpToDate),
+    };
+    Step {
+        kind: Kind::ZoneLink,
+        id,
+        verb,
+        why,
+        found: Some(body.clone()),
+    }
+}
+
+/// The zone of ours that a step belongs to.
+pub fn part_of(zones: &[DesiredZone], step: &Step) -> Option<Part> {
+    let zone = if step.kind == Kind::Zone {
+        Some(step.id.clone())
+    } else {
+        step.id.parent()
+    };
+    zones
+        .iter()
+        .find(|desired| Some(&desired.zone.id) == zone.as_ref())
+        .map(|desired| desired.part)
+}

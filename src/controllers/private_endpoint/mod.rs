@@ -1,0 +1,227 @@
+//! CPO: the guest's side of a private path. Observes, plans, executes, reports.
+
+pub mod control_plane;
+pub mod dns;
+mod observe;
+pub mod plan;
+mod preview;
+#[cfg(test)]
+mod samples;
+pub mod shadow;
+pub mod siblings;
+pub mod status;
+pub mod teardown;
+
+pub use observe::HostedClusters;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use tokio::sync::watch::Receiver;
+use tokio::time::Instant;
+
+use crate::api::markers::CPO_INTENT;
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Role};
+use crate::azure::client::Reconcile;
+use crate::azure::id::ResourceId;
+use crate::azure::plan::Step;
+use crate::azure::private_endpoint::{Approval, address, approval};
+use crate::azure::resource::Kind;
+use crate::controllers::abandon;
+use crate::controllers::context::Context;
+use crate::controllers::decision::{Decision, Lifecycle, deleted_at};
+use crate::controllers::driver::{self, Executed, ReconcileError};
+use crate::controllers::event;
+use crate::controllers::owner;
+use crate::controllers::run::{ReconcileOutcome, Reconciler};
+use crate::controllers::scopes::AllowedScopes;
+use crate::controllers::write_status::write_status;
+
+/// The controller of the CPO role.
+pub struct PrivateEndpointController {
+    /// What control planes may use; none: whatever they name.
+    pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
+    /// What vouches for control planes; none: the conditions of the management side do.
+    pub hosted_clusters: Option<HostedClusters>,
+}
+
+/// The control plane as it was read, and what it means.
+pub struct PrivateEndpointInputs {
+    found: Option<HostedControlPlane>,
+    meaning: plan::ControlPlaneState,
+}
+
+impl PrivateEndpointInputs {
+    /// The control plane, if our finalizer is missing on it though the custom resource is served.
+    fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
+        let (control_plane, _) = plan::served(cr, &self.meaning).ok()?;
+        self.found.as_ref().filter(|_| !control_plane.held)
+    }
+
+    /// Since when the custom resource goes: with its control plane, which is deleted first as a rule, or alone.
+    fn deleting_since(&self, cr: &AzurePrivateLinkService) -> Option<Timestamp> {
+        let control_plane = self.found.as_ref().and_then(deleted_at);
+        [control_plane, deleted_at(cr)].into_iter().flatten().min()
+    }
+
+    fn lifecycle(&self, cr: &AzurePrivateLinkService) -> Lifecycle {
+        let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_deleting;
+        Lifecycle::of(Role::Cpo, cr, going)
+    }
+}
+
+impl PrivateEndpointController {
+    async fn build(
+        &self,
+        cx: &Context,
+        reconcile: Reconcile,
+        cr: AzurePrivateLinkService,
+        inputs: &PrivateEndpointInputs,
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        let meaning = &inputs.meaning;
+        if let Some(found) = inputs.to_be_held(&cr) {
+            control_plane::hold(cx, found).await?;
+        }
+        let still = |cr| control_plane::still_stands(cx, cr);
+        let outcome = driver::carry_out(cx, reconcile, cr, None, None, still, |cr, facts| {
+            plan::build(cr, meaning, facts)
+        });
+        let Executed {
+            decision,
+            extra: names,
+            outcomes,
+            cr,
+        } = outcome.await?;
+        expedite_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
+        let wait = driver::requeue_after(cx, &decision, Instant::now());
+        if decision.paused {
+            return Ok(ReconcileOutcome::waiting(cr, wait));
+        }
+        let report = status::after_build(
+            &cr,
+            &decision,
+            &names,
+            &driver::as_reported(&cx.observations, &decision.steps, &outcomes),
+        );
+        let cr = write_status(cx, cr, None, &report).await?;
+        Ok(ReconcileOutcome::reported(cr, wait, &report, &decision, &outcomes))
+    }
+
+    async fn teardown(
+        &self,
+        cx: &Context,
+        reconcile: Reconcile,
+        cr: AzurePrivateLinkService,
+        inputs: &PrivateEndpointInputs,
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        let since = inputs.deleting_since(&cr);
+        let outcome = driver::carry_out(cx, reconcile, cr, None, since, driver::go_on, |cr, facts| {
+            teardown::teardown(cr, &inputs.meaning, facts).map(|decision| (decision, ()))
+        });
+        let Executed {
+            decision, outcomes, cr, ..
+        } = outcome.await?;
+        let failing = |step: &Step| cx.observations.failing_for(&step.id, Instant::now());
+        let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
+        let certain = driver::surely_gone(cx, reconcile, &decision).await;
+        if (decision.nothing_left() && certain) || abandoned.is_some() {
+            let late = may_come_late(cx, &cr, &decision);
+            if let Some(wait) = late.filter(|_| abandoned.is_none()) {
+                return Ok(ReconcileOutcome::waiting(cr, wait));
+            }
+            decision.steps.iter().for_each(|step| cx.observations.forget(&step.id));
+            let said = match abandoned {
+                Some(event) => [vec![event], event::left(&decision)].concat(),
+                None => event::released(&decision),
+            };
+            return Ok(ReconcileOutcome::released(driver::release(cx, cr, None, &said).await?));
+        }
+        driver::await_locks(cx, &decision, &outcomes, Instant::now());
+        let wait = driver::requeue_after(cx, &decision, Instant::now());
+        let report = status::after_teardown(&cr, &decision, &outcomes);
+        let cr = write_status(cx, cr, None, &report).await?;
+        Ok(ReconcileOutcome::unsettled(cr, wait, &decision, &outcomes))
+    }
+}
+
+/// A zone or a link that was put may take this long until anything can be read of it.
+const LATE: Duration = Duration::from_secs(40);
+
+/// How long a zone or a link may still come about that another process put before it died, or that was put without an answer:
+/// that nothing can be read of it says little.
+fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
+    let now = Instant::now();
+    let waits = perhaps_put(cr, decision).filter_map(|step| {
+        let wait = LATE
+            .checked_sub(cx.observations.absent_for(&step.id, now)?)
+            .filter(|wait| !wait.is_zero())?;
+        cx.observations.expedite(&step.id, wait, now);
+        Some(wait)
+    });
+    waits.max()
+}
+
+/// The zones and links that are not there and may have been put: an intent was recorded before, and no status has named them since.
+fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl Iterator<Item = &'a Step> + use<'a> {
+    let intended = cr.annotations().contains_key(CPO_INTENT);
+    let status = cr.status.clone().unwrap_or_default();
+    let named = [status.private_dns_zone_id, status.base_domain_dns_zone_id];
+    let named = named.map(|text| ResourceId::parse(&text?).ok());
+    let gone = decision
+        .steps
+        .iter()
+        .filter(move |step| intended && matches!(step.kind, Kind::Zone | Kind::ZoneLink) && step.gone());
+    gone.filter(move |step| !named.contains(&Some(step.id.clone())))
+}
+
+/// A connection that somebody else has to approve, and an address that is not shown yet, are read sooner, the longer they
+/// take the less often; at once when something else has changed.
+fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
+    let waits = |body| approval(body) != Approval::Approved || address(body).is_none();
+    let step = decision.step(Kind::PrivateEndpoint);
+    let Some(step) = step.filter(|step| step.ready().is_some_and(waits)) else {
+        return cx.polls.over(uid);
+    };
+    let (now, changed) = (Instant::now(), cx.polls.has_changed(uid));
+    let wait = cx.polls.wait(uid, plan::APPROVAL_POLL, now);
+    let wait = if changed { Duration::ZERO } else { wait };
+    cx.observations.expedite(&step.id, wait, now);
+}
+
+impl Reconciler for PrivateEndpointController {
+    type Inputs = PrivateEndpointInputs;
+
+    async fn inputs(
+        &self,
+        cx: &Context,
+        cr: &AzurePrivateLinkService,
+    ) -> Result<(PrivateEndpointInputs, String), ReconcileError> {
+        let found = owner::control_plane(cx, cr).await?;
+        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
+        let all = self.hosted_clusters.as_ref();
+        let cluster_index = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
+        let refusal = |allowed: &Receiver<Arc<AllowedScopes>>| allowed.borrow().refusal(cr, &cluster_index);
+        meaning.refused = self.allowed.as_ref().and_then(refusal);
+        let fingerprint = observe::fingerprint(&meaning);
+        Ok((PrivateEndpointInputs { found, meaning }, fingerprint))
+    }
+
+    async fn reconcile(
+        &self,
+        cx: &Context,
+        reconcile: Reconcile,
+        cr: AzurePrivateLinkService,
+        inputs: PrivateEndpointInputs,
+    ) -> Result<ReconcileOutcome, ReconcileError> {
+        match inputs.lifecycle(&cr) {
+            Lifecycle::Build => self.build(cx, reconcile, cr, &inputs).await,
+            Lifecycle::Teardown => self.teardown(cx, reconcile, cr, &inputs).await,
+            Lifecycle::Nothing => Ok(ReconcileOutcome::released(cr)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! What Kubernetes says around a custom resource on the guest's side. Reads only.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::plan::{ControlPlane, ControlPlaneState, Vouched, Voucher};
+use super::shadow::PublicNames;
+use super::siblings::Sibling;
+use super::teardown;
+use crate::api::hypershift::ClusterSpec;
+use crate::api::markers::{CLUSTER_ANNOTATION, HCP_FINALIZER};
+use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane, Reason, held_by, other_writer};
+use crate::azure::id::same;
+use crate::controllers::claims::{Claim, Claims, Holder};
+use crate::controllers::cluster_index::ClusterIndex;
+use crate::controllers::context::Context;
+use crate::controllers::custom_resources;
+use crate::controllers::decision::Problem;
+use crate::controllers::driver::ReconcileError;
+use crate::controllers::identity::{self, Identity};
+use crate::controllers::owner;
+use crate::controllers::scopes::NetworkPeer;
+use crate::names;
+
+/// The HostedClusters, for a process that serves many of them with one identity.
+#[derive(Debug, Clone)]
+pub struct HostedClusters {
+    /// Whose claims are known.
+    pub all: Arc<ClusterIndex>,
+    /// The Azure cloud that this process serves, as HostedClusters spell it.
+    pub cloud: &'static str,
+}
+
+impl HostedClusters {
+    /// The HostedClusters in the network of a custom resource.
+    pub(super) fn in_network_of(&self, cr: &AzurePrivateLinkService) -> Vec<NetworkPeer> {
+        let all = self.all.clusters().domains_in(&cr.spec.guest_vnet_id);
+        let neighbour = |(cluster, base_domain)| NetworkPeer { cluster, base_domain };
+        all.into_iter().map(neighbour).collect()
+    }
+}
+
+/// The control plane and the siblings of a custom resource, and what vouches for its cluster.
+pub(super) async fn surroundings(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    found: Option<&HostedControlPlane>,
+    hosted_clusters: Option<&HostedClusters>,
+) -> Result<ControlPlaneState, ReconcileError> {
+    let control_plane_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
+    let goes = cr.metadata.deletion_timestamp.is_some() || control_plane_deleting;
+    let siblings = custom_resources::siblings(cx, cr, goes).await?;
+    let voucher = match hosted_clusters {
+        None => Voucher::Conditions,
+        Some(HostedClusters { all, cloud }) => {
+            all.clusters_known().await?;
+            let hosted = owner::hosted_cluster(cx, cr, all).await?;
+            let vouched = vouched(cr, hosted.as_ref(), found, &all.clusters(), cloud);
+            Voucher::HostedCluster(Box::new(vouched))
+        }
+    };
+    Ok(ControlPlaneState {
+        control_plane: control_plane(found),
+        voucher,
+        paused: found.and_then(|found| identity::paused(&found.spec, Timestamp::now())),
+        refused: None,
+        control_plane_deleting,
+        siblings: siblings
+            .iter()
+            .map(|other| Sibling::of(other, control_plane_deleting))
+            .collect(),
+        other_controller: other_writer(cr, cx.role, Timestamp::now(), cx.resync).map(str::to_owned),
+    })
+}
+
+fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Problem> {
+    let problem = |reason, text| Problem::new(reason, text);
+    let found = found.ok_or_else(|| {
+        problem(
+            Reason::HostedControlPlaneNotFound,
+            "the HostedControlPlane does not exist",
+        )
+    })?;
+    // Another name would be that of another cluster, whose zone is named after it.
+    let azure = found.spec.platform.azure.clone();
+    let annotation = found.annotations().get(CLUSTER_ANNOTATION).map(String::as_str);
+    let namespace = found.namespace().unwrap_or_default();
+    let cluster = identity::cluster_ref(annotation)?;
+    if cluster.name != found.name_any() || names::control_plane_namespace(&cluster) != namespace {
+        let text = "the HostedControlPlane is not that of the HostedCluster in its annotation";
+        return Err(problem(Reason::IdentityMismatch, text));
+    }
+    Ok(ControlPlane {
+        identity: identity::of_spec(&found.name_any(), &found.spec)?,
+        azure: azure.ok_or_else(|| problem(Reason::InvalidSpec, "the HostedControlPlane is not on Azure"))?,
+        held: held_by(found, HCP_FINALIZER),
+        public: PublicNames::of(&found.name_any(), &found.spec),
+    })
+}
+
+/// What the HostedCluster says of a custom resource, among `all` of them.
+fn vouched(
+    cr: &AzurePrivateLinkService,
+    hosted: Option<&HostedCluster>,
+    found: Option<&HostedControlPlane>,
+    all: &Claims,
+    cloud: &str,
+) -> Vouched {
+    let of_spec = |name: String, spec: &ClusterSpec| identity::of_spec(&name, spec).ok();
+    // What a deletion goes by, too.
+    let of_control_plane = control_plane(found).ok().map(|found| found.identity);
+    let known = of_control_plane.or_else(|| teardown::hinted(cr));
+    // One that came later is another cluster of that name, unless it has the same id: a backup may be restored in any order.
+    let own = hosted.filter(|hosted| {
+        let id = hosted.spec.cluster_id.as_deref();
+        let has_it = |known: &Identity| id.is_some_and(|id| same(id, &known.cluster_id));
+        !Holder::of(*hosted).newer_than(cr) || known.as_ref().is_some_and(has_it)
+    });
+    let identity = own.and_then(|hosted| of_spec(hosted.name_any(), &hosted.spec));
+    let claimed_elsewhere = match (&identity, own) {
+        (Some(own), Some(hosted)) => all.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id)),
+        _ => known.is_some_and(|known| all.other(None, &Claim::cluster_id(&known.cluster_id))),
+    };
+    Vouched {
+        refusal: identity::vouched(cr, hosted, found, all, cloud).err(),
+        identity,
+        azure: hosted.map(|hosted| hosted.spec.platform.azure.clone().unwrap_or_default()),
+        claimed_elsewhere,
+    }
+}
+
+/// What of the surroundings can wake a pass, as one text.
+pub(super) fn fingerprint(inputs: &ControlPlaneState) -> String {
+    let control_plane = inputs.control_plane.as_ref();
+    let observed = control_plane
+        .map(|c| (&c.identity, &c.azure, &c.public))
+        .map_err(|p| (p.reason, &p.message));
+    let mut siblings: Vec<_> = inputs.siblings.iter().map(Sibling::weight).collect();
+    siblings.sort_by_key(|sibling| format!("{sibling:?}"));
+    let text = |problem: &Option<Problem>| problem.as_ref().map(|p| (p.reason, p.message.clone()));
+    let refused = text(&inputs.refused);
+    let vouched = inputs.vouched();
+    let vouched = vouched.map(|v| (text(&v.refusal), &v.identity, &v.azure, v.claimed_elsewhere));
+    format!(
+        "{observed:?} {} {} {vouched:?} {} {refused:?} {siblings:?}",
+        inputs.paused.is_some(),
+        inputs.control_plane_deleting,
+        inputs.other_controller.is_some()
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+use serde_json::{Value, json};
+
+use super::super::samples::{azure, intent};
+use super::*;
+use crate::api::hypershift::PUBLIC_CLOUD;
+use crate::api::markers::CLUSTER_ANNOTATION;
+use crate::controllers::samples::cr;
+
+const MONDAY: &str = "2026-01-05T00:00:00Z";
+const TUESDAY: &str = "2026-01-06T00:00:00Z";
+
+fn plane(name: &str, namespace: &str, created: &str) -> HostedControlPlane {
+    let mut plane: HostedControlPlane = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": created},
+        "spec": {"clusterID": "id", "infraID": "infra"}}))
+    .unwrap();
+    plane.spec.platform.azure = Some(azure());
+    plane
+}
+
+fn cluster(name: &str, created: &str) -> HostedCluster {
+    let mut hosted: HostedCluster = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "clusters", "creationTimestamp": created},
+        "spec": {"clusterID": "id", "infraID": "infra"}}))
+    .unwrap();
+    hosted.spec.platform.azure = Some(azure());
+    hosted
+}
+
+fn known(clusters: &[&HostedCluster]) -> Claims {
+    let mut all = Claims::default();
+    for hosted in clusters {
+        all.set(Holder::of(*hosted), Claim::of_cluster(hosted));
+    }
+    all
+}
+
+/// The custom resource of `clusters/example`, made on Tuesday.
+fn resource(annotations: Value) -> AzurePrivateLinkService {
+    let mut made = cr(Value::Null, annotations);
+    made.annotations_mut()
+        .insert(CLUSTER_ANNOTATION.into(), "clusters/example".into());
+    made.metadata.creation_timestamp = serde_json::from_value(json!(TUESDAY)).unwrap();
+    made
+}
+
+fn named(mut plane: HostedControlPlane) -> HostedControlPlane {
+    plane
+        .annotations_mut()
+        .insert(CLUSTER_ANNOTATION.into(), "clusters/example".into());
+    plane
+}
+
+fn refusal(vouched: &Vouched) -> Option<Reason> {
+    vouched.refusal.as_ref().map(|problem| problem.reason)
+}
+
+#[test]
+fn control_plane_that_bears_the_name_of_a_neighbour_is_refused() {
+    let refusal = |plane: &HostedControlPlane| control_plane(Some(plane)).err().map(|problem| problem.reason);
+    let own = named(plane("example", "clusters-example", MONDAY));
+    assert_eq!(refusal(&own), None);
+    let forged = named(plane("victim", "clusters-example", MONDAY));
+    assert_eq!(refusal(&forged), Some(Reason::IdentityMismatch));
+}
+
+#[test]
+fn control_plane_that_has_not_the_name_of_its_cluster_is_refused() {
+    let of = |annotation: Value| {
+        let mut found = plane("light", "clusters-first-light", MONDAY);
+        found.metadata.annotations = serde_json::from_value(annotation).unwrap();
+        control_plane(Some(&found)).err().map(|problem| problem.reason)
+    };
+    assert_eq!(of(json!({CLUSTER_ANNOTATION: "clusters-first/light"})), None);
+    for wrong in ["clusters/first-light", "clusters/light"] {
+        let refused = of(json!({CLUSTER_ANNOTATION: wrong}));
+        assert_eq!(refused, Some(Reason::IdentityMismatch), "{wrong}");
+    }
+    assert_eq!(of(json!(null)), Some(Reason::InvalidSpec));
+}
+
+#[test]
+fn control_plane_that_its_cluster_confirms_is_vouched_for() {
+    let (hosted, plane) = (
+        cluster("example", MONDAY),
+        named(plane("example", "clusters-example", MONDAY)),
+    );
+    let all = known(&[&hosted]);
+    let observed = vouched(&resource(json!({})), Some(&hosted), Some(&plane), &all, PUBLIC_CLOUD);
+    assert_eq!((refusal(&observed), observed.claimed_elsewhere), (None, false));
+    assert_eq!(
+        (observed.identity.unwrap().cluster_id.as_str(), observed.azure),
+        ("id", Some(azure()))
+    );
+}
+
+#[test]
+fn control_plane_without_a_cluster_is_refused_whatever_it_says() {
+    let plane = named(plane("example", "clusters-example", MONDAY));
+    let observed = vouched(&resource(json!({})), None, Some(&plane), &known(&[]), PUBLIC_CLOUD);
+    assert_eq!(refusal(&observed), Some(Reason::HostedClusterNotFound));
+    assert_eq!((observed.identity, observed.azure), (None, None));
+}
+
+#[test]
+fn control_plane_with_the_id_of_a_neighbour_harms_only_itself() {
+    let (own, theirs) = (cluster("example", MONDAY), cluster("victim", MONDAY));
+    let mut forged = named(plane("example", "clusters-example", MONDAY));
+    forged.spec.cluster_id = Some("other".into());
+    let observed = vouched(
+        &resource(json!({})),
+        Some(&own),
+        Some(&forged),
+        &known(&[&own]),
+        PUBLIC_CLOUD,
+    );
+    assert_eq!(refusal(&observed), Some(Reason::IdentityMismatch));
+    let mut plane = named(plane("victim", "clusters-victim", MONDAY));
+    plane
+        .annotations_mut()
+        .insert(CLUSTER_ANNOTATION.into(), "clusters/victim".into());
+    let mut cr = resource(json!({CLUSTER_ANNOTATION: "clusters/victim"}));
+    cr.metadata.namespace = Some("clusters-victim".into());
+    cr.annotations_mut()
+        .insert(CLUSTER_ANNOTATION.into(), "clusters/victim".into());
+    let observed = vouched(&cr, Some(&theirs), Some(&plane), &known(&[&theirs]), PUBLIC_CLOUD);
+    assert_eq!(refusal(&observed), None, "the neighbour notices nothing");
+}
+
+#[test]
+fn cluster_that_came_second_has_not_its_id() {
+    let (older, own) = (cluster("victim", MONDAY), cluster("example", TUESDAY));
+    let plane = named(plane("example", "clusters-example", TUESDAY));
+    let observed = |all: &[&HostedCluster]| {
+        vouched(
+            &resource(json!({})),
+            Some(&own),
+            Some(&plane),
+            &known(all),
+            PUBLIC_CLOUD,
+        )
+    };
+    let both = observed(&[&older, &own]);
+    assert_eq!(
+        (refusal(&both), both.claimed_elsewhere),
+        (Some(Reason::DuplicateIdentity), true)
+    );
+    assert!(!observed(&[&own]).claimed_elsewhere);
+}
+
+#[test]
+fn recorded_id_gives_way_to_every_cluster_that_has_it() {
+    let recorded = resource(intent());
+    let observed = |all: &[&HostedCluster]| vouched(&recorded, None, None, &known(all), PUBLIC_CLOUD).claimed_elsewhere;
+    assert!(!observed(&[]));
+    assert!(observed(&[&cluster("victim", TUESDAY)]));
+}
+
+#[test]
+fn cluster_that_came_after_the_custom_resource_is_another_one() {
+    let mut later = cluster("example", "2026-01-07T00:00:00Z");
+    later.spec.cluster_id = Some("new".into());
+    let observed = vouched(&resource(intent()), Some(&later), None, &known(&[&later]), PUBLIC_CLOUD);
+    assert_eq!((observed.identity, observed.claimed_elsewhere), (None, false));
+}
+
+#[test]
+fn cluster_that_was_restored_after_the_custom_resource_is_its_own() {
+    let restored = cluster("example", "2026-01-07T00:00:00Z");
+    let plane = named(plane("example", "clusters-example", MONDAY));
+    for found in [Some(&plane), None] {
+        let all = known(&[&restored]);
+        let observed = vouched(&resource(intent()), Some(&restored), found, &all, PUBLIC_CLOUD);
+        assert!(
+            observed.identity.is_some() && !observed.claimed_elsewhere,
+            "{observed:?}"
+        );
+    }
+}
+
+/// A control plane that does not say whose it is counts for nothing at a deletion, so the id that was recorded does: also when it
+/// is asked whether another cluster has that.
+#[test]
+fn recorded_id_behind_a_control_plane_that_counts_for_nothing() {
+    let victim = cluster("victim", MONDAY);
+    let mut blank = plane("example", "clusters-example", MONDAY);
+    blank.spec.cluster_id = Some("free".into());
+    assert!(control_plane(Some(&blank)).is_err());
+    let all = known(&[&victim]);
+    let observed = vouched(&resource(intent()), None, Some(&blank), &all, PUBLIC_CLOUD);
+    assert!(observed.claimed_elsewhere, "the recorded id is the victim's");
+}

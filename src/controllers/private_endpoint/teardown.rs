@@ -1,0 +1,307 @@
+//! What the CPO role does for a custom resource that goes: endpoint, links, records, zones. Pure.
+//!
+//! Works from names and from what was recorded; no other object has to exist still. What was recorded may have been forged,
+//! so it counts only where namespace, name, scope and a fresh look agree.
+
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::dns::{DesiredZone, has_our_address, proven, proven_link};
+use super::plan::{self, ControlPlaneState, DesiredResources, proven_endpoint};
+use crate::api::markers::CPO_INTENT;
+use crate::api::{AzurePrivateLinkService, HostedControlPlane, Reason};
+use crate::azure::error::ArmError;
+use crate::azure::id::ResourceId;
+use crate::azure::plan::{Step, Verb, ensure_absent};
+use crate::azure::private_endpoint::{PrivateEndpoint, address, leads_anywhere, leads_to};
+use crate::azure::record::Record;
+use crate::azure::resource::{Kind, Observed, Owned};
+use crate::azure::zone::{Zone, links};
+use crate::controllers::decision::Decision;
+use crate::controllers::facts::{Facts, Needs, together};
+use crate::controllers::identity::Identity;
+use crate::controllers::intent::{self, CpoIntent};
+use crate::names;
+
+/// Steps away, for a custom resource that is deleted or whose control plane is. All are gone or left when nothing of ours is
+/// there.
+pub fn teardown(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState, facts: &Facts) -> Result<Decision, Needs> {
+    if let Some(problem) = &inputs.refused {
+        return Ok(Decision::stuck(problem.clone()));
+    }
+    if let Some(problem) = inputs.outside(cr) {
+        // What was made before the cluster named another place is not lost sight of.
+        return Ok(if begun(cr) {
+            Decision::stuck(problem)
+        } else {
+            Decision::default()
+        });
+    }
+    let Some(identity) = identity(cr, inputs) else {
+        return Ok(Decision::default());
+    };
+    // What does not parse was never made.
+    let Ok(mut desired) = plan::desired(cr, &identity, &inputs.siblings) else {
+        return Ok(Decision::default());
+    };
+    if let Some(decision) = lives_elsewhere(cr, &desired, facts)? {
+        return Ok(decision);
+    }
+    let observed = facts.read(Kind::PrivateEndpoint, &desired.endpoint.id);
+    let endpoint = observed.map(|observed| ensure_absent(&proven_endpoint(&desired.endpoint, facts), observed));
+    if let Ok(found) = &endpoint {
+        let address = found.found.as_ref().filter(|_| !found.left()).and_then(address);
+        desired.zones.iter_mut().for_each(|zone| zone.known = address);
+    }
+    let zones = desired.zones.iter().map(|zone| take_zone(zone, facts));
+    let mut steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?;
+    if steps[0][0].verb == Verb::Delete && proves_zones(&desired.zones, &steps[1..], facts)? {
+        steps[0] = vec![Step::needs(
+            Kind::PrivateEndpoint,
+            desired.endpoint.id.clone(),
+            "its names to go",
+        )];
+    }
+    let steps = steps.concat();
+    Ok(Decision {
+        steps,
+        shared: desired.zones.iter().any(|zone| zone.kept_but.is_some()),
+        ..Decision::default()
+    })
+}
+
+/// What has to be decided before anything goes: whether the cluster lives on another management cluster, with everything on the
+/// guest's side. It does where its endpoint leads to none of the Private Link Services that the custom resource had; as long
+/// as nothing certain is known of the endpoint, nothing goes.
+fn lives_elsewhere(
+    cr: &AzurePrivateLinkService,
+    desired: &DesiredResources,
+    facts: &Facts,
+) -> Result<Option<Decision>, Needs> {
+    let observed = facts.read(Kind::PrivateEndpoint, &desired.endpoint.id)?;
+    let endpoint = ensure_absent(&proven_endpoint(&desired.endpoint, facts), observed);
+    let zones = || desired.zones.iter().map(|zone| &zone.zone);
+    let steps = match observed {
+        Observed::Found(body) if leads_elsewhere(cr, &desired.endpoint, body) => {
+            let zones = zones().map(|zone| Ok(ensure_absent(zone, facts.read(Kind::Zone, &zone.id)?)));
+            let all = together(std::iter::once(Ok(endpoint)).chain(zones))?;
+            let there = |step: Step| {
+                if step.found.is_some() {
+                    step.leave(ELSEWHERE)
+                } else {
+                    step
+                }
+            };
+            all.into_iter().map(there).collect()
+        }
+        Observed::ReadFailed(_) | Observed::Absent if !facts.surely_gone.contains(&desired.endpoint.id) => {
+            let waits = zones().map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
+            std::iter::once(endpoint).chain(waits).collect()
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Decision {
+        steps,
+        ..Decision::default()
+    }))
+}
+
+fn leads_elsewhere(cr: &AzurePrivateLinkService, endpoint: &PrivateEndpoint, body: &Value) -> bool {
+    let had = plan::recorded_aliases(cr).into_iter().chain(endpoint.alias.clone());
+    let had: Vec<String> = had.collect();
+    let ours = endpoint.owner_tags.prove(body) && !had.is_empty();
+    ours && leads_anywhere(body) && !had.iter().any(|alias| leads_to(body, alias))
+}
+
+/// Who uses what is left behind then.
+const ELSEWHERE: &str = "another management cluster, whose Private Link Service the endpoint leads to";
+
+/// Whether the endpoint's address is all that proves that something in a zone without our mark, which still goes, is ours.
+fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Result<bool, Needs> {
+    for (desired, steps) in zones.iter().zip(steps) {
+        let observed = facts.read(Kind::Zone, &desired.zone.id)?.found();
+        let unmarked = observed.is_some_and(|body| !desired.zone.owner_tags.prove(body));
+        if unmarked && steps.iter().any(|step| !step.gone() && !step.left()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The zone, as far as it is proven ours. One without our mark is so still when our link is out of it: nobody resolves names in
+/// it any more, and what it holds are names of ours with the address of our endpoint.
+fn proven_to_go(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
+    let mut zone = proven(desired, facts)?;
+    let observed = facts.read(Kind::Zone, &zone.id)?.found();
+    if observed.is_some_and(|body| !zone.is_owned(body) && links(body) == Some(0)) {
+        zone.proven = has_our_address(desired, facts)?;
+    }
+    Ok(zone)
+}
+
+/// Whether something may have been made, by us or by HyperShift's own operator.
+fn begun(cr: &AzurePrivateLinkService) -> bool {
+    let endpoint = cr
+        .status
+        .as_ref()
+        .and_then(|status| status.private_endpoint_id.as_ref());
+    endpoint.is_some() || cr.annotations().contains_key(CPO_INTENT)
+}
+
+/// The cluster, as the HostedCluster says where it is read; else as its control plane does; else as recorded; else by name only.
+/// Without the cluster's id no mark proves anything, and any mark denies.
+fn identity(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState) -> Option<Identity> {
+    let hosted = inputs.vouched().and_then(|vouched| vouched.identity.clone());
+    let control_plane = || inputs.control_plane.as_ref().ok().map(|c| c.identity.clone());
+    let mut identity = hosted.or_else(control_plane).or_else(|| hinted(cr))?;
+    let duplicate = match inputs.vouched() {
+        Some(vouched) => vouched.claimed_elsewhere,
+        None => plan::refused_for(cr, Reason::DuplicateIdentity),
+    };
+    if duplicate {
+        identity.cluster_id.clear();
+    }
+    Some(identity)
+}
+
+/// The cluster as far as the custom resource itself tells, which a tenant can write: what it leads to is proven by Azure.
+pub(super) fn hinted(cr: &AzurePrivateLinkService) -> Option<Identity> {
+    recorded(cr).or_else(|| by_name(cr))
+}
+
+/// What the intent says, if its cluster can live in this namespace.
+fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
+    let intent: CpoIntent = intent::read(cr.annotations().get(CPO_INTENT))?;
+    names::fits_namespace(&intent.cluster, &cr.namespace()?).then_some(Identity {
+        name: intent.cluster,
+        cluster_id: intent.cluster_id,
+        infra_id: intent.infra_id,
+    })
+}
+
+/// The cluster's name, from the owner that the custom resource had, or from the zone that its status names; its id, from the name of
+/// the Private Link Service there.
+fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
+    let namespace = cr.namespace()?;
+    let kind = <HostedControlPlane as kube::Resource>::kind(&());
+    let owners = cr.owner_references().iter().filter(|owner| owner.kind == kind);
+    let zone = cr.status.as_ref().and_then(|status| status.dns_zone_name.as_deref());
+    let mut names = owners
+        .map(|owner| owner.name.as_str())
+        .chain(zone.and_then(names::cluster_of_internal_zone));
+    let name = names.find(|name| names::fits_namespace(name, &namespace))?;
+    let status = cr.status.as_ref();
+    let service = status.and_then(|status| status.private_link_service_id.as_deref());
+    let service = service.and_then(|id| ResourceId::parse_as(Kind::PrivateLinkService, id).ok());
+    let cr_name = cr.name_any();
+    let cluster_id = service
+        .as_ref()
+        .and_then(|id| names::cluster_id_of_link_service(&cr_name, id.name()));
+    Some(Identity {
+        name: name.to_owned(),
+        cluster_id: cluster_id.unwrap_or_default().to_owned(),
+        infra_id: String::new(),
+    })
+}
+
+/// Steps that take a zone away: first our link, then the zone with our records in it.
+///
+/// A zone that a sibling goes on using, or in which others have links or records, stays without what is ours alone.
+fn take_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
+    let zone = proven_to_go(desired, facts)?;
+    let step = ensure_absent(&zone, facts.read(Kind::Zone, &zone.id)?);
+    let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
+        return Ok(vec![step]);
+    };
+    if let Some(records) = &desired.kept_but {
+        return take_records(records, facts);
+    }
+    let link = proven_link(desired, &desired.link, &body, facts)?;
+    let link = ensure_absent(&link, facts.read(Kind::ZoneLink, &link.id)?);
+    if !link.gone() && !link.left() {
+        return Ok(vec![link, Step::needs(Kind::Zone, zone.id, "its link to go")]);
+    }
+    // Only a new look shows that the link is out of it.
+    let step = ensure_absent(&zone, facts.fresh_read(Kind::Zone, &zone.id)?);
+    let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
+        return Ok(vec![step]);
+    };
+    let others = match links_inside(desired, &body, facts)? {
+        Err(error) => return Ok(vec![step.unreadable(&error)]),
+        Ok(Links { ours, .. }) if !ours.is_empty() => {
+            let waits = Step::needs(Kind::Zone, zone.id, "its link to go");
+            return Ok(ours.into_iter().chain([waits]).collect());
+        }
+        Ok(Links { others: true, .. }) => "links of others",
+        Ok(_) => match facts.inside(Kind::Record, &zone.id)? {
+            Err(error) => return Ok(vec![step.unreadable(error)]),
+            Ok(records) if records.iter().all(|r| is_ours_or_soa(desired, r)) => return Ok(vec![step]),
+            Ok(_) => "records of others",
+        },
+    };
+    let records = take_records(&desired.all_records, facts)?;
+    // One that was put before this process began may come to be yet.
+    let link = Some(link).filter(Step::gone);
+    let stays = std::iter::once(step.leave(others));
+    Ok(stays.chain(link).chain(records).collect())
+}
+
+fn take_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
+    together(
+        records
+            .iter()
+            .map(|r| Ok(ensure_absent(r, facts.read(Kind::Record, &r.id)?))),
+    )
+}
+
+/// The links that a list shows in a zone.
+struct Links {
+    /// Steps for those that were made under our name after it was looked for, or under that of a sibling, which is gone or goes too.
+    ours: Vec<Step>,
+    /// Whether there are any that are to stay.
+    others: bool,
+}
+
+fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Result<Links, ArmError>, Needs> {
+    let mut found = Links {
+        ours: Vec::new(),
+        others: false,
+    };
+    if links(zone) == Some(0) {
+        return Ok(Ok(found));
+    }
+    let all = match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
+        Err(error) => return Ok(Err(error.clone())),
+        Ok(all) => all,
+    };
+    for body in all {
+        let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
+        let mut named = std::iter::once(&desired.link).chain(&desired.shared_links);
+        let Some(link) = named.find(|link| link.id.name().eq_ignore_ascii_case(name)) else {
+            found.others = true;
+            continue;
+        };
+        let observed = facts.fresh_read(Kind::ZoneLink, &link.id)?;
+        let step = ensure_absent(&proven_link(desired, link, zone, facts)?, observed);
+        if step.left() {
+            found.others = true;
+        } else if !step.gone() {
+            found.ours.push(step);
+        }
+    }
+    Ok(Ok(found))
+}
+
+fn is_ours_or_soa(desired: &DesiredZone, record: &Value) -> bool {
+    let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
+    let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
+    let ours = |r: &Record| r.id.name().eq_ignore_ascii_case(name) && r.is_owned(record);
+    match kind.rsplit('/').next().unwrap_or_default() {
+        "SOA" => name == "@",
+        "A" => desired.all_records.iter().any(ours),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Who may connect to a cluster's service: what the custom resource names, as far as the HostedCluster does too. Pure.
+
+use std::collections::BTreeSet;
+
+use crate::api::{AzurePrivateLinkService, HostedCluster, Reason};
+use crate::azure::id::{IdError, ResourceId, SubscriptionId, same};
+use crate::azure::resource::Kind;
+use crate::controllers::decision::Problem;
+use crate::controllers::identity::IDENTITY_RETRY;
+
+/// What the HostedCluster names of those who connect. Whoever may write the custom resource may name more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Connecting {
+    /// `spec.platform.azure.subnetID`
+    guest_subnet: Option<String>,
+    /// `spec.platform.azure.vnetID`
+    guest_network: Option<String>,
+    /// `spec.platform.azure.private.privateLink.additionalAllowedSubscriptions`
+    additional: Vec<String>,
+}
+
+impl Connecting {
+    /// Of a HostedCluster.
+    pub fn of(hosted: &HostedCluster) -> Self {
+        let azure = hosted.spec.platform.azure.clone().unwrap_or_default();
+        let private = azure.private.unwrap_or_default();
+        Self {
+            guest_subnet: azure.subnet_id,
+            guest_network: azure.vnet_id,
+            additional: private.private_link.additional_allowed_subscriptions,
+        }
+    }
+
+    /// Why the guest that a custom resource names is not the HostedCluster's.
+    pub(super) fn foreign_guest(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
+        let fields = [
+            (&cr.spec.guest_vnet_id, &self.guest_network, "guestVNetID"),
+            (&cr.spec.guest_subnet_id, &self.guest_subnet, "guestSubnetID"),
+        ];
+        let is_other = |given: &str, named: &Option<String>| !named.as_deref().is_some_and(|named| same(named, given));
+        let (_, _, field) = fields.into_iter().find(|(given, named, _)| is_other(given, named))?;
+        let text = format!("{field} is not that of the HostedCluster");
+        Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY))
+    }
+
+    /// The subscriptions whose connections are approved: the guest's own, and those that both objects name besides. One of
+    /// them is the first to hear of a change; until the other follows, nobody is let in.
+    pub(super) fn subscriptions(&self, cr: &AzurePrivateLinkService) -> Result<BTreeSet<SubscriptionId>, IdError> {
+        let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
+        let both = additional(cr).filter(|given| self.names(given));
+        let both = both.map(SubscriptionId::parse);
+        std::iter::once(Ok(guest.subscription().clone())).chain(both).collect()
+    }
+
+    /// The subscriptions that the HostedCluster lets connect, whatever a custom resource names; none if its subnet has no id.
+    pub(super) fn allowed(&self) -> Option<BTreeSet<SubscriptionId>> {
+        let guest = ResourceId::parse_as(Kind::Subnet, self.guest_subnet.as_deref()?).ok()?;
+        let additional = self
+            .additional
+            .iter()
+            .filter_map(|given| SubscriptionId::parse(given).ok());
+        Some(
+            std::iter::once(guest.subscription().clone())
+                .chain(additional)
+                .collect(),
+        )
+    }
+
+    /// How many subscriptions a custom resource names that the HostedCluster does not.
+    pub(super) fn unconfirmed(&self, cr: &AzurePrivateLinkService) -> usize {
+        additional(cr).filter(|given| !self.names(given)).count()
+    }
+
+    fn names(&self, given: &str) -> bool {
+        self.additional.iter().any(|named| same(named, given))
+    }
+}
+
+fn additional(cr: &AzurePrivateLinkService) -> impl Iterator<Item = &str> {
+    let all = cr.spec.additional_allowed_subscriptions.iter().flatten();
+    all.map(String::as_str)
+}

@@ -1,0 +1,251 @@
+//! Reads what Kubernetes knows around a custom resource on the management side.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, Resource, ResourceExt};
+
+use super::connecting::Connecting;
+use super::frontend::{FrontendMatch, ServiceFacts};
+use super::plan::{PrivateLinkServiceInputs, Settings};
+use crate::api::markers::{ADOPT_FROM, HO_FINALIZER, HO_INTENT, SERVICES};
+use crate::api::{AzurePrivateLinkService, ClusterRef, HostedCluster, HostedControlPlane, held_by};
+use crate::azure::id::{is_uuid, lower};
+use crate::controllers::claims::{self, Claim, Claims, Holder};
+use crate::controllers::cluster_index::ClusterIndex;
+use crate::controllers::context::Context;
+use crate::controllers::custom_resources;
+use crate::controllers::decision::Problem;
+use crate::controllers::driver::{ReconcileError, within};
+use crate::controllers::identity::{self, DeletedCluster, Identity, Traces};
+use crate::controllers::intent::{self, HoIntent};
+use crate::controllers::owner;
+use crate::names;
+
+/// The cluster, its pause, the Service and the siblings of a custom resource.
+pub(super) async fn surroundings(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    cluster_index: &ClusterIndex,
+    settings: &Settings,
+) -> Result<PrivateLinkServiceInputs, ReconcileError> {
+    cluster_index.known().await?;
+    let namespace = cr.namespace().unwrap_or_default();
+    let control_plane = owner::control_plane(cx, cr).await?;
+    let hosted = owner::hosted_cluster(cx, cr, cluster_index).await?;
+    let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
+    let identity = agreed(cr, hosted, control_plane, &cluster_index.clusters(), settings.cloud);
+    let service = service(cx, cr, &namespace, control_plane).await?;
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let going = cr.metadata.deletion_timestamp.is_some();
+    let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
+    let siblings = if going || (!made && cr.spec.nat_subnet_id.is_none()) {
+        custom_resources::siblings(cx, cr, going).await?
+    } else {
+        Vec::new()
+    };
+    let traces = Traces {
+        recorded: recorded.as_ref(),
+        hosted,
+        control_plane,
+    };
+    let deleted_cluster = match &identity {
+        Ok(identity) => DeletedCluster::Of(identity.clone()),
+        Err(_) => identity::deleted_cluster(cr, traces, &cluster_index.clusters()),
+    };
+    let address_claimed =
+        settings.frontend_match == FrontendMatch::Address && address_claimed(cx, cr, cluster_index).await?;
+    let own = hosted.and_then(|hosted| own(hosted, &cluster_index.clusters()));
+    let subnets_of_older = subnets_of_older(identity.as_ref().ok(), hosted, &cluster_index.clusters());
+    Ok(PrivateLinkServiceInputs {
+        paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
+        paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
+        address_claimed,
+        sibling_stays: siblings.iter().any(|other| stays(other, cr)),
+        sibling_deleting: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
+        sibling_made_subnet: siblings.iter().any(|other| made_subnet(other)),
+        shown_subnet: None,
+        given_subnets: given_subnets(&deleted_cluster, control_plane, cluster_index),
+        subnets_of_older,
+        deleted_cluster,
+        identity,
+        own,
+        hosted_cluster: hosted.map(|hosted| hosted.object_ref(&())),
+        adopt_from: hosted.and_then(adopt_from),
+        connecting: hosted.map(Connecting::of).unwrap_or_default(),
+        service,
+    })
+}
+
+/// The cluster, if it may have what the custom resource takes from it besides.
+fn agreed(
+    cr: &AzurePrivateLinkService,
+    hosted: Option<&HostedCluster>,
+    control_plane: Option<&HostedControlPlane>,
+    clusters: &Claims,
+    cloud: &str,
+) -> Result<Identity, Problem> {
+    let identity = identity::vouched(cr, hosted, control_plane, clusters, cloud)?;
+    let foreign = |hosted: &HostedCluster| {
+        let guest = Connecting::of(hosted).foreign_guest(cr);
+        guest.or_else(|| identity::foreign_nat_subnet(cr, hosted, clusters))
+    };
+    let problem = hosted.and_then(foreign);
+    problem.map_or(Ok(identity), Err)
+}
+
+/// What a HostedCluster says of its cluster, if no other one had the id before.
+fn own(hosted: &HostedCluster, clusters: &Claims) -> Option<Identity> {
+    let own = identity::of_spec(&hosted.name_any(), &hosted.spec).ok()?;
+    let taken = clusters.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id));
+    (!taken).then_some(own)
+}
+
+/// The management cluster that a cluster came from.
+fn adopt_from(hosted: &HostedCluster) -> Option<String> {
+    let uid = hosted.annotations().get(ADOPT_FROM);
+    uid.filter(|uid| is_uuid(uid)).cloned()
+}
+
+async fn service(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    namespace: &str,
+    control_plane: Option<&HostedControlPlane>,
+) -> Result<Option<ServiceFacts>, ReconcileError> {
+    let name = cr.name_any();
+    // There is no right to read another, and none gets a custom resource.
+    if !SERVICES.contains(&name.as_str()) {
+        return Ok(None);
+    }
+    let api: Api<Service> = Api::namespaced(cx.kube.clone(), namespace);
+    let Some(service) = within(api.get_opt(&name)).await? else {
+        return Ok(None);
+    };
+    let owner = control_plane.and_then(|found| found.metadata.uid.as_ref());
+    let owned = owner.is_some_and(|uid| service.owner_references().iter().any(|reference| &reference.uid == uid));
+    Ok(Some(ServiceFacts {
+        uid: service.uid().unwrap_or_default(),
+        owned,
+        addresses: addresses(service),
+    }))
+}
+
+/// The addresses that a Service reports.
+fn addresses(service: Service) -> Vec<IpAddr> {
+    let balancer = service.status.and_then(|status| status.load_balancer);
+    let ingress = balancer.and_then(|balancer| balancer.ingress).unwrap_or_default();
+    ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect()
+}
+
+fn goes(sibling: &AzurePrivateLinkService) -> bool {
+    sibling.metadata.deletion_timestamp.is_some() && served(sibling)
+}
+
+/// Whether a sibling is held until its service is gone. One that is not uses nothing, and nobody would take away after it.
+fn served(sibling: &AzurePrivateLinkService) -> bool {
+    held_by(sibling, HO_FINALIZER)
+}
+
+/// Whether a sibling stays longer than `cr`, and with it what both use. Of those that go together the one with the lowest
+/// name is the last: it waits for the others.
+fn stays(sibling: &AzurePrivateLinkService, cr: &AzurePrivateLinkService) -> bool {
+    served(sibling) && (sibling.metadata.deletion_timestamp.is_none() || sibling.name_any() < cr.name_any())
+}
+
+fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
+    let recorded: Option<HoIntent> = intent::read(sibling.annotations().get(HO_INTENT));
+    recorded.is_some_and(|recorded| recorded.nat_subnet_made)
+}
+
+/// Whether one that came before has the address, as far as its own Service does not tell otherwise.
+async fn address_claimed(
+    cx: &Context,
+    cr: &AzurePrivateLinkService,
+    cluster_index: &ClusterIndex,
+) -> Result<bool, ReconcileError> {
+    let claim = cr.spec.load_balancer_ip.as_deref().and_then(Claim::address);
+    let older = claim.map(|claim| cluster_index.resources().olders(&Holder::of(cr), &claim));
+    for Holder { object, .. } in older.unwrap_or_default() {
+        let known = cx.resources.get(&object);
+        if known.is_none_or(|known| cx.resources.serves(&known)) && has_address(cx, &object, cr).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the Service of another custom resource has the address of this one, or is not to be read here.
+async fn has_address(cx: &Context, other: &ClusterRef, cr: &AzurePrivateLinkService) -> Result<bool, ReconcileError> {
+    let api: Api<Service> = Api::namespaced(cx.kube.clone(), &other.namespace);
+    let address: Option<IpAddr> = cr.spec.load_balancer_ip.as_deref().and_then(|text| text.parse().ok());
+    match within(api.get_opt(&other.name)).await {
+        Ok(service) => Ok(service.is_some_and(|service| address.is_some_and(|own| addresses(service).contains(&own)))),
+        // Its owner can write what no parser takes: that vouches for nothing, and is no trouble of this one.
+        Err(ReconcileError::Kube(kube::Error::SerdeError(_))) => Ok(false),
+        Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 403 => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The NAT subnets of the cluster's name that this control plane gives, or a HostedCluster that may. What a custom resource gives
+/// proves nothing: somebody else's would keep the subnet from going with its cluster.
+fn given_subnets(
+    deleted_cluster: &DeletedCluster,
+    control_plane: Option<&HostedControlPlane>,
+    cluster_index: &ClusterIndex,
+) -> Vec<String> {
+    let DeletedCluster::Of(identity) = deleted_cluster else {
+        return Vec::new();
+    };
+    let name = names::nat_subnet(&identity.infra_id);
+    let own = control_plane.and_then(|found| claims::nat_subnet(&found.spec));
+    let clusters = cluster_index.clusters();
+    let infra_id = Claim::infra_id(&identity.infra_id);
+    let may = |id: &str, giver: &Holder| !clusters.older_than(giver, &Claim::nat_subnet(id), &infra_id);
+    let given = clusters.nat_subnets(&name).filter(|(id, giver)| may(id, giver));
+    let given = given.map(|(id, _)| id.to_owned());
+    own.map(lower).into_iter().chain(given).collect()
+}
+
+/// The NAT subnets of the cluster's name that an older HostedCluster gives.
+fn subnets_of_older(identity: Option<&Identity>, hosted: Option<&HostedCluster>, clusters: &Claims) -> Vec<String> {
+    let (Some(identity), Some(hosted)) = (identity, hosted) else {
+        return Vec::new();
+    };
+    let own = Holder::of(hosted);
+    let name = names::nat_subnet(&identity.infra_id);
+    let given = clusters.nat_subnets(&name);
+    let ids: BTreeSet<&str> = given.map(|(id, _)| id).collect();
+    let infra_id = Claim::infra_id(&identity.infra_id);
+    let older = |id: &&str| clusters.older_than(&own, &infra_id, &Claim::nat_subnet(id));
+    ids.into_iter().filter(older).map(str::to_owned).collect()
+}
+
+/// What of the surroundings can wake a pass, as one text.
+pub(super) fn fingerprint(inputs: &PrivateLinkServiceInputs) -> String {
+    let problem = |p: &Problem| (p.reason.as_str(), p.message.clone());
+    let identity = inputs
+        .identity
+        .as_ref()
+        .map(|i| (&i.name, &i.cluster_id, &i.infra_id))
+        .map_err(problem);
+    let service = inputs
+        .service
+        .as_ref()
+        .map(|s| (&s.uid, s.owned, s.addresses.iter().collect::<BTreeSet<_>>()));
+    let paused = (inputs.paused.is_some(), &inputs.paused_until);
+    let from_hosted_cluster = (&inputs.own, &inputs.adopt_from, &inputs.connecting);
+    let others = (
+        inputs.address_claimed,
+        inputs.sibling_stays,
+        inputs.sibling_deleting,
+        &inputs.subnets_of_older,
+    );
+    format!("{identity:?} {paused:?} {service:?} {from_hosted_cluster:?} {others:?}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! Whether the Private Link Service that stands under our name is this cluster's, by what it hangs on in Azure. Pure.
+//!
+//! Its tags tell most. Where they do not, because HyperShift's own operator made it, the frontend that it forwards to does: it is
+//! that of the cluster's Service. That a frontend is gone proves nothing: Azure keeps one that a service forwards to, so whoever
+//! reads that it is gone reads something old.
+
+use serde_json::Value;
+
+use super::frontend::{self, FrontendMatch, ServiceFacts};
+use super::plan::{PrivateLinkServiceInputs, Settings};
+use crate::api::AzurePrivateLinkService;
+use crate::azure::id::{ResourceId, same};
+use crate::azure::owner_tags::{Stamp, Stamped};
+use crate::azure::private_link_service::{OwnedPrivateLinkService, frontends};
+use crate::azure::resource::{Kind, Owned};
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::identity::Identity;
+use crate::names;
+
+/// The service with this id, if it is a cluster's; nothing is proven yet.
+pub(super) fn owned(
+    id: ResourceId,
+    identity: &Identity,
+    inputs: &PrivateLinkServiceInputs,
+    settings: &Settings,
+) -> OwnedPrivateLinkService {
+    OwnedPrivateLinkService {
+        id,
+        owner_tags: names::private_link_service_tags(&identity.name, &identity.cluster_id),
+        stamp: Stamp {
+            tag: names::MANAGEMENT_CLUSTER_TAG.to_owned(),
+            own: settings.management_cluster.clone(),
+            former: inputs.adopt_from.clone(),
+        },
+        frontend: None,
+        proven: false,
+    }
+}
+
+/// The same, with what proves it.
+pub(super) fn prove(
+    desired: OwnedPrivateLinkService,
+    cr: &AzurePrivateLinkService,
+    inputs: &PrivateLinkServiceInputs,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<OwnedPrivateLinkService, Needs> {
+    let known = facts.proven.contains(&desired.id);
+    let mut desired = OwnedPrivateLinkService {
+        proven: known,
+        ..desired
+    };
+    let Some(body) = facts.read(Kind::PrivateLinkService, &desired.id)?.found() else {
+        return Ok(desired);
+    };
+    if !desired.is_owned(body) && desired.stamp.on(body) != Stamped::Other {
+        desired.proven = forwards_to_service(body, cr, inputs, facts, settings)?;
+    }
+    Ok(desired)
+}
+
+/// Whether it forwards to nothing but the frontend of the custom resource's Service, which may be going by now.
+fn forwards_to_service(
+    body: &Value,
+    cr: &AzurePrivateLinkService,
+    inputs: &PrivateLinkServiceInputs,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<bool, Needs> {
+    let [only] = frontends(body)[..] else {
+        return Ok(false);
+    };
+    let name = only.rsplit('/').next().unwrap_or_default();
+    let named = |service: &ServiceFacts| frontend::is_named_after(name, service);
+    if inputs.service.as_ref().is_some_and(named) {
+        return Ok(true);
+    }
+    // Another provider's names tell nothing.
+    if settings.frontend_match == FrontendMatch::Name || inputs.identity.is_err() {
+        return Ok(false);
+    }
+    let found = frontend::find(cr, inputs, facts, settings)?;
+    Ok(found.is_ok_and(|frontend| same(&frontend.id, only)))
+}

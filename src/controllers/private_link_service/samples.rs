@@ -1,0 +1,47 @@
+//! What the tests of the management side share: its settings, and a cluster with nothing around it.
+
+use super::connecting::Connecting;
+use super::frontend::FrontendMatch;
+use super::nat_prefix::NatSubnetRules;
+use super::plan::{PrivateLinkServiceInputs, Settings};
+use crate::azure::id::SubscriptionId;
+use crate::controllers::identity::DeletedCluster;
+use crate::controllers::samples::{MANAGEMENT, identity};
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        cloud: "AzurePublicCloud",
+        management_cluster: "5e1f0a3c-7b2d-4c68-9e14-2a6d8f0b4c35".into(),
+        subscription: SubscriptionId::parse(MANAGEMENT).unwrap(),
+        resource_group: "mgmt".into(),
+        nat: NatSubnetRules {
+            prefix_length: 28,
+            pool: None,
+        },
+        nat_subnet: None,
+        frontend_match: FrontendMatch::Name,
+        also_manage: Vec::new(),
+    }
+}
+
+/// Of a proven cluster without a Service, siblings or neighbours.
+pub(super) fn alone() -> PrivateLinkServiceInputs {
+    PrivateLinkServiceInputs {
+        identity: Ok(identity()),
+        own: Some(identity()),
+        hosted_cluster: None,
+        paused: None,
+        paused_until: None,
+        adopt_from: None,
+        connecting: Connecting::default(),
+        service: None,
+        address_claimed: false,
+        sibling_stays: false,
+        sibling_deleting: false,
+        sibling_made_subnet: false,
+        deleted_cluster: DeletedCluster::Unknown,
+        shown_subnet: None,
+        given_subnets: Vec::new(),
+        subnets_of_older: Vec::new(),
+    }
+}

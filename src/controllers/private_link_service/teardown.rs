@@ -1,0 +1,219 @@
+//! What the HO role does for a custom resource that goes: connections, Private Link Service, our NAT subnet. Pure.
+//!
+//! Works from names and from what was recorded; no other object has to exist still. What was recorded may have been
+//! forged, so it counts only where name, scope and a fresh look agree.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::ownership;
+use super::plan::{PrivateLinkServiceInputs, Settings, disconnect, recorded_elsewhere};
+use super::revocation;
+use super::subnet::Leftover;
+use crate::api::markers::{CPO_FINALIZER, HO_INTENT, SERVICES};
+use crate::api::{AzurePrivateLinkService, Reason, held_by};
+use crate::azure::id::{ResourceId, same};
+use crate::azure::plan::{Step, Verb, Why, ensure_absent};
+use crate::azure::private_link_service::{OwnedPrivateLinkService, nat_subnet};
+use crate::azure::resource::{Kind, Observed};
+use crate::controllers::decision::{Decision, Problem};
+use crate::controllers::facts::{Facts, Needs};
+use crate::controllers::identity::{DeletedCluster, Identity};
+use crate::controllers::intent::{self, HoIntent};
+use crate::names;
+
+/// Steps away. When nothing of ours is left the custom resource may go. What stays for the time being, however long it takes
+/// to go, lets in nobody who is revoked.
+pub fn teardown(
+    cr: &AzurePrivateLinkService,
+    inputs: &PrivateLinkServiceInputs,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Decision, Needs> {
+    let decision = take_away(cr, inputs, facts, settings, now)?;
+    revocation::revoke_meanwhile(decision, cr, inputs, facts, settings)
+}
+
+fn take_away(
+    cr: &AzurePrivateLinkService,
+    inputs: &PrivateLinkServiceInputs,
+    facts: &Facts,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Decision, Needs> {
+    // Nothing is said either: the refusal that stands keeps the other role from what is not the cluster's.
+    let Some(identity) = of_whom(inputs) else {
+        return Ok(Decision::default());
+    };
+    let waited = going_for(cr, now);
+    if let Some(wait) = other_role_at_work(cr, waited) {
+        let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
+        return Ok(Decision::stuck(problem.again(wait)));
+    }
+    if never_made(cr) {
+        return Ok(Decision::default());
+    }
+    let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
+    let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
+    let id = match deleted_cluster(cr, identity, settings) {
+        Ok(Some(id)) => id,
+        Ok(None) => return Ok(Decision::default()),
+        Err(problem) => return Ok(Decision::stuck(problem)),
+    };
+    let mut decision = Decision::default();
+    let observed = facts.read(Kind::PrivateLinkService, &id)?;
+    let desired = ownership::owned(id.clone(), identity, inputs, settings);
+    let desired = ownership::prove(desired, cr, inputs, facts, settings)?;
+    let step = service_away(&desired, observed, &mut decision);
+    let service_gone = step.gone() || step.left();
+    let mut own_services = services(&id, identity);
+    // The addresses of one that stays never go.
+    own_services.retain(|service| !step.left() || *service != id);
+    let shown = shown_subnet(&step).or_else(|| inputs.shown_subnet.clone());
+    decision.steps.push(step);
+    let leftover = Leftover {
+        identity,
+        services: &own_services,
+        made: recorded.nat_subnet_made,
+        vouched: is_vouched(identity, inputs),
+        shown: shown.as_ref(),
+        given: &inputs.given_subnets,
+        waited,
+    };
+    if inputs.sibling_stays {
+        decision.shared = cr.spec.nat_subnet_id.is_none();
+        return Ok(decision);
+    }
+    let balancer = balancer(cr).filter(|_| service_gone);
+    let Some(subnet) = subnet_of(&recorded, shown.clone(), balancer, leftover, facts, settings)? else {
+        decision.not_found = leftover.name().filter(|_| cr.spec.nat_subnet_id.is_none());
+        return Ok(decision);
+    };
+    if service_gone && inputs.sibling_deleting {
+        decision.again = Some(SIBLING_POLL);
+        let step = Step::needs(Kind::Subnet, subnet, "the cluster's other custom resource to go");
+        decision.steps.push(step);
+    } else if service_gone {
+        decision.steps.push(leftover.remove(subnet, facts)?);
+    } else {
+        // Which one it is can be seen only while the service stands.
+        (recorded.link_service, recorded.nat_subnet) = (Some(id.to_string()), Some(subnet.to_string()));
+        decision.intent = Some(intent::write(&recorded));
+        decision
+            .steps
+            .push(Step::needs(Kind::Subnet, subnet, "the Private Link Service to go"));
+    }
+    Ok(decision)
+}
+
+/// Whether the HostedCluster has the infra id, whatever was recorded.
+fn is_vouched(identity: &Identity, inputs: &PrivateLinkServiceInputs) -> bool {
+    let has_it = |own: &Identity| same(&own.infra_id, &identity.infra_id);
+    inputs.identity.is_ok() || inputs.own.as_ref().is_some_and(has_it)
+}
+
+/// The NAT subnet of a service that is found and is ours, as the step for it tells.
+pub(super) fn shown_subnet(service: &Step) -> Option<ResourceId> {
+    let found = service.found.as_ref().filter(|_| !service.left());
+    found.and_then(nat_subnet)
+}
+
+/// The cluster whose things go; none if nothing is known to be its own.
+fn of_whom(inputs: &PrivateLinkServiceInputs) -> Option<&Identity> {
+    match (&inputs.identity, &inputs.deleted_cluster) {
+        (Ok(identity), _) | (Err(_), DeletedCluster::Of(identity)) => Some(identity),
+        (Err(_), DeletedCluster::OfAnother | DeletedCluster::Unknown) => None,
+    }
+}
+
+/// Whether nothing was ever made for it: it has none of the names that get a load balancer, and nothing was recorded.
+fn never_made(cr: &AzurePrivateLinkService) -> bool {
+    let shown = cr
+        .status
+        .as_ref()
+        .is_some_and(|status| status.private_link_service_id.is_some() || status.internal_load_balancer_id.is_some());
+    !SERVICES.contains(&cr.name_any().as_str()) && !cr.annotations().contains_key(HO_INTENT) && !shown
+}
+
+/// The step for the service; its connections go first.
+fn service_away(desired: &OwnedPrivateLinkService, observed: &Observed, decision: &mut Decision) -> Step {
+    let mut step = ensure_absent(desired, observed);
+    if step.verb == Verb::Delete && disconnect(observed, decision) {
+        (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
+    }
+    step
+}
+
+/// A sibling that goes too is looked at this often.
+const SIBLING_POLL: Duration = Duration::from_secs(2);
+
+/// How long the custom resource has been going.
+fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
+    let since = cr.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
+    Duration::try_from(now.duration_since(since)).unwrap_or_default()
+}
+
+/// While the other role's finalizer stands, deletion waits for it this long.
+const GUEST_FIRST: Duration = Duration::from_secs(300);
+
+fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
+    let stands = held_by(cr, CPO_FINALIZER);
+    GUEST_FIRST.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
+}
+
+/// The services that the cluster can have had: that of this custom resource, and those of its siblings beside it.
+fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
+    let beside = SERVICES.into_iter().filter_map(|cr| {
+        let name = names::link_service(cr, &identity.cluster_id);
+        names::in_group(Kind::PrivateLinkService, own.subscription(), own.group(), &name).ok()
+    });
+    std::iter::once(own.clone()).chain(beside).collect()
+}
+
+/// The service to take away; none if its name could never have been used.
+fn deleted_cluster(
+    cr: &AzurePrivateLinkService,
+    identity: &Identity,
+    settings: &Settings,
+) -> Result<Option<ResourceId>, Problem> {
+    let name = names::link_service(&cr.name_any(), &identity.cluster_id);
+    let Ok(id) = names::in_group(
+        Kind::PrivateLinkService,
+        &settings.subscription,
+        &settings.resource_group,
+        &name,
+    ) else {
+        return Ok(None);
+    };
+    Ok(Some(recorded_elsewhere(cr, &id, settings)?.unwrap_or(id)))
+}
+
+/// The NAT subnet of our name: as recorded, as the service shows it while it stands, or in the load balancer's network.
+fn subnet_of(
+    recorded: &HoIntent,
+    shown: Option<ResourceId>,
+    balancer: Option<ResourceId>,
+    leftover: Leftover<'_>,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Option<ResourceId>, Needs> {
+    let recorded = recorded.nat_subnet.as_deref();
+    let recorded = recorded.and_then(|id| ResourceId::parse_as(Kind::Subnet, id).ok());
+    match recorded.or(shown).filter(|id| leftover.may_be(id, settings)) {
+        Some(known) => Ok(Some(known)),
+        None => balancer.map_or(Ok(None), |id| leftover.beside(&id, facts, settings)),
+    }
+}
+
+/// The load balancer that the status shows, where the NAT subnet was not given.
+fn balancer(cr: &AzurePrivateLinkService) -> Option<ResourceId> {
+    let shown = cr.status.as_ref()?.internal_load_balancer_id.as_deref();
+    let shown = shown.filter(|_| cr.spec.nat_subnet_id.is_none())?;
+    ResourceId::parse_as(Kind::LoadBalancer, shown).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::HostedCluster;
+use crate::azure::scope::Scope;
+use crate::controllers::private_link_service::connecting::Connecting;
+use crate::controllers::private_link_service::samples::{alone, settings};
+use crate::controllers::samples::{GUEST, MANAGEMENT, cr, decided, guest, management};
+
+mod subnet;
+
+const SERVICE: &str = "privateLinkServices/pls-id";
+const SUBNET: &str = "virtualNetworks/v/subnets/infra-pls-nat";
+
+fn cluster() -> Identity {
+    crate::controllers::samples::identity()
+}
+
+/// The cluster's own objects are gone.
+fn inputs() -> PrivateLinkServiceInputs {
+    let gone = Problem::new(Reason::HostedClusterNotFound, "gone");
+    PrivateLinkServiceInputs {
+        identity: Err(gone),
+        deleted_cluster: DeletedCluster::Of(cluster()),
+        ..alone()
+    }
+}
+
+fn intent_with(subnet: &str) -> Value {
+    let recorded = HoIntent {
+        link_service: Some(management(SERVICE)),
+        nat_subnet: Some(subnet.to_owned()),
+        nat_subnet_made: true,
+        ..HoIntent::of(&cluster())
+    };
+    json!({HO_INTENT: intent::write(&recorded)})
+}
+
+/// A custom resource that is going, as recorded.
+fn going(intent: Value) -> AzurePrivateLinkService {
+    let mut going = cr(Value::Null, intent);
+    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    going
+}
+
+fn run(
+    cr: &AzurePrivateLinkService,
+    inputs: &PrivateLinkServiceInputs,
+    world: &[(String, Value)],
+    settings: &Settings,
+) -> Decision {
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    decided(Facts::default(), world, |facts| {
+        teardown(cr, inputs, facts, settings, now)
+    })
+    .0
+}
+
+fn tags() -> Value {
+    json!({"hypershift.openshift.io_cluster-id": "id",
+        "hypershift.openshift.io_management-cluster-id": settings().management_cluster})
+}
+
+fn service(connections: Value) -> (String, Value) {
+    let tags = tags();
+    (
+        management(SERVICE),
+        json!({"tags": tags, "properties": {"privateEndpointConnections": connections}}),
+    )
+}
+
+fn verbs(decision: &Decision) -> Vec<(Kind, Verb)> {
+    decision
+        .steps
+        .iter()
+        .map(|step| (step.kind, step.verb.clone()))
+        .collect()
+}
+
+#[test]
+fn connections_go_before_the_service_and_the_service_before_the_subnet() {
+    let connection = json!([{"id": management(&format!("{SERVICE}/privateEndpointConnections/pe.guid"))}]);
+    let subnet = (management(SUBNET), json!({"properties": {}}));
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[service(connection), subnet.clone()],
+        &settings(),
+    );
+    assert_eq!(
+        verbs(&decision),
+        [
+            (Kind::Connection, Verb::Delete),
+            (Kind::PrivateLinkService, Verb::Wait),
+            (Kind::Subnet, Verb::Wait)
+        ]
+    );
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[service(json!([])), subnet.clone()],
+        &settings(),
+    );
+    assert_eq!(
+        verbs(&decision),
+        [(Kind::PrivateLinkService, Verb::Delete), (Kind::Subnet, Verb::Wait)]
+    );
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[subnet],
+        &settings(),
+    );
+    assert_eq!(
+        verbs(&decision),
+        [(Kind::PrivateLinkService, Verb::Keep), (Kind::Subnet, Verb::Delete)]
+    );
+    let decision = run(&going(intent_with(&management(SUBNET))), &inputs(), &[], &settings());
+    assert!(decision.nothing_left());
+}
+
+#[rstest]
+#[case::nobody_knows_the_cluster(DeletedCluster::Unknown)]
+#[case::its_ids_are_those_of_another(DeletedCluster::OfAnother)]
+fn without_a_cluster_of_its_own_it_goes_and_azure_is_not_asked(#[case] deleted_cluster: DeletedCluster) {
+    let inputs = PrivateLinkServiceInputs {
+        deleted_cluster,
+        ..inputs()
+    };
+    let recorded = going(intent_with(&management(SUBNET)));
+    let now = "2026-01-01T00:00:10Z".parse().unwrap();
+    let (decision, asked) = decided(Facts::default(), &[service(json!([]))], |facts| {
+        teardown(&recorded, &inputs, facts, &settings(), now)
+    });
+    assert!(decision.nothing_left());
+    assert_eq!(asked, Vec::<String>::new());
+}
+
+#[test]
+fn foreign_service_is_left_and_holds_up_nothing() {
+    let foreign = (
+        management(SERVICE),
+        json!({"tags": {"owner": "someone"}, "properties": {}}),
+    );
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[foreign],
+        &settings(),
+    );
+    assert_eq!(decision.steps[0].verb, Verb::Refuse);
+    assert!(decision.nothing_left());
+}
+
+#[test]
+fn the_clusters_own_objects_count_more_than_what_was_recorded() {
+    let other = Identity {
+        cluster_id: "true-id".into(),
+        ..cluster()
+    };
+    let known = PrivateLinkServiceInputs {
+        identity: Ok(other.clone()),
+        deleted_cluster: DeletedCluster::Of(other),
+        ..inputs()
+    };
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &known,
+        &[service(json!([]))],
+        &settings(),
+    );
+    assert_eq!(decision.steps[0].id.name(), "pls-true-id");
+}
+
+#[test]
+fn the_other_roles_finalizer_is_waited_for_but_not_for_ever() {
+    let mut held = going(intent_with(&management(SUBNET)));
+    held.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
+    let decision = run(&held, &inputs(), &[service(json!([]))], &settings());
+    assert_eq!(decision.again, Some(Duration::from_secs(290)));
+    let late = "2026-01-01T00:05:00Z".parse().unwrap();
+    let world = [service(json!([]))];
+    let decision = decided(Facts::default(), &world, |facts| {
+        teardown(&held, &inputs(), facts, &settings(), late)
+    })
+    .0;
+    assert_eq!(decision.steps[0].verb, Verb::Delete);
+}
+
+#[test]
+fn configuration_that_points_elsewhere_is_not_a_leak() {
+    let moved = Settings {
+        resource_group: "new".into(),
+        ..settings()
+    };
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[service(json!([]))],
+        &moved,
+    );
+    assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ConfigurationChanged));
+    let allowed = Settings {
+        also_manage: vec![Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt")).unwrap()],
+        ..moved
+    };
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[service(json!([]))],
+        &allowed,
+    );
+    assert_eq!(
+        (decision.steps[0].id.group(), &decision.steps[0].verb),
+        ("mgmt", &Verb::Delete)
+    );
+}
+
+fn unmarked(frontend: &str) -> (String, Value) {
+    let body = json!({"tags": {"hypershift.openshift.io_resource-type": "private-link-service"}, "properties": {
+        "alias": crate::controllers::samples::ALIAS, "loadBalancerFrontendIpConfigurations": [{"id": frontend}]}});
+    (management(SERVICE), body)
+}
+
+#[rstest]
+#[case::its_own(Ok(cluster()), management(FRONTEND), Verb::Delete)]
+#[case::its_own_when_the_cluster_is_gone(inputs().identity, management(FRONTEND), Verb::Delete)]
+#[case::anothers(
+    Ok(cluster()),
+    management("loadBalancers/lb/frontendIPConfigurations/other"),
+    Verb::Refuse
+)]
+fn service_that_nothing_tells_of_goes_by_its_frontend(
+    #[case] identity: Result<Identity, Problem>,
+    #[case] frontend: String,
+    #[case] verb: Verb,
+) {
+    let service = crate::controllers::private_link_service::frontend::ServiceFacts {
+        uid: "5f2c6c2e-8a3c-4a7e-9a0e-0d6b3c1f7a11".into(),
+        owned: false,
+        addresses: Vec::new(),
+    };
+    let known = PrivateLinkServiceInputs {
+        identity,
+        service: Some(service),
+        ..inputs()
+    };
+    let decision = run(&going(json!({})), &known, &[unmarked(&frontend)], &settings());
+    assert_eq!(decision.steps[0].verb, verb);
+}
+
+#[test]
+fn service_of_another_management_cluster_stays_whatever_was_recorded() {
+    let (at, mut body) = service(json!([]));
+    body["tags"]["hypershift.openshift.io_management-cluster-id"] = json!("another");
+    let decision = run(
+        &going(intent_with(&management(SUBNET))),
+        &inputs(),
+        &[(at, body)],
+        &settings(),
+    );
+    assert_eq!(decision.steps[0].verb, Verb::Refuse);
+}
+
+const FRONTEND: &str = "loadBalancers/lb/frontendIPConfigurations/a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1";
+
+#[rstest]
+#[case::of_a_third_party("Approved")]
+#[case::that_nobody_approved("Pending")]
+#[case::that_was_rejected("Rejected")]
+fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
+    let state = json!({"privateLinkServiceConnectionState": {"status": status}});
+    let id = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
+    let connections = json!([{"id": id, "properties": state}]);
+    let held = going(intent_with(&management(SUBNET)));
+    let decision = run(&held, &inputs(), &[service(connections)], &settings());
+    assert_eq!(
+        verbs(&decision)[..2],
+        [(Kind::Connection, Verb::Delete), (Kind::PrivateLinkService, Verb::Wait)]
+    );
+}
+
+#[test]
+fn duplicate_that_goes_leaves_its_refusal_to_the_other_role() {
+    let mut cr = going(json!({}));
+    cr.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
+    let inputs = PrivateLinkServiceInputs {
+        identity: Err(Problem::new(Reason::DuplicateIdentity, "taken")),
+        deleted_cluster: DeletedCluster::OfAnother,
+        ..inputs()
+    };
+    let decision = run(&cr, &inputs, &[], &settings());
+    assert!(
+        decision.nothing_left() && decision.steps.is_empty(),
+        "no condition is written over it"
+    );
+}
+
+#[test]
+fn name_that_nothing_is_made_for_asks_nothing_of_azure() {
+    let named = |name: &str, intent: Value| {
+        let mut cr = going(intent);
+        cr.metadata.name = Some(name.to_owned());
+        let now = "2026-01-01T00:00:10Z".parse().unwrap();
+        let (_, asked) = decided(Facts::default(), &[], |facts| {
+            teardown(&cr, &inputs(), facts, &settings(), now).map(|decision| (decision, ()))
+        });
+        !asked.is_empty()
+    };
+    assert!(!named("junk", json!({})));
+    assert!(named("junk", intent_with(&management(SUBNET))), "it was recorded");
+    assert!(named("oauth-openshift", json!({})), "its own record may have been lost");
+}
+
+/// A service that lets one in who is revoked, while the HostedCluster stands.
+fn open_to_one_revoked() -> (PrivateLinkServiceInputs, (String, Value)) {
+    let mut hosted = HostedCluster::default();
+    let azure = json!({"subnetID": guest("virtualNetworks/v/subnets/default")});
+    hosted.spec.platform.azure = serde_json::from_value(azure).unwrap();
+    let inputs = PrivateLinkServiceInputs {
+        identity: Ok(cluster()),
+        own: Some(cluster()),
+        connecting: Connecting::of(&hosted),
+        ..inputs()
+    };
+    let lists = json!({"subscriptions": [GUEST, "44444444-4444-4444-8444-444444444444"]});
+    let body = json!({"id": management(SERVICE), "tags": tags(),
+        "properties": {"provisioningState": "Succeeded", "visibility": lists, "autoApproval": lists}});
+    (inputs, (management(SERVICE), body))
+}
+
+#[rstest]
+#[case::recorded_where_it_may_not_be(|going: &mut AzurePrivateLinkService| {
+    let elsewhere = management(SERVICE).replace("/mgmt/", "/other/");
+    going.annotations_mut().insert(HO_INTENT.to_owned(), json!({"cluster": "c", "clusterID": "id", "infraID": "infra",
+        "privateLinkServiceID": elsewhere}).to_string());
+})]
+#[case::the_guests_side_goes_first(|going: &mut AzurePrivateLinkService| {
+    going.finalizers_mut().push(CPO_FINALIZER.to_owned());
+})]
+fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut AzurePrivateLinkService)) {
+    let (inputs, service) = open_to_one_revoked();
+    let mut going = going(json!({}));
+    waits(&mut going);
+    let decision = run(&going, &inputs, std::slice::from_ref(&service), &settings());
+    assert!(decision.problem.is_some());
+    let [step] = &decision.steps[..] else {
+        panic!("{:?}", decision.steps)
+    };
+    let Verb::Put(put) = &step.verb else { panic!("{step:?}") };
+    assert_eq!(put["properties"]["visibility"]["subscriptions"], json!([GUEST]));
+}
+
+/// A refusal of that write holds up no other.
+#[test]
+fn revoked_subscription_is_taken_off_while_connections_go() {
+    let (inputs, (at, mut body)) = open_to_one_revoked();
+    let connection = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
+    let writes = |body: &Value| -> Vec<(Kind, bool)> {
+        let decision = run(&going(json!({})), &inputs, &[(at.clone(), body.clone())], &settings());
+        let writes = decision.steps.into_iter().filter(Step::writes);
+        writes.map(|step| (step.kind, step.verb == Verb::Delete)).collect()
+    };
+    assert_eq!(
+        writes(&body),
+        [(Kind::PrivateLinkService, true)],
+        "nobody connects to what goes"
+    );
+    body["properties"]["privateEndpointConnections"] = json!([{"id": connection, "properties": {}}]);
+    assert_eq!(
+        writes(&body),
+        [(Kind::Connection, true), (Kind::PrivateLinkService, false)]
+    );
+}

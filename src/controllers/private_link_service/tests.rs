@@ -1,0 +1,80 @@
+use http::{Request, Response};
+use kube::client::Body;
+use serde_json::json;
+use tower::BoxError;
+
+use super::*;
+use crate::controllers::context::sample;
+use crate::controllers::samples;
+
+#[tokio::test]
+async fn lock_on_the_guests_side_is_said_once_on_the_hosted_cluster() {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&said);
+    let server = tower::service_fn(move |request: Request<Body>| {
+        heard.lock().unwrap().push(request.uri().path().to_owned());
+        async { Ok::<_, BoxError>(Response::builder().status(201).body(Body::from(b"{}".to_vec()))?) }
+    });
+    let cx = sample::context(kube::Client::new(server, "default"));
+    let condition = json!({"type": "AzurePrivateDNSAvailable", "status": "False", "reason": "ScopeLocked", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let mut cr = samples::cr(json!({"conditions": [condition]}), json!({}));
+    let hosted = ObjectReference {
+        namespace: Some("clusters".to_owned()),
+        name: Some("example".to_owned()),
+        ..ObjectReference::default()
+    };
+    tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
+    assert_eq!(*said.lock().unwrap(), [""; 0], "it is not deleted");
+    cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    for _ in 0..3 {
+        tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
+    }
+    assert_eq!(
+        *said.lock().unwrap(),
+        ["/apis/events.k8s.io/v1/namespaces/clusters/events"]
+    );
+}
+
+#[test]
+fn endpoint_is_missed_by_two_reads_some_seconds_apart() {
+    let (controller, now) = (
+        PrivateLinkServiceController::new(super::samples::settings(), Arc::default()),
+        Instant::now(),
+    );
+    let told = |seconds: u64, reason| {
+        let mut decision = Decision::stuck(Problem::new(reason, "x"));
+        controller.miss_twice("u", &mut decision, now + Duration::from_secs(seconds));
+        decision.problem.is_some()
+    };
+    let missing = Reason::EndpointNotConnected;
+    assert!(!told(0, missing) && !told(4, missing) && told(5, missing));
+    assert!(told(6, Reason::NotOurs));
+    assert!(!told(7, missing), "it was connected between");
+}
+
+#[tokio::test(start_paused = true)]
+async fn frontend_that_does_not_come_is_asked_for_ever_less_often() {
+    let nobody = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>());
+    let cx = sample::context(kube::Client::new(nobody, "default"));
+    let again = |reason| {
+        let problem = Problem::new(reason, "x").again(Duration::from_secs(10));
+        let mut decision = Decision::stuck(problem);
+        cx.polls.change("u");
+        slow_down(&cx, "u", "10.0.0.4", &mut decision);
+        decision.again.unwrap()
+    };
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let wait = again(Reason::WaitingForLoadBalancer);
+        waits.push(wait.as_secs());
+        tokio::time::sleep(wait).await;
+    }
+    assert_eq!(waits, [10, 10, 20, 40, 80, 160, 300]);
+    assert_eq!(
+        again(Reason::ILBLookupFailed).as_secs(),
+        10,
+        "Azure's refusals have their own waits"
+    );
+    assert_eq!(again(Reason::AmbiguousLoadBalancer).as_secs(), 10, "it begins anew");
+}

@@ -1,0 +1,146 @@
+//! The seeded world and what is wanted in it: one of each kind.
+
+use std::collections::BTreeSet;
+
+use hyperlink::azure::id::{ResourceId, SubscriptionId};
+use hyperlink::azure::owner_tags::{OwnerTags, Stamp};
+use hyperlink::azure::private_endpoint::PrivateEndpoint;
+use hyperlink::azure::private_link_service::{OwnedPrivateLinkService, PrivateLinkService};
+use hyperlink::azure::record::Record;
+use hyperlink::azure::resource::Kind;
+use hyperlink::azure::subnet::NatSubnet;
+use hyperlink::azure::zone::Zone;
+use hyperlink::azure::zone_link::ZoneLink;
+use serde_json::{Value, json};
+
+pub(crate) const TENANT: &str = "11111111-1111-1111-1111-111111111111";
+pub(crate) const PRINCIPAL: &str = "aaaaaaaa-0000-0000-0000-000000000001";
+pub(crate) const SUB: &str = "33333333-3333-3333-3333-333333333333";
+pub(crate) const GUEST_SUB: &str = "44444444-4444-4444-4444-444444444444";
+pub(crate) const NET: &str =
+    "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/mgmt/providers/Microsoft.Network";
+pub(crate) const GUEST: &str =
+    "/subscriptions/44444444-4444-4444-4444-444444444444/resourceGroups/guest/providers/Microsoft.Network";
+pub(crate) const ADDRESS: &str = "10.1.0.4";
+
+/// A provider's and a guest's subscription, each with a network, and a load balancer with two frontends.
+pub(crate) fn seed() -> Value {
+    let lb_subnet = json!({"id": format!("{NET}/virtualNetworks/hub/subnets/lb")});
+    let frontend = |name: &str| json!({"name": name, "properties": {"subnet": lb_subnet}});
+    json!({
+        "tenants": [{"id": TENANT, "principals": []}],
+        "subscriptions": [{"id": SUB, "tenant": TENANT}, {"id": GUEST_SUB, "tenant": TENANT}],
+        "roles": [
+            {"object_id": PRINCIPAL, "scope": format!("/subscriptions/{SUB}"), "actions": ["*"]},
+            {"object_id": PRINCIPAL, "scope": format!("/subscriptions/{GUEST_SUB}"), "actions": ["*"]},
+        ],
+        "resources": [
+            {"id": format!("/subscriptions/{SUB}/resourceGroups/mgmt"), "location": "westus2"},
+            {"id": format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest"), "location": "westus2"},
+            {"id": format!("/subscriptions/{GUEST_SUB}/resourceGroups/other"), "location": "westus2"},
+            {"id": format!("{NET}/virtualNetworks/hub"), "location": "westus2", "properties": {
+                "addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
+                "subnets": [
+                    {"name": "lb", "properties": {"addressPrefix": "10.0.0.0/24"}},
+                    {"name": "given", "properties": {"addressPrefix": "10.0.2.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}},
+                ]}},
+            {"id": format!("{GUEST}/virtualNetworks/workers"), "location": "westus2", "properties": {
+                "addressSpace": {"addressPrefixes": ["10.1.0.0/16"]},
+                "subnets": [
+                    {"name": "guest", "properties": {"addressPrefix": "10.1.0.0/28"}},
+                    {"name": "elsewhere", "properties": {"addressPrefix": "10.1.1.0/28"}},
+                ]}},
+            {"id": format!("{GUEST}/virtualNetworks/stranger"), "location": "westus2",
+                "properties": {"addressSpace": {"addressPrefixes": ["10.2.0.0/16"]}}},
+            {"id": format!("{NET}/loadBalancers/lb"), "location": "westus2", "sku": {"name": "Standard"},
+                "properties": {"frontendIPConfigurations": [frontend("router"), frontend("stranger")]}},
+        ],
+    })
+}
+
+/// The seed with a whole section replaced.
+pub(crate) fn seed_with(section: &str, value: Value) -> Value {
+    let mut seed = seed();
+    seed[section] = value;
+    seed
+}
+
+pub(crate) fn id(text: &str) -> ResourceId {
+    ResourceId::parse(text).unwrap()
+}
+
+fn owner_tags() -> OwnerTags {
+    OwnerTags {
+        owner: ("cluster".into(), "x".into()),
+        ..OwnerTags::default()
+    }
+}
+
+pub(crate) fn subnet() -> NatSubnet {
+    NatSubnet {
+        id: id(&format!("{NET}/virtualNetworks/hub/subnets/x-pls-nat")),
+        prefix: "10.0.1.0/28".parse().ok(),
+    }
+}
+
+/// That of the management cluster.
+pub(crate) fn stamp() -> Stamp {
+    Stamp {
+        tag: "management".into(),
+        own: "m".into(),
+        former: None,
+    }
+}
+
+/// A service whose NAT addresses come from a subnet that is there.
+pub(crate) fn link_service() -> PrivateLinkService {
+    PrivateLinkService {
+        owned: OwnedPrivateLinkService {
+            id: id(&format!("{NET}/privateLinkServices/pls-x")),
+            owner_tags: owner_tags(),
+            stamp: stamp(),
+            frontend: Some(format!("{NET}/loadBalancers/lb/frontendIPConfigurations/router")),
+            proven: false,
+        },
+        location: "westus2".into(),
+        nat_subnet: id(&format!("{NET}/virtualNetworks/hub/subnets/given")),
+        subscriptions: BTreeSet::from([SubscriptionId::parse(GUEST_SUB).unwrap()]),
+    }
+}
+
+pub(crate) fn endpoint(alias: &str) -> PrivateEndpoint {
+    PrivateEndpoint {
+        id: id(&format!("{GUEST}/privateEndpoints/private-router-pe")),
+        location: "westus2".into(),
+        owner_tags: owner_tags(),
+        subnet: id(&format!("{GUEST}/virtualNetworks/workers/subnets/guest")),
+        alias: Some(alias.to_owned()),
+        proven: false,
+        request_message: "for x",
+    }
+}
+
+pub(crate) fn zone() -> Zone {
+    Zone {
+        id: id(&format!("{GUEST}/privateDnsZones/x.hypershift.local")),
+        owner_tags: owner_tags(),
+        proven: false,
+    }
+}
+
+pub(crate) fn zone_link() -> ZoneLink {
+    ZoneLink {
+        id: zone().id.child(Kind::ZoneLink, "private-router-vnet-link").unwrap(),
+        owner_tags: owner_tags(),
+        virtual_network: id(&format!("{GUEST}/virtualNetworks/workers")),
+        proven: true,
+    }
+}
+
+pub(crate) fn record(name: &str) -> Record {
+    Record {
+        id: zone().id.child(Kind::Record, name).unwrap(),
+        owner_tags: owner_tags(),
+        address: ADDRESS.parse().ok(),
+    }
+}
