@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_is_ours_or_a_standard_one_and_none_is_used_twice() {
+    fn every_variable_has_the_prefix_or_is_standard_and_is_unique() {
         let mut observed = std::collections::HashSet::new();
         for setting in SETTINGS {
             let own = format!("HYPERLINK_{}", setting.flag.to_uppercase().replace('-', "_"));

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn time_to_be_available_is_counted_from_creation_or_from_the_outage() {
+    fn time_to_available_counts_from_creation_or_from_the_outage() {
         let whole = AzurePrivateLinkServiceAvailable;
         let own = merge(&[], vec![good(whole)], NOW);
         let took = |before: &[Condition], created: i64| {
@@ -348,13 +348,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unreported_load_balancer_is_implied_by_a_working_link_service() {
+    fn working_link_service_implies_an_unreported_load_balancer() {
         let current = stored(ConditionType::ALL[1..4].iter().copied().map(good));
         assert_eq!(summary(&current, &[], None).status, Status::True);
     }
 
     #[test]
-    fn load_balancer_that_failed_before_the_link_service_was_made_is_implied_by_it() {
+    fn link_service_implies_a_load_balancer_that_failed_before() {
         let mut current = stored(ConditionType::ALL.map(good));
         current[0].status = "False".into();
         assert_eq!(summary(&current, &[], None).status, Status::False, "of the same time");

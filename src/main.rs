@@ -108,7 +108,7 @@ fn plan(given: &Given, object: &cli::Object, output: cli::Output) -> ExitCode {
 fn logged<T>(log: &config::Log, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let filter = telemetry::filter(&log.filter)?;
     telemetry::init(log.format, filter)?;
-    telemetry::tell_panics();
+    telemetry::log_panics();
     let runtime = runtime().context("cannot start the runtime")?;
     let ended = runtime.block_on(work);
     // A name look-up that hangs must not hold up the end.

@@ -72,7 +72,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     let readiness = Readiness::default();
     // All of them before the first probe, which would not miss what comes later.
     let items = Items::of(&readiness, &config);
-    let telling = own_pod::begin_to_tell(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
+    let status_reports = own_pod::start_status_reports(&config, kube.clone(), readiness.clone(), Arc::clone(&metrics))?;
     let pages = Pages {
         readiness,
         metrics: Arc::clone(&metrics),
@@ -81,7 +81,7 @@ pub(crate) async fn run(config: Config, stop: CancellationToken) -> anyhow::Resu
     let all_ended = CancellationToken::new();
     let serving = tokio::spawn(face.serve(pages, kube.clone(), all_ended.clone()));
     let ended = manage(config, kube, metrics, items, &stop).await;
-    drop(telling);
+    drop(status_reports);
     all_ended.cancel();
     let served = serving.await?;
     ended?;

@@ -55,18 +55,18 @@ impl ScopesFile {
     pub async fn follow(mut self, item: ReadinessItem, metrics: Arc<Metrics>) {
         let mut failure = None;
         loop {
-            let looked = self.look().await.map_err(|error| error.to_string());
-            metrics.allowed_scopes_stale(looked.is_err());
+            let reloaded = self.reload().await.map_err(|error| error.to_string());
+            metrics.allowed_scopes_stale(reloaded.is_err());
             let entries = content(&self.allowed.borrow());
-            match &looked {
+            match &reloaded {
                 Ok(_) => item.ready_as(&entries),
                 // It goes on as before, so it is no reason to send nobody here.
                 Err(error) => item.ready_as(&format!(
                     "{entries} of the last good file, the new one is no use: {error}"
                 )),
             }
-            if looked.as_ref().err() != failure.as_ref() {
-                failure = looked.err();
+            if reloaded.as_ref().err() != failure.as_ref() {
+                failure = reloaded.err();
                 if let Some(error) = &failure {
                     tracing::warn!(
                         error,
@@ -78,7 +78,7 @@ impl ScopesFile {
         }
     }
 
-    async fn look(&mut self) -> Result<(), ScopesFileError> {
+    async fn reload(&mut self) -> Result<(), ScopesFileError> {
         let text = tokio::fs::read_to_string(&self.path)
             .await
             .map_err(ScopesFileError::Read)?;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_version_is_taken_and_a_damaged_one_leaves_the_last_good_one() {
+    async fn new_version_is_loaded_and_a_damaged_one_leaves_the_last_good() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scopes.yaml");
         fs::write(&path, ONE).unwrap();

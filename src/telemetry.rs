@@ -101,7 +101,7 @@ pub fn last_words(format: Format, error: &str) -> String {
 }
 
 /// From now on a panic is a line of the log, which says where it was.
-pub fn tell_panics() {
+pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| tracing::error!(error = %panic, "panicked")));
 }
 
@@ -301,14 +301,19 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_is_flat_and_holds_the_fields_of_the_spans_around_it() {
+    fn json_line_is_flat_and_holds_the_fields_of_its_spans() {
         let out = logged(Format::Json, "info", || {
-            let pass = tracing::info_span!("pass", controller = "endpoint", name = "private-router", status = 202);
+            let reconcile = tracing::info_span!(
+                "pass",
+                controller = "private_endpoint",
+                name = "private-router",
+                status = 202
+            );
             let took_ms = std::time::Duration::from_millis(15).as_millis();
-            pass.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
+            reconcile.in_scope(|| tracing::info!(status = 201, took_ms, "put the endpoint"));
         });
         let line: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(line["controller"], "endpoint");
+        assert_eq!(line["controller"], "private_endpoint");
         assert_eq!(line["name"], "private-router");
         assert_eq!(line["status"], 201);
         assert_eq!(line["took_ms"], 15);
@@ -350,7 +355,7 @@ mod tests {
     #[case::by_default_libraries_are_quiet("info", "kube_runtime::controller", false)]
     #[case::debug_does_not_wake_them("debug", "hyper_util::client", false)]
     #[case::unless_named("debug,kube_runtime=info", "kube_runtime::controller", true)]
-    #[case::ours_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
+    #[case::own_is_not_taken_for_hyper("info", "hyperlink::azure::client", true)]
     fn info_of_a_library(#[case] directives: &str, #[case] target: &str, #[case] observed: bool) {
         let out = logged(Format::Text, directives, || match target {
             "kube_runtime::controller" => tracing::info!(target: "kube_runtime::controller", "x"),

@@ -26,13 +26,13 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn wrong_settings_are_all_told_in_one_message_with_exit_code_2() {
+fn wrong_settings_are_all_in_one_message_with_exit_code_2() {
     let line = ["run", "--role", "ho", "--resync", "soon", "--nat-prefix-length", "30"];
     let output = output(&line);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stdout), "");
-    let told: Vec<&str> = text(&output.stderr).lines().collect();
-    assert_eq!(told[0], "hyperlink: cannot start, 6 problems with the settings:");
+    let messages: Vec<&str> = text(&output.stderr).lines().collect();
+    assert_eq!(messages[0], "hyperlink: cannot start, 6 problems with the settings:");
     let starts = [
         "  --resync: ",
         "  --lease-namespace (or HYPERLINK_LEASE_NAMESPACE) is missing",
@@ -41,8 +41,8 @@ fn wrong_settings_are_all_told_in_one_message_with_exit_code_2() {
         "  --resource-group (or AZURE_RESOURCE_GROUP) is missing",
         "  --nat-prefix-length: ",
     ];
-    assert_eq!(told.len(), starts.len() + 1, "{told:#?}");
-    for (line, start) in told[1..].iter().zip(starts) {
+    assert_eq!(messages.len(), starts.len() + 1, "{messages:#?}");
+    for (line, start) in messages[1..].iter().zip(starts) {
         assert!(line.starts_with(start), "{line}");
     }
 }
@@ -66,8 +66,11 @@ fn process_that_finds_no_kubeconfig_ends_with_exit_code_1() {
     ] {
         let output = hyperlink(line).args(settings).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{line:?}");
-        let told = text(&output.stderr);
-        assert!(told.contains("no Kubernetes API server is configured"), "{told}");
+        let messages = text(&output.stderr);
+        assert!(
+            messages.contains("no Kubernetes API server is configured"),
+            "{messages}"
+        );
     }
 }
 
@@ -185,7 +188,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_started_process_answers_probes_logs_json_and_stops_when_told() {
+fn started_process_answers_probes_logs_json_and_stops() {
     let line = [
         "run",
         "--role",

@@ -100,12 +100,12 @@ fn query_that_asks_for_what_does_not_exist_is_found() {
         ("hyperlink_pases_total > 0", "no metric hyperlink_pases_total"),
         (r#"hyperlink_leader{pod="a"}"#, "hyperlink_leader has no label pod"),
         (
-            r#"rate(hyperlink_passes_total{job="x", result=~"failed|lost"}[5m])"#,
-            "hyperlink_passes_total never has result=lost",
+            r#"rate(hyperlink_reconcile_total{job="x", result=~"failed|lost"}[5m])"#,
+            "hyperlink_reconcile_total never has result=lost",
         ),
         (
-            "hyperlink_passes_total_bucket",
-            "no metric hyperlink_passes_total_bucket",
+            "hyperlink_reconcile_total_bucket",
+            "no metric hyperlink_reconcile_total_bucket",
         ),
     ] {
         assert_eq!(mistakes(query, metrics.described()), [mistake]);
@@ -113,7 +113,7 @@ fn query_that_asks_for_what_does_not_exist_is_found() {
 }
 
 #[test]
-fn every_alert_says_how_bad_it_is_what_it_is_and_where_to_read_on() {
+fn every_alert_has_a_severity_a_summary_and_a_runbook_entry() {
     let alerts = alerts();
     let names: BTreeSet<_> = alerts.iter().map(|alert| text(&alert["alert"])).collect();
     assert_eq!(names.len(), alerts.len(), "{names:?}");

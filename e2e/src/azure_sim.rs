@@ -1,6 +1,6 @@
-//! The simulated Azure as a process of its own, with a small world in it: one management
-//! subscription with a VNet and an internal load balancer, two empty subscriptions for hosted
-//! clusters, and one identity for each role of Hyperlink with the rights that are shipped.
+//! The simulated Azure as a process of its own, and what it holds at first: one management subscription with a VNet and
+//! an internal load balancer, two empty subscriptions for hosted clusters, and one identity for each role of Hyperlink
+//! with the rights that are shipped.
 
 mod control;
 
@@ -27,16 +27,16 @@ const GROUP: &str = "mgmt-rg";
 const LOCATION: &str = "eastus";
 const AUDIENCE: &str = "https://management.azure.com";
 
-/// Client id of the management side's identity.
+/// Client id of the HO role's identity.
 pub const HO_CLIENT: &str = "aaaaaaaa-0001-4000-8000-000000000001";
 const HO_OBJECT: &str = "bbbbbbbb-0001-4000-8000-000000000001";
-/// Client id of the guest side's identity.
+/// Client id of the CPO role's identity.
 pub const CPO_CLIENT: &str = "aaaaaaaa-0002-4000-8000-000000000002";
 const CPO_OBJECT: &str = "bbbbbbbb-0002-4000-8000-000000000002";
 
-/// Client id of another identity with the same rights.
+/// Client id of another identity with the rights of the HO role.
 pub const HO_TWIN: &str = "aaaaaaaa-0001-4000-8000-000000000002";
-/// Client id of another identity with the same rights.
+/// Client id of another identity with the rights of the CPO role.
 pub const CPO_TWIN: &str = "aaaaaaaa-0002-4000-8000-000000000003";
 
 /// Client id of the identity of HyperShift's own operator.
@@ -47,26 +47,26 @@ pub const GO_CPO_CLIENT: &str = "aaaaaaaa-0003-4000-8000-000000000002";
 /// Client id of a person's identity that may do everything in the management subscription.
 pub const ADMINISTRATOR: &str = "aaaaaaaa-0004-4000-8000-000000000001";
 const ADMINISTRATOR_OBJECT: &str = "bbbbbbbb-0004-4000-8000-000000000001";
-/// Its client secret.
+/// Client secret of [`ADMINISTRATOR`].
 pub const ADMINISTRATOR_SECRET: &str = "administrator-secret";
 
-/// What HyperShift's operators may do, in the same scopes as Hyperlink.
+/// The actions that HyperShift's operators may do, in the scopes of Hyperlink's identities.
 const GO_ACTIONS: &str = "Microsoft.Network/*";
 
-/// What the simulator's log says of a call that breaks the specs.
+/// What the simulator logs for a call that violates Azure's REST specs.
 const VIOLATION: &str = "against the specs";
 
 const START: Duration = Duration::from_secs(60);
 
-/// The management side's client secret.
+/// Client secret of the HO role's identity.
 pub const HO_SECRET: &str = "ho-secret";
 
 /// How long the simulated operations take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    /// 0.2 to 1 s.
+    /// Operations take 0.2 to 1 s.
     Fast,
-    /// As recorded at Azure: up to minutes.
+    /// Operations take as long as recorded at Azure, up to minutes.
     Recorded,
 }
 
@@ -91,7 +91,7 @@ impl std::str::FromStr for Preset {
     }
 }
 
-/// What the simulator says when it is up.
+/// What the simulator prints when it is up.
 #[derive(Debug, Deserialize)]
 struct Addresses {
     arm: String,
@@ -100,8 +100,10 @@ struct Addresses {
     ca: PathBuf,
 }
 
-/// A running simulator with its cloud controller. Dropping it ends both, and panics if a call or an answer broke the
-/// service's specs: whoever sent it may have gone on after the refusal.
+/// A running simulator with its cloud controller.
+///
+/// Dropping it ends both, and panics if a call or an answer violated Azure's REST specs: the sender may have continued
+/// after the refusal, so the test itself may not have failed.
 #[derive(Debug)]
 pub struct AzureSim {
     cloud_controller: Process,
@@ -110,12 +112,12 @@ pub struct AzureSim {
 }
 
 impl AzureSim {
-    /// Starts the simulator and its cloud controller, and seeds the [`world`]. `token_file` holds a
-    /// ServiceAccount token of `control_plane`, which is what the guest side's identity trusts.
+    /// Starts the simulator and its cloud controller, and seeds the simulator with `world` (see [`world`]).
+    /// `token_file` holds a ServiceAccount token of `control_plane`, which the CPO role's identity trusts.
     ///
     /// # Errors
     ///
-    /// One of them does not come up, or the seed is refused.
+    /// One of them does not come up, or the simulator refuses the seed.
     pub async fn start(
         armsim: &Path,
         dir: &Path,
@@ -132,8 +134,8 @@ impl AzureSim {
             .flag("preset", preset.as_str())
             .flag("listen", format!("{address}:0"))
             .flag("tls-name", address.to_string());
-        if let Ok(seed) = std::env::var("E2E_SEED") {
-            simulator = simulator.flag("random-seed", seed);
+        if let Ok(random_seed) = std::env::var("E2E_SEED") {
+            simulator = simulator.flag("random-seed", random_seed);
         }
         match crate::reference::directory("azure-rest") {
             Some(specs) => simulator = simulator.arg("--strict").flag("specs", specs),
@@ -179,12 +181,12 @@ impl AzureSim {
         ))
     }
 
-    /// The simulator's control face as an oracle.
+    /// The simulator's control API as an oracle.
     pub fn oracle(&self) -> Arc<dyn Oracle> {
         Arc::new(self.control.clone())
     }
 
-    /// The same, with what it has seen.
+    /// The simulator's control API as an oracle with its journal.
     pub fn journal(&self) -> &dyn Journal {
         &self.control
     }
@@ -194,7 +196,7 @@ impl AzureSim {
         self.cloud_controller.kill();
     }
 
-    /// The URL of the simulator's control face.
+    /// The URL of the simulator's control API.
     pub fn control_url(&self) -> &str {
         &self.control.base
     }
@@ -212,10 +214,10 @@ fn cloud_controller(armsim: &Path, dir: &Path, control_plane: &ControlPlane, con
         .spawn("cloud-controller", dir)
 }
 
-/// Says once that the simulator holds nothing against the specs.
+/// Reports once that the simulator checks no call against Azure's REST specs.
 fn unchecked() {
-    static SAID: Once = Once::new();
-    SAID.call_once(|| crate::scenario::skipped("no specs of Azure at hand, so no call is held against them"));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| crate::scenario::skipped("no specs of Azure at hand, so no call is held against them"));
 }
 
 impl Drop for AzureSim {
@@ -261,8 +263,9 @@ fn ho_credential(dir: &Path, client: &str) -> Result<Credential> {
     Ok(Credential::SecretFile { path })
 }
 
-/// Adds a second identity for each role, with the same credentials and rights, so that the journal tells two processes of one role
-/// apart, and a third for HyperShift's own operators, which may do all of networking.
+/// Adds a second identity for each role, with the credentials and rights of the first, so that the journal
+/// distinguishes two processes of one role. Adds a third for HyperShift's own operators, which may do all of
+/// [`GO_ACTIONS`].
 fn with_twins(mut seed: Value) -> Result<Value> {
     for (first, twin) in [
         (HO_CLIENT, HO_TWIN),
@@ -294,7 +297,7 @@ fn with_twins(mut seed: Value) -> Result<Value> {
     Ok(seed)
 }
 
-/// The Actions of a role definition that is shipped.
+/// The Actions of a shipped Azure role definition.
 ///
 /// # Errors
 ///
@@ -306,12 +309,14 @@ pub fn shipped_actions(role: &str) -> Result<Vec<String>> {
     serde_json::from_value(definition["Actions"].take()).with_context(|| format!("no Actions in {}", path.display()))
 }
 
-/// A small world. The identities may do what is shipped, but for one `denied` action of one role; `quotas` are those of the
+/// The seed of the simulator: subscriptions, identities, rights and the management network.
+///
+/// The identities may do the shipped actions, except one `denied` action of one role; `quotas` are those of the
 /// management subscription, `switches` those of the simulator.
 ///
 /// # Errors
 ///
-/// A role that is shipped cannot be read.
+/// A shipped role definition cannot be read.
 pub fn world(token_keys: &Value, denied: Option<(Role, &str)>, quotas: &Value, switches: &Value) -> Result<Value> {
     let actions = |role: Role| -> Result<Vec<String>> {
         let mut actions = shipped_actions(role.as_str())?;

@@ -1,5 +1,4 @@
-//! Builds the executables that are tested and says where they are, so that a bare `cargo test`
-//! never runs yesterday's.
+//! Builds the executables under test and returns their paths, so that a plain `cargo test` never runs outdated ones.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,8 +18,8 @@ pub fn executable(name: &str) -> Result<PathBuf> {
     let mut built = BUILT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let known = match built.as_ref() {
         Some(known) => known,
-        // The whole workspace: building one package alone chooses other features of the
-        // dependencies, and builds them all once more.
+        // The whole workspace: a build of one package alone would choose other features of the dependencies, and so
+        // build all of them again.
         None if cfg!(debug_assertions) => built.insert(build(&["--workspace", "--bins"])?),
         None => built.insert(build(&["--workspace", "--bins", "--release"])?),
     };
@@ -30,7 +29,7 @@ pub fn executable(name: &str) -> Result<PathBuf> {
         .with_context(|| format!("no executable {name} in the workspace"))
 }
 
-/// The `hyperlink` that ships: its package alone, with the profile that ships.
+/// The `hyperlink` that ships, built from its package alone and with the shipping profile.
 ///
 /// # Errors
 ///

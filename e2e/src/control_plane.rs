@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager.
 //!
-//! RBAC is on, and so is OwnerReferencesPermissionEnforcement, which OpenShift turns on and
-//! which asks for rights that a plain cluster does not. Without [`crate::node`] nothing ever
-//! runs in this cluster; load balancers come from the simulator's cloud controller.
+//! RBAC is on, and so is OwnerReferencesPermissionEnforcement. OpenShift turns it on too, and it requires rights that a
+//! plain cluster does not. Without [`crate::node`] no Pod ever runs in this cluster. The simulator's cloud controller
+//! provides load balancers.
 
 mod programs;
 
@@ -27,17 +27,17 @@ const START: Duration = Duration::from_secs(60);
 
 const PORT_TAKEN: &str = "address already in use";
 
-/// How often to try when another program takes one of our ports first.
+/// How many times to try if another program takes a chosen port first.
 const ATTEMPTS: usize = 3;
 
-/// A running control plane with HyperShift's CRDs. Dropping it ends it.
+/// A running control plane with HyperShift's CRDs. Dropping this value ends its processes.
 #[derive(Debug)]
 pub struct ControlPlane {
-    // In this order: clients end before their servers, and the directory goes last.
+    // Drop order: clients before servers, and the directory last.
     processes: Vec<Process>,
     admin: Access,
     server: String,
-    target: Listens,
+    listens: Listens,
     pki: Authority,
     dir: RunDir,
 }
@@ -47,12 +47,12 @@ pub struct ControlPlane {
 pub enum Listens {
     /// On loopback, at a free port. It has no nodes.
     OnLoopback,
-    /// At this address, in a network of its own, where it has nodes.
+    /// At this address, in a network of its own, in which it has nodes.
     ForNodes(Ipv4Addr),
 }
 
 impl Listens {
-    /// The address at which others reach what listens there.
+    /// The address at which clients reach the servers.
     pub fn address(self) -> Ipv4Addr {
         match self {
             Self::OnLoopback => Ipv4Addr::LOCALHOST,
@@ -65,27 +65,26 @@ impl ControlPlane {
     /// The `iss` of ServiceAccount tokens.
     pub const TOKEN_ISSUER: &str = "https://kubernetes.default.svc";
 
-    /// Builds the programs if they are missing and starts a control plane of its own.
+    /// Builds the programs if they are missing and starts a new control plane on loopback.
     ///
     /// # Errors
     ///
-    /// The programs cannot be built, or one of them does not come up; the end of its log is in
-    /// the error.
+    /// The programs cannot be built, or one of them does not come up; the error holds the end of its log.
     pub async fn start() -> Result<Self> {
         Self::start_at(Listens::OnLoopback).await
     }
 
-    /// The same elsewhere.
+    /// Starts a new control plane that listens at the given address.
     ///
     /// # Errors
     ///
     /// As [`ControlPlane::start`].
-    pub async fn start_at(target: Listens) -> Result<Self> {
+    pub async fn start_at(listens: Listens) -> Result<Self> {
         crate::scenario::install_tls_provider();
-        let programs = programs(target)?;
+        let programs = programs(listens)?;
         let mut attempt = 1;
         loop {
-            match Self::try_start(&programs, target).await {
+            match Self::try_start(&programs, listens).await {
                 Err(error) if attempt < ATTEMPTS && format!("{error:?}").contains(PORT_TAKEN) => {
                     attempt += 1;
                 }
@@ -104,16 +103,16 @@ impl ControlPlane {
         SHARED.get_or_try_init(Self::start).await
     }
 
-    async fn try_start(programs: &Path, target: Listens) -> Result<Self> {
+    async fn try_start(programs: &Path, listens: Listens) -> Result<Self> {
         let dir = RunDir::new("control-plane")?;
         let pki = Authority::new(dir.path())?;
-        let port = match target {
+        let port = match listens {
             Listens::OnLoopback => free_port()?,
-            // Where the chart's NetworkPolicy expects it.
+            // The chart's NetworkPolicy expects the API server at this port.
             Listens::ForNodes(_) => 6443,
         };
-        let server = format!("https://{}:{port}", target.address());
-        let users = programs::users(target);
+        let server = format!("https://{}:{port}", listens.address());
+        let users = programs::users(listens);
         programs::write_users(&users, dir.path())?;
         let mut accesses = Vec::new();
         for user in &users {
@@ -125,7 +124,7 @@ impl ControlPlane {
             programs,
             dir: dir.path(),
             pki: &pki,
-            target,
+            listens,
         };
         let (etcd, etcd_url) = starting.etcd()?;
         let apiserver = starting.apiserver(&etcd_url, port)?;
@@ -133,12 +132,12 @@ impl ControlPlane {
             processes: vec![apiserver, etcd],
             admin,
             server,
-            target,
+            listens,
             pki,
             dir,
         };
         this.ready().await.inspect_err(|_| this.keep_logs())?;
-        // The garbage collector looks for new kinds every 30 s only, so it starts after the CRDs.
+        // The garbage collector discovers new kinds only every 30 s, so it starts after the CRDs are installed.
         crate::crds::install(&this.client()?)
             .await
             .inspect_err(|_| this.keep_logs())?;
@@ -153,7 +152,7 @@ impl ControlPlane {
             programs,
             dir: self.dir.path(),
             pki: &self.pki,
-            target: self.target,
+            listens: self.listens,
         }
     }
 
@@ -174,11 +173,11 @@ impl ControlPlane {
         .await
     }
 
-    /// Waits for something that never comes once a process has ended.
+    /// Waits until `probe` succeeds; fails at once if a process has ended.
     async fn up(&self, what: &str, probe: impl AsyncFn() -> Result<()>) -> Result<()> {
         eventually(what, START, || async {
-            if let Err(ended) = self.check() {
-                return Ok(Err(ended));
+            if let Err(error) = self.check() {
+                return Ok(Err(error));
             }
             Ok(Ok(probe().await?))
         })
@@ -220,12 +219,12 @@ impl ControlPlane {
         self.admin.path()
     }
 
-    /// Where it listens.
+    /// Where the control plane listens.
     pub fn listens(&self) -> Listens {
-        self.target
+        self.listens
     }
 
-    /// The authority that signs for its servers and clients.
+    /// The certificate authority that signs for its servers and clients.
     pub(crate) fn authority(&self) -> &Authority {
         &self.pki
     }
@@ -250,7 +249,7 @@ impl ControlPlane {
         self.processes.iter().map(Process::pid).collect()
     }
 
-    /// Makes a ServiceAccount, and its namespace, and asks for a token as a pod would have it.
+    /// Creates a ServiceAccount and its namespace, and requests a token like a Pod's.
     ///
     /// # Errors
     ///
@@ -259,7 +258,7 @@ impl ControlPlane {
         self.admin.service_account(self.dir.path(), namespace, name).await
     }
 
-    /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
+    /// A token of a ServiceAccount, for the API server or for another audience, valid for a day.
     ///
     /// # Errors
     ///
@@ -268,7 +267,7 @@ impl ControlPlane {
         self.admin.token(namespace, name, audience).await
     }
 
-    /// The keys that check these tokens, as a JWKS.
+    /// The public keys that verify these tokens, as a JWKS.
     ///
     /// # Errors
     ///
@@ -278,8 +277,8 @@ impl ControlPlane {
         Ok(self.client()?.request(request).await?)
     }
 
-    /// Applies a stream of YAML documents, server-side, as the administrator. `status` is left
-    /// out where it is a subresource.
+    /// Applies a stream of YAML documents, server-side, as the administrator. The API server ignores `status` where it
+    /// is a subresource.
     ///
     /// # Errors
     ///
@@ -289,15 +288,15 @@ impl ControlPlane {
     }
 }
 
-/// Where the programs are; builds them if need be, which takes minutes.
+/// The directory of the programs. Builds them if they are missing, which takes minutes.
 ///
 /// # Errors
 ///
 /// The build fails.
-pub fn programs(target: Listens) -> Result<PathBuf> {
+pub fn programs(listens: Listens) -> Result<PathBuf> {
     let script = crate::repository().join("hack/testenv/build");
     let output = Command::new(&script)
-        .args(matches!(target, Listens::ForNodes(_)).then_some("node"))
+        .args(matches!(listens, Listens::ForNodes(_)).then_some("node"))
         .stderr(std::process::Stdio::inherit())
         .output()
         .with_context(|| format!("run {}", script.display()))?;

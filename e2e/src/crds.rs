@@ -1,6 +1,6 @@
-//! Installs HyperShift's kinds: its own CRDs where they are at hand. Elsewhere the kind that
-//! Hyperlink serves comes from Hyperlink, and the others are partial CRDs of ours that have only
-//! the fields that Hyperlink reads.
+//! Installs the CRDs of HyperShift's kinds: HyperShift's own where they are on this machine. Elsewhere Hyperlink
+//! provides the CRD of the kind that it serves, and the others are partial CRDs with only the fields that Hyperlink
+//! reads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use kube::core::ApiResource;
 
 use crate::wait::eventually;
 
-/// HyperShift's kinds that Hyperlink reads, as the names of its CRD files begin.
+/// HyperShift's kinds that Hyperlink only reads, as the beginnings of CRD file names.
 const FOREIGN: [&str; 2] = ["hostedclusters", "hostedcontrolplanes"];
 
-/// HyperShift's kind that Hyperlink serves.
+/// HyperShift's kind that Hyperlink serves, as the beginning of a CRD file name.
 const SERVED: &str = "azureprivatelinkservices";
 
 /// Installs the CRDs and waits until they are served.
@@ -28,11 +28,11 @@ pub async fn install(client: &kube::Client) -> Result<()> {
     install_all(client, &[SERVED, FOREIGN[0], FOREIGN[1]]).await
 }
 
-/// Whether HostedClusters are served in the version that Hyperlink reads; what there is of them stays.
+/// Sets whether the API server serves HostedClusters in the version that Hyperlink reads. Existing objects stay.
 ///
 /// # Errors
 ///
-/// Their CRD is missing, lacks that version, or is not accepted.
+/// The CRD is missing, lacks that version, or is refused.
 pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Result<()> {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let mut crd = crds.get(&format!("{}.hypershift.openshift.io", FOREIGN[0])).await?;
@@ -43,7 +43,7 @@ pub async fn serve_hosted_clusters(client: &kube::Client, served: bool) -> Resul
     Ok(())
 }
 
-/// Installs those of the CRDs that are not there, and leaves the others as they are.
+/// Installs the CRDs that are missing, and leaves the others as they are.
 ///
 /// # Errors
 ///
@@ -73,8 +73,8 @@ async fn install_all(client: &kube::Client, kinds: &[&str]) -> Result<()> {
     let directory = directory.unwrap_or_else(|| crate::repository().join("e2e/fixtures/crds"));
     for kind in kinds {
         if *kind == SERVED && reference.is_none() {
-            let ours = serde_json::to_value(hyperlink::api::crd())?;
-            install_one(client, serde_json::from_value(ours)?).await?;
+            let definition = serde_json::to_value(hyperlink::api::crd())?;
+            install_one(client, serde_json::from_value(definition)?).await?;
         } else {
             install_file(client, &find(&directory, kind)?).await?;
         }

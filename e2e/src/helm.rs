@@ -1,4 +1,4 @@
-//! The real helm, and the chart.
+//! The real helm program, and Hyperlink's chart.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ pub fn chart() -> PathBuf {
     crate::repository().join("charts/hyperlink")
 }
 
-/// helm for one cluster or, for what renders only, for none. Its caches and settings are its own.
+/// helm for one cluster, or for none where it only renders. It has caches and settings of its own.
 #[derive(Debug)]
 pub struct Helm {
     program: PathBuf,
@@ -22,7 +22,7 @@ pub struct Helm {
 }
 
 impl Helm {
-    /// helm that talks to the API server of this kubeconfig.
+    /// helm that talks to the API server of this kubeconfig, if there is one.
     ///
     /// # Errors
     ///
@@ -35,25 +35,25 @@ impl Helm {
         })
     }
 
-    /// The program, for others to run.
+    /// The path of the program.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Runs it with these arguments: what it printed, or what it said was wrong.
+    /// Runs helm with these arguments; returns its standard output.
     ///
     /// # Errors
     ///
-    /// It ends with another exit code than 0; the error is its standard error.
+    /// helm exits with another code than 0; the error is its standard error.
     pub fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Result<String> {
         let mut command = Command::new(&self.program);
         command.args(arguments.iter().map(AsRef::as_ref)).env_clear();
         for kind in ["CACHE", "CONFIG", "DATA"] {
             command.env(format!("HELM_{kind}_HOME"), self.home.path().join(kind));
         }
-        // What it has found out of an API server it keeps there.
+        // helm caches there what it has discovered of an API server.
         command.env("HOME", self.home.path());
-        // Without one it would look for its user's.
+        // Without KUBECONFIG, helm would read the user's own kubeconfig.
         let nowhere = self.home.path().join("nowhere");
         command.env("KUBECONFIG", self.kubeconfig.as_ref().unwrap_or(&nowhere));
         let output = command.output().context("run helm")?;
@@ -66,7 +66,7 @@ impl Helm {
     }
 }
 
-/// A program that `hack/helm/build` builds, which it does first if need be.
+/// The path of a program that `hack/helm/build` builds. Runs that script first, once for each process.
 fn program(name: &str) -> Result<PathBuf> {
     static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
     if let Some(directory) = DIRECTORY.get() {

@@ -1,5 +1,5 @@
-//! HyperShift's part in the life of one private hosted cluster: what its operators put into the
-//! management cluster, and in which order they take it away again. Hyperlink's part is not here.
+//! HyperShift's part in the life of one private hosted cluster: what its operators create in the management cluster,
+//! and in which order they delete it. Hyperlink's part is not here.
 
 mod creation;
 mod custom_resource;
@@ -17,17 +17,17 @@ pub use self::custom_resource::{Condition, conditions};
 pub use self::deletion::release;
 use crate::Target;
 
-/// Where the HostedClusters are, on a ground of our own.
+/// The namespace of the HostedClusters in a test environment.
 pub const NAMESPACE: &str = "clusters";
-/// May connect to every Private Link Service that has a NAT subnet of its own, in the simulator.
+/// The subscription that, in the simulator, may connect to every Private Link Service with a NAT subnet of its own.
 pub const ADDITIONAL_SUBSCRIPTION: &str = "44444444-4444-4444-8444-444444444444";
-/// The Service of the router, and its custom resource.
+/// The name of the router's Service and of its custom resource.
 pub const ROUTER: &str = "private-router";
-/// The Service of OAuth when it has a load balancer of its own, and its custom resource.
+/// The name of OAuth's Service, if it has a load balancer of its own, and of its custom resource.
 pub const OAUTH: &str = "oauth-openshift";
 const HYPERSHIFT_FINALIZER: &str = "hypershift.openshift.io/finalizer";
 
-/// A private hosted cluster. Everything is named after it, so that many fit into one place.
+/// A private hosted cluster. All names derive from its name, so that one target can hold many.
 #[derive(Clone, Debug)]
 pub struct HostedCluster {
     name: String,
@@ -45,7 +45,7 @@ pub struct HostedCluster {
 }
 
 impl HostedCluster {
-    /// A cluster without a base domain, whose NAT subnet is Hyperlink's to make.
+    /// A cluster without a base domain, whose NAT subnet Hyperlink creates.
     pub fn new(target: &Target, name: &str) -> Self {
         let azure = target.azure();
         Self {
@@ -71,7 +71,7 @@ impl HostedCluster {
         self
     }
 
-    /// Names a NAT subnet (an ARM id), which has to be there.
+    /// Names a NAT subnet (an ARM id), which has to exist.
     #[must_use]
     pub fn with_nat_subnet(mut self, id: &str) -> Self {
         self.nat_subnet = Some(id.to_owned());
@@ -92,28 +92,28 @@ impl HostedCluster {
         self
     }
 
-    /// Lays this over the HostedCluster before it is made (RFC 7396).
+    /// Applies this merge patch (RFC 7396) to the HostedCluster before it is created.
     #[must_use]
     pub fn with_hosted_cluster(mut self, patch: Value) -> Self {
         self.hosted_cluster_patch = Some(patch);
         self
     }
 
-    /// Makes no HostedCluster; [`HostedCluster::create_hosted_cluster`] does it later.
+    /// Creates no HostedCluster; [`HostedCluster::create_hosted_cluster`] does so later.
     #[must_use]
     pub fn without_hosted_cluster(mut self) -> Self {
         self.hosted_cluster_patch = None;
         self
     }
 
-    /// Lays this over the HostedControlPlane before it is made (RFC 7396).
+    /// Applies this merge patch (RFC 7396) to the HostedControlPlane before it is created.
     #[must_use]
     pub fn with_control_plane(mut self, patch: Value) -> Self {
         self.control_plane_patch = patch;
         self
     }
 
-    /// Lays this over each Service before it is made (RFC 7396).
+    /// Applies this merge patch (RFC 7396) to each Service before it is created.
     #[must_use]
     pub fn with_services(mut self, patch: Value) -> Self {
         self.service_patch = patch;
@@ -130,18 +130,18 @@ impl HostedCluster {
         format!("{}-{}", self.namespace, self.name)
     }
 
-    /// `spec.clusterID`.
+    /// The cluster id, which is `spec.clusterID`.
     pub fn cluster_id(&self) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_DNS, self.name.as_bytes()).to_string()
     }
 
-    /// `spec.infraID`; the guest's resource group has the same name.
+    /// The infra id, which is `spec.infraID`; the guest's resource group has the same name.
     pub fn infra_id(&self) -> String {
         let id = self.cluster_id();
         format!("{}-{}", self.name, id.get(..5).unwrap_or_default())
     }
 
-    /// The Services that get an internal load balancer, and so the custom resources that have to come.
+    /// The names of the Services with an internal load balancer, for which Hyperlink has to create custom resources.
     pub fn services(&self) -> &'static [&'static str] {
         if self.oauth_load_balancer {
             &[ROUTER, OAUTH]
@@ -150,7 +150,8 @@ impl HostedCluster {
         }
     }
 
-    /// Publishes one of the control plane's services by a route of this name, or of none, as only its own operators can.
+    /// Publishes one of the control plane's services by a route with this host name, or with none, as only the control
+    /// plane's own operators can.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount
-//! that has the shipped rights and nothing else, and with HyperShift's environment variables.
+//! Runs the real executable as one role of Hyperlink, as a Deployment would: with a ServiceAccount that has the shipped
+//! rights and nothing else, and with HyperShift's environment variables.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -12,23 +12,23 @@ use crate::Target;
 use crate::process::{Process, Program};
 use crate::test_env::Credential;
 
-/// Also for a program that is emulated.
+/// How long a start may take, also for a program that is emulated.
 const START: Duration = Duration::from_secs(60);
 
-/// Running passes may take 20 s to end.
+/// How long a stop may take; running reconciles may take 20 s to end.
 const STOP: Duration = Duration::from_secs(30);
 
 /// A role of Hyperlink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The management side.
+    /// The HO role, on the management side.
     Ho,
-    /// The guest side.
+    /// The CPO role, on the guest side.
     Cpo,
 }
 
 impl Role {
-    /// As on the command line.
+    /// The role's name, as on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ho => "ho",
@@ -37,7 +37,7 @@ impl Role {
     }
 }
 
-/// One running `hyperlink run`. Dropping it kills it.
+/// One running `hyperlink run`. Dropping this value kills the process.
 #[derive(Debug)]
 pub struct Hyperlink {
     role: Role,
@@ -46,7 +46,7 @@ pub struct Hyperlink {
     http: reqwest::Client,
 }
 
-/// Where it serves its pages: addresses with ports.
+/// The addresses, with ports, at which the process serves its pages.
 #[derive(Debug)]
 struct Served {
     metrics: String,
@@ -54,21 +54,21 @@ struct Served {
 }
 
 impl Hyperlink {
-    /// Starts one role and waits until it serves its probes. `name` tells several of one role
-    /// apart; `flags` replace its own.
+    /// Starts one role and waits until it serves its probes. `name` distinguishes several processes of one role;
+    /// `flags` replace the default flags of the same names.
     ///
     /// # Errors
     ///
-    /// The build fails or the process ends; the end of its log is in the error.
+    /// The build fails or the process ends; the error holds the end of its log.
     pub async fn start(target: &Target, role: Role, name: &str, flags: &[(&str, &str)]) -> Result<Self> {
         Self::start_program(&crate::binaries::executable("hyperlink")?, target, role, name, flags).await
     }
 
-    /// As [`Hyperlink::start`], with an executable of one's own choice.
+    /// Like [`Hyperlink::start`], with a given executable.
     ///
     /// # Errors
     ///
-    /// The process ends; the end of its log is in the error.
+    /// The process ends; the error holds the end of its log.
     pub async fn start_program(
         program: &Path,
         target: &Target,
@@ -84,7 +84,7 @@ impl Hyperlink {
         Self::start_as(program, target, role, name, access.path(), credential, flags).await
     }
 
-    /// The same, with an access to the API server and an Azure identity of one's own.
+    /// Like [`Hyperlink::start_program`], with a given kubeconfig and a given Azure identity.
     ///
     /// # Errors
     ///
@@ -120,11 +120,11 @@ impl Hyperlink {
         Self::start_prepared(&program, role, name, target.dir()).await
     }
 
-    /// Starts what is ready to run, and waits until it serves its probes. Its log has to be JSON.
+    /// Starts a program that has all its arguments, and waits until it serves its probes. Its log has to be JSON.
     ///
     /// # Errors
     ///
-    /// The process ends; the end of its log is in the error.
+    /// The process ends; the error holds the end of its log.
     pub async fn start_prepared(program: &Program, role: Role, name: &str, logs: &Path) -> Result<Self> {
         let process = program.spawn(name, logs)?;
         let served = process
@@ -138,17 +138,17 @@ impl Hyperlink {
         })
     }
 
-    /// Which role it is.
+    /// The role that it runs.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// Its process.
+    /// The operating system's process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// Where it serves `/metrics`: address and port.
+    /// The address and port at which it serves `/metrics`.
     pub fn metrics_address(&self) -> &str {
         &self.served.metrics
     }
@@ -157,7 +157,7 @@ impl Hyperlink {
     ///
     /// # Errors
     ///
-    /// No answer.
+    /// The process does not answer.
     pub async fn page(&self, path: &str) -> Result<(u16, String)> {
         let address = match path {
             "/metrics" => &self.served.metrics,
@@ -171,22 +171,22 @@ impl Hyperlink {
     ///
     /// # Errors
     ///
-    /// It is not within `timeout`; the error says what it waits for.
+    /// It is not ready within `timeout`; the error says what it waits for.
     pub async fn ready(&self, timeout: Duration) -> Result<()> {
         let what = format!("hyperlink {} is ready", self.role.as_str());
         self.process
             .until(&what, timeout, async || match self.page("/readyz").await? {
                 (200, _) => Ok(()),
-                (_, waits) => Err(anyhow!("{waits}")),
+                (_, reasons) => Err(anyhow!("{reasons}")),
             })
             .await
     }
 
-    /// Waits until it leads.
+    /// Waits until it holds the lease of its role.
     ///
     /// # Errors
     ///
-    /// It does not within `timeout`.
+    /// It does not lead within `timeout`.
     pub async fn leading(&self, timeout: Duration) -> Result<()> {
         let role = self.role.as_str();
         let leads = format!("hyperlink_leader{{role=\"{role}\"}} 1");
@@ -199,7 +199,7 @@ impl Hyperlink {
             .await
     }
 
-    /// Asks it to stop, as the kubelet does, and waits until it has.
+    /// Asks it to stop, as the kubelet does, and waits until it has stopped.
     ///
     /// # Errors
     ///
@@ -216,7 +216,7 @@ impl Hyperlink {
     }
 }
 
-/// How `hyperlink plan` ended and what it said.
+/// The exit code and the output of `hyperlink plan`.
 #[derive(Debug)]
 pub struct Planned {
     /// Its exit code.
@@ -227,8 +227,8 @@ pub struct Planned {
     pub log: String,
 }
 
-/// Runs `hyperlink plan` with these arguments, with an access to the API server and an Azure identity of one's own. The environment
-/// is that of `role`.
+/// Runs `hyperlink plan` with these arguments, a given kubeconfig and a given Azure identity. The environment is that
+/// of `role`.
 ///
 /// # Errors
 ///
@@ -253,7 +253,7 @@ pub async fn plan(
     })
 }
 
-/// What every command needs that talks to the ground; `flags` replace its own.
+/// Adds the flags that every command needs to reach the target; `flags` replace those of the same names.
 fn with_flags(mut program: Program, target: &Target, kubeconfig: &Path, flags: &[(&str, &str)]) -> Program {
     let azure = target.azure();
     let own = [
@@ -274,7 +274,7 @@ fn with_flags(mut program: Program, target: &Target, kubeconfig: &Path, flags: &
     program
 }
 
-/// What a process for all hosted clusters of a place may use, as a file of allowed scopes.
+/// The file of allowed scopes for a process that serves all hosted clusters of a target.
 pub fn allow_guest_subscription(target: &Target) -> Value {
     json!({"hostedClusters": [{
         "namespace": target.hosted_clusters(),
@@ -305,7 +305,8 @@ fn credentials(program: Program, target: &Target, role: Role, credential: &Crede
     }
 }
 
-/// Port 0 is given, so that no other program can take the port first; the log says which it got.
+/// Reads the addresses from the log. The process is started with port 0, so that no other program can take its port
+/// first.
 fn served_at(process: &Process) -> Result<Served> {
     let log = std::fs::read_to_string(process.log())?;
     let started = log

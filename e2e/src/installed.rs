@@ -1,4 +1,4 @@
-//! What releases of the chart refer to, and the releases: values for the simulated Azure, and helm.
+//! The releases of the chart and the objects that they refer to: values for the simulated Azure, and helm.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use crate::shared_env::control;
 use crate::test_env::Credential;
 use crate::{ControlPlane, TestEnv};
 
-/// Where the releases are.
+/// The namespace of the releases.
 pub const HOME: &str = "hyperlink-system";
 /// The Secret that an example names.
 pub const SECRET: &str = "hyperlink-azure";
-/// A ground with what the releases refer to.
+/// A test environment with the objects that the releases refer to.
 #[derive(Debug)]
 pub struct Installed {
     /// The cluster and the simulated Azure.
@@ -27,7 +27,7 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// Puts there what the examples of the chart refer to.
+    /// Creates the objects that the examples of the chart refer to.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl Installed {
         Ok(Self { test_env, helm })
     }
 
-    /// The values of an example, with this ground's addresses, and looking often.
+    /// The values of an example, with this test environment's addresses and short resync intervals.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Installed {
         Ok(values)
     }
 
-    /// The values of the management side, with a client secret.
+    /// The values of the HO role, with a client secret.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Installed {
         self.example_of_ho("ho-credentials-secret")
     }
 
-    /// With the identity of its ServiceAccount.
+    /// The values of the HO role, with the identity of its ServiceAccount.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Installed {
         Ok(values)
     }
 
-    /// The same for the guest side, which may use all that the ground has.
+    /// The values of the CPO role for all control planes, which may use the whole guest subscription.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Installed {
         Ok(values)
     }
 
-    /// With the token that a sidecar writes, as HyperShift's does.
+    /// The values of the CPO role for one control plane, with a token that a sidecar writes, as HyperShift's does.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Installed {
             .map(drop)
     }
 
-    /// A Pod of a release, to be run as a process.
+    /// A Pod of a release, to run as a process.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl Installed {
         Pod::of(control_plane, HOME, &deployment, name, self.test_env.dir(), tenant).await
     }
 
-    /// Runs one as a process.
+    /// Runs a Pod of a release as a process.
     ///
     /// # Errors
     ///
@@ -188,11 +188,11 @@ impl Installed {
     }
 }
 
-/// The identities trust the ServiceAccounts of the releases `ho` and `cpo`, as a federated credential has it.
+/// Makes the identities trust the ServiceAccounts of the releases `ho` and `cpo`, by federated credentials.
 async fn trust_the_releases(test_env: &TestEnv) -> Result<()> {
     let keys = test_env.control_plane().token_keys().await?;
-    let mut world = crate::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
-    let principals = world.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
+    let mut seed = crate::azure_sim::world(&keys, None, &json!({}), &json!({}))?;
+    let principals = seed.pointer_mut("/tenants/0/principals").and_then(Value::as_array_mut);
     for principal in principals.context("no principals")? {
         let release = match principal["client_id"].as_str() {
             Some(HO_CLIENT) => "ho",
@@ -206,5 +206,5 @@ async fn trust_the_releases(test_env: &TestEnv) -> Result<()> {
         );
         principal["federated"] = trusted.into();
     }
-    control(test_env, reqwest::Method::PUT, "/seed", world).await
+    control(test_env, reqwest::Method::PUT, "/seed", seed).await
 }

@@ -1,4 +1,4 @@
-//! Kubeconfig files: who talks to which API server with which token; and what an administrator does with one.
+//! Kubeconfig files: which user talks to which API server with which token, and what an administrator does with one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use kube::config::{Cluster, KubeConfigOptions, Kubeconfig};
 use kube::discovery::{Scope, pinned_kind};
 use serde_json::{Value, json};
 
-/// A kubeconfig on disk, and the same for clients in this process.
+/// A kubeconfig on disk, and its configuration for clients in this process.
 #[derive(Clone, Debug)]
 pub struct Access {
     path: PathBuf,
@@ -44,24 +44,24 @@ impl Access {
         Self::read(path, None).await
     }
 
-    /// Reads a kubeconfig and takes this context, or else its current one.
+    /// Reads a kubeconfig and selects this context, or else its current one.
     ///
     /// # Errors
     ///
     /// The file cannot be read or is not a kubeconfig, or it has no such context.
     pub async fn read(path: &Path, context: Option<&str>) -> Result<Self> {
         let kubeconfig = Kubeconfig::read_from(path).with_context(|| format!("read {}", path.display()))?;
-        let wanted = context.or(kubeconfig.current_context.as_deref()).unwrap_or_default();
-        let found = kubeconfig.contexts.iter().find(|one| one.name == wanted);
-        let of = found
+        let selected = context.or(kubeconfig.current_context.as_deref()).unwrap_or_default();
+        let found = kubeconfig.contexts.iter().find(|one| one.name == selected);
+        let cluster_name = found
             .and_then(|one| one.context.as_ref())
             .map(|one| one.cluster.clone());
-        let of = of.with_context(|| format!("{} has no context {wanted:?}", path.display()))?;
-        let cluster = kubeconfig.clusters.iter().find(|one| one.name == of);
+        let cluster_name = cluster_name.with_context(|| format!("{} has no context {selected:?}", path.display()))?;
+        let cluster = kubeconfig.clusters.iter().find(|one| one.name == cluster_name);
         let cluster = cluster.and_then(|one| one.cluster.clone());
-        let cluster = cluster.with_context(|| format!("{} has no cluster {of:?}", path.display()))?;
+        let cluster = cluster.with_context(|| format!("{} has no cluster {cluster_name:?}", path.display()))?;
         let options = KubeConfigOptions {
-            context: Some(wanted.to_owned()),
+            context: Some(selected.to_owned()),
             ..KubeConfigOptions::default()
         };
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
@@ -72,18 +72,17 @@ impl Access {
         })
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The configuration, for a client of one's own making.
+    /// The configuration, for callers that build their own client.
     pub fn config(&self) -> kube::Config {
         self.config.clone()
     }
 
-    /// A new client. It belongs to the current tokio runtime and must not outlive it, so every
-    /// test makes its own.
+    /// A new client. It belongs to the current tokio runtime and must not outlive it, so every test creates its own.
     ///
     /// # Errors
     ///
@@ -91,7 +90,8 @@ impl Access {
     pub fn client(&self) -> Result<kube::Client> {
         Ok(kube::Client::try_from(self.config())?)
     }
-    /// Makes a ServiceAccount, and its namespace, and asks for a token as a pod would have it; its kubeconfig is in `dir`.
+
+    /// Creates a ServiceAccount and its namespace, and requests a token like a Pod's. Writes its kubeconfig into `dir`.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Access {
         Self::write_for(&path, &cluster, &format!("{namespace}.{name}"), &token).await
     }
 
-    /// A token of a ServiceAccount, for the API server or for another audience, good for a day.
+    /// A token of a ServiceAccount, for the API server or for another audience, valid for a day.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Access {
         Ok(answer.status.context("a TokenRequest without an answer")?.token)
     }
 
-    /// Applies a stream of YAML documents, server-side. `status` is left out where it is a subresource.
+    /// Applies a stream of YAML documents, server-side. The API server ignores `status` where it is a subresource.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! The ground Hyperlink is tested on: a real Kubernetes control plane, a simulated Azure, the
-//! real executables, and HyperShift's part played by us.
+//! The test environment of Hyperlink: a real Kubernetes control plane, a simulated Azure and the real executables.
+//! This crate plays HyperShift's part.
 //!
 //! Everything here starts processes or talks to them; nothing decides what Hyperlink should do.
-//! Whatever is started dies with the process that started it ([`process`]), and its logs are
-//! kept and named when a test fails ([`run_dir`]).
+//! Each process that a test starts dies with the test's own process ([`process`]).
+//! When a test fails, its logs stay and their path is printed ([`run_dir`]).
 
 pub mod azure_sim;
 pub mod bench;

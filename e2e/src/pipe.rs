@@ -1,4 +1,5 @@
-//! A TCP connection to the API server that can be cut: it then accepts and never answers, as a dropped route does.
+//! A TCP proxy to the API server that can be cut. It then accepts connections and never answers, like a network that
+//! drops packets.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// The connection. Dropping it refuses new clients.
+/// The running proxy. Dropping this value refuses new clients.
 #[derive(Debug)]
 pub struct Pipe {
     upstream: String,
@@ -19,7 +20,7 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// To the API server of `config`.
+    /// Starts a proxy to the API server of `config`.
     ///
     /// # Errors
     ///
@@ -41,17 +42,17 @@ impl Pipe {
         })
     }
 
-    /// `config`, but through this pipe.
+    /// Returns `config` with this proxy's address.
     ///
     /// # Errors
     ///
-    /// None that is known: an address makes a URL.
+    /// The address is no valid URL, which is not known to happen.
     pub fn through(&self, mut config: kube::Config) -> Result<kube::Config> {
         config.cluster_url = format!("https://{}", self.address).parse()?;
         Ok(config)
     }
 
-    /// Rewrites a kubeconfig so that it leads through this pipe.
+    /// Rewrites a kubeconfig so that its clients use this proxy.
     ///
     /// # Errors
     ///
@@ -64,7 +65,7 @@ impl Pipe {
         )?)
     }
 
-    /// From now on nothing gets through, in neither direction; connections stay open.
+    /// From now on forwards no data in either direction; connections stay open.
     pub fn cut(&self) {
         self.cut.cancel();
     }

@@ -20,14 +20,14 @@ pub struct Authority {
 /// Files of a certificate and its key, both PEM.
 #[derive(Clone, Debug)]
 pub struct KeyFiles {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: PathBuf,
-    /// The private key (PKCS #8).
+    /// Path of the private key (PKCS #8).
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// Makes an authority that writes into `dir`; its certificate becomes `dir/ca.pem`.
+    /// Creates an authority that writes into `dir`; its certificate becomes `dir/ca.pem`.
     ///
     /// # Errors
     ///
@@ -49,17 +49,17 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate.
+    /// The authority's own certificate, as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The file of the authority's own certificate.
+    /// Path of the authority's own certificate.
     pub fn file(&self) -> PathBuf {
         self.dir.join("ca.pem")
     }
 
-    /// Signs a certificate for a server and client on the loopback address, under `names` too.
+    /// Signs a certificate for a server and client on the loopback address and under `names`.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Authority {
     }
 }
 
-/// A new key pair that signs tokens (P-256; PKCS #8 and SubjectPublicKeyInfo, PEM).
+/// Creates a key pair that signs tokens (P-256) and writes it as PKCS #8 and SubjectPublicKeyInfo, both PEM.
 ///
 /// # Errors
 ///

@@ -1,7 +1,9 @@
-//! The pod of a rendered Deployment, run as a kubelet would: its arguments, variables, mounted files and ServiceAccount, taken from the
-//! API server. There is no kubelet in the test control plane, so a mounted directory is one on this machine, and its path is put
-//! into arguments and variables; addresses are those of loopback with a free port; the API server is reached by a kubeconfig. The
-//! webhook of Azure workload identity is played too.
+//! The Pod of a Deployment, run as a kubelet would: with the arguments, variables, mounted files and ServiceAccount
+//! that the API server has.
+//!
+//! There is no kubelet in the test control plane. So a mounted directory is one on this machine, and its path replaces
+//! the mount path in arguments and variables. Servers listen on loopback at a free port, and the API server is reached
+//! by a kubeconfig. This module plays the webhook of Azure workload identity too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +21,15 @@ use crate::process::Program;
 /// The container that runs the program.
 const CONTAINER: &str = "hyperlink";
 
-/// What the webhook of Azure workload identity goes by, and where it puts the token.
+/// The label and annotations that the webhook of Azure workload identity reads, and where it mounts the token.
 const WEBHOOK_LABEL: &str = "azure.workload.identity/use";
 const WEBHOOK_CLIENT: &str = "azure.workload.identity/client-id";
 const WEBHOOK_TENANT: &str = "azure.workload.identity/tenant-id";
 const WEBHOOK_DIRECTORY: &str = "/var/run/secrets/azure/tokens";
-/// Whom its tokens are for.
+/// The audience of the webhook's tokens.
 pub const WEBHOOK_AUDIENCE: &str = "api://AzureADTokenExchange";
 
-/// A pod that can be run.
+/// A Pod that can run as a process.
 #[derive(Debug)]
 pub struct Pod {
     name: String,
@@ -36,12 +38,12 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// The pod `name` of a Deployment; its files are below `dir`. `tenant` is what the webhook of Azure workload identity takes where the
-    /// ServiceAccount names none.
+    /// The Pod `name` of a Deployment; its files are below `dir`. `tenant` is the tenant that the webhook of Azure
+    /// workload identity uses where the ServiceAccount names none.
     ///
     /// # Errors
     ///
-    /// The Deployment or something that it mounts is not there, or says what is not known here.
+    /// The Deployment or something that it mounts does not exist, or has a field that this module does not support.
     pub async fn of(
         control_plane: &ControlPlane,
         namespace: &str,
@@ -71,7 +73,7 @@ impl Pod {
             std::fs::write(directory.join("azure-identity-token"), token)?;
             mounts.insert(WEBHOOK_DIRECTORY.into(), directory);
             let accounts: Api<ServiceAccount> = Api::namespaced(client, namespace);
-            variables.extend(by_the_webhook(&accounts.get(account).await?.metadata, tenant));
+            variables.extend(webhook_variables(&accounts.get(account).await?.metadata, tenant));
         }
 
         let mut program = Program::new(crate::binaries::executable("hyperlink")?).without_our_environment();
@@ -90,7 +92,7 @@ impl Pod {
         })
     }
 
-    /// The directory that the container has under this path.
+    /// The directory on this machine that the container has mounted at this path.
     ///
     /// # Errors
     ///
@@ -100,17 +102,17 @@ impl Pod {
         Ok(found)
     }
 
-    /// Starts its container.
+    /// Starts the Pod's container as a process.
     ///
     /// # Errors
     ///
-    /// It ends before it serves its probes.
+    /// The process ends before it serves its probes.
     pub async fn start(&self, role: Role, logs: &Path) -> Result<Hyperlink> {
         Hyperlink::start_prepared(&self.program, role, &self.name, logs).await
     }
 }
 
-/// Its arguments, but for where it listens: the ports of two pods on one machine would be the same.
+/// The container's arguments, with other listen addresses: the ports of two Pods on one machine would be the same.
 fn arguments(container: &Container) -> Vec<String> {
     let mut arguments = container.args.clone().unwrap_or_default();
     let free = |flag: &str| format!("{flag}=127.0.0.1:0");
@@ -121,8 +123,8 @@ fn arguments(container: &Container) -> Vec<String> {
     arguments
 }
 
-/// The variables that the webhook adds. Its authority is always the public cloud's.
-fn by_the_webhook(account: &ObjectMeta, tenant: &str) -> [EnvVar; 4] {
+/// The variables that the webhook adds. It always names the token issuer of the public cloud.
+fn webhook_variables(account: &ObjectMeta, tenant: &str) -> [EnvVar; 4] {
     let annotated = |name: &str| value_of(account.annotations.as_ref(), name);
     [
         (
@@ -169,7 +171,7 @@ fn value(variable: &EnvVar, namespace: &str, pod: &str) -> Result<String> {
     }
 }
 
-/// What the container has mounted: path to directory.
+/// Writes the files of all mounted volumes; returns the directory for each mount path.
 async fn mounts(
     client: &kube::Client,
     namespace: &str,

@@ -1,9 +1,8 @@
-//! Child processes that cannot outlive us, not even when we are killed with SIGKILL.
+//! Child processes that cannot outlive this process, not even when it is killed with SIGKILL.
 //!
-//! The kernel sends a child its parent-death signal when the *thread* that started it ends, so
-//! all children are started by one thread that never does. Children lead process groups of their
-//! own: Ctrl-C reaches us alone, and we end them in order. A child is in the network of the thread
-//! that asked for it.
+//! The kernel sends a child its parent-death signal when the *thread* that started it ends. So one thread that never
+//! ends starts all children. Children lead process groups of their own: Ctrl-C reaches only this process, which ends
+//! them in order. A child is in the network of the thread that requested it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,12 +19,12 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::wait::eventually;
 
-/// setpriv arms the signal; the shell then looks whether the parent ($0) died before that, and
-/// becomes the program.
+/// setpriv sets the parent-death signal. Then the shell exits if the parent ($0) has died before that, or else becomes
+/// the program.
 const BECOME: &str = r#"[ "$PPID" = "$0" ] || exit 1; exec "$@""#;
 
-/// What to start. Its standard error goes to `NAME.log` and its standard output to `NAME.out` in
-/// the directory given to [`Program::spawn`].
+/// A program to start. Its standard error goes to `NAME.log` and its standard output to `NAME.out` in the directory
+/// given to [`Program::spawn`].
 #[derive(Clone, Debug)]
 pub struct Program {
     path: PathBuf,
@@ -35,7 +34,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program without arguments, with our environment.
+    /// A program without arguments, with the environment of this process.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -45,7 +44,7 @@ impl Program {
         }
     }
 
-    /// Leaves out our environment but for `PATH`, so that no setting of ours gets in.
+    /// Removes all variables of this process except `PATH`, so that none of its settings reaches the program.
     #[must_use]
     pub fn without_our_environment(mut self) -> Self {
         self.inherits = false;
@@ -59,7 +58,7 @@ impl Program {
         self
     }
 
-    /// Adds `--NAME=VALUE`.
+    /// Adds the argument `--NAME=VALUE`.
     #[must_use]
     pub fn flag(self, name: &str, value: impl AsRef<OsStr>) -> Self {
         let mut arg = OsString::from(format!("--{name}="));
@@ -78,7 +77,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// There is no such file, a log cannot be written, or the process cannot be made.
+    /// There is no such file, a log cannot be written, or the process cannot be started.
     pub fn spawn(&self, name: &str, logs: &Path) -> Result<Process> {
         if !self.path.is_file() {
             bail!("no program {}", self.path.display());
@@ -100,7 +99,7 @@ impl Program {
             command.env_clear().env("PATH", path);
         }
         command.envs(self.envs.iter().map(|(name, value)| (name, value)));
-        let child = spawn_from_the_lasting_thread(command).with_context(|| format!("start {name}"))?;
+        let child = spawn_from_permanent_thread(command).with_context(|| format!("start {name}"))?;
         Ok(Process {
             name: name.to_owned(),
             log,
@@ -110,25 +109,25 @@ impl Program {
         })
     }
 
-    /// Starts the program and waits for its end; its standard output.
+    /// Starts the program and waits for its end; returns its standard output.
     ///
     /// # Errors
     ///
-    /// As [`Program::spawn`], it is still running after `timeout`, or it fails: then with the end of its log.
+    /// As [`Program::spawn`], it is still running after `timeout`, or it fails; the error holds the end of its log.
     pub async fn output(&self, name: &str, logs: &Path, timeout: Duration) -> Result<String> {
         let process = self.spawn(name, logs)?;
-        let ended = process.wait(timeout).await;
+        let waited = process.wait(timeout).await;
         let out = std::fs::read_to_string(process.out())?;
-        let status = ended.with_context(|| format!("{out}{}", process.log_tail()))?;
+        let status = waited.with_context(|| format!("{out}{}", process.log_tail()))?;
         ensure!(status.success(), "{name}: {status}\n{out}{}", process.log_tail());
         Ok(out)
     }
 }
 
-/// What to start, and in whose network.
+/// The command to start, the network to start it in, and where to send the result.
 type Order = (Command, OwnedFd, mpsc::Sender<std::io::Result<Child>>);
 
-fn spawn_from_the_lasting_thread(command: Command) -> Result<Child> {
+fn spawn_from_permanent_thread(command: Command) -> Result<Child> {
     static SPAWNER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (orders, inbox) = mpsc::channel::<Order>();
@@ -155,11 +154,11 @@ fn own_network() -> std::io::Result<OwnedFd> {
     Ok(File::open("/proc/thread-self/ns/net")?.into())
 }
 
-/// Has the calling thread, and what it starts, be in a network. Another one takes root.
+/// Moves the calling thread, and what it will start, into a network. Only root may enter another network.
 ///
 /// # Errors
 ///
-/// It may not.
+/// The kernel does not allow it.
 pub(crate) fn move_into(network: &OwnedFd) -> std::io::Result<()> {
     if fstat(network)?.st_ino != fstat(own_network()?)?.st_ino {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -167,7 +166,7 @@ pub(crate) fn move_into(network: &OwnedFd) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A running child. Dropping it kills it.
+/// A child process. Dropping this value kills the process.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -183,11 +182,11 @@ impl Process {
         self.pid
     }
 
-    /// The process that it has started, for one that only starts another (`nsenter`).
+    /// The id of the process that it has started, for a program that only starts another (`nsenter`).
     ///
     /// # Errors
     ///
-    /// It has started none.
+    /// It has started no process.
     pub fn child(&self) -> Result<u32> {
         let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid))?;
         let first = children.split_whitespace().next();
@@ -205,7 +204,7 @@ impl Process {
         &self.out
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     pub fn exit(&self) -> Option<ExitStatus> {
         self.child
             .lock()
@@ -215,7 +214,7 @@ impl Process {
             .flatten()
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     ///
     /// # Errors
     ///
@@ -227,11 +226,11 @@ impl Process {
         .await
     }
 
-    /// Fails, with the end of its log, if it has ended.
+    /// Fails, with the end of its log, if the process has ended.
     ///
     /// # Errors
     ///
-    /// It is not running.
+    /// The process is not running.
     pub fn check(&self) -> Result<()> {
         match self.exit() {
             None => Ok(()),
@@ -239,16 +238,16 @@ impl Process {
         }
     }
 
-    /// Waits for something that never comes once the process has ended.
+    /// Waits until `probe` succeeds; fails at once if the process has ended.
     ///
     /// # Errors
     ///
-    /// It does not come within `timeout`, or the process has ended.
+    /// `probe` does not succeed within `timeout`, or the process has ended.
     pub async fn until<T>(&self, what: &str, timeout: Duration, probe: impl AsyncFn() -> Result<T>) -> Result<T> {
         eventually(what, timeout, || async {
             match self.check() {
                 Ok(()) => probe().await.map(Ok),
-                Err(ended) => Ok(Err(ended)),
+                Err(error) => Ok(Err(error)),
             }
         })
         .await?
@@ -260,24 +259,24 @@ impl Process {
     ///
     /// It is not running.
     pub fn signal(&self, signal: &str) -> Result<()> {
-        // An id is free for reuse once its process was waited for, which exit() does.
+        // The kernel may reuse an id once its process was waited for, which exit() does.
         self.check()?;
         self::signal(self.pid, signal)
     }
 
-    /// Kills it with SIGKILL and waits for its end.
+    /// Kills the process with SIGKILL and waits for its end.
     pub fn kill(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = child.kill();
         let _ = child.wait();
     }
 
-    /// The most memory that it had resident so far, in bytes (`VmHWM`), while it runs.
+    /// The peak resident memory so far, in bytes (`VmHWM`); none if the process has ended.
     pub fn peak_rss(&self) -> Option<u64> {
         self.memory("VmHWM:")
     }
 
-    /// The memory that it has resident, in bytes (`VmRSS`), while it runs.
+    /// The resident memory, in bytes (`VmRSS`); none if the process has ended.
     pub fn rss(&self) -> Option<u64> {
         self.memory("VmRSS:")
     }
@@ -288,17 +287,17 @@ impl Process {
         Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
     }
 
-    /// The processor time that it has used so far, while it runs.
+    /// The processor time used so far; none if the process has ended.
     pub fn processor_time(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        // The name before it may have spaces in it.
+        // The field before is the name, which may contain spaces.
         let (_, fields) = stat.rsplit_once(')')?;
         let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
         // The kernel counts hundredths of a second for user programs, whatever its own clock.
         Some(Duration::from_millis(10 * ticks.sum::<Result<u64, _>>().ok()?))
     }
 
-    /// The last lines of its log.
+    /// The path of the log and its last 15 lines.
     pub fn log_tail(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -329,7 +328,7 @@ pub fn signal(pid: u32, signal: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process runs: a zombie, which only waits to be waited for, does not.
+/// Whether a process runs. A zombie, whose parent has not waited for it yet, does not.
 pub fn is_running(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The second field is the name in brackets, and may contain anything.

@@ -1,5 +1,5 @@
-//! Gives the ServiceAccounts of Hyperlink exactly the rights that are shipped: the files under
-//! `charts/hyperlink/files/`, as they are, and bindings.
+//! Gives Hyperlink's ServiceAccounts exactly the rights that are shipped: the unchanged files under
+//! `charts/hyperlink/files/`, and bindings.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::kubeconfig::Access;
 /// The namespace of Hyperlink's ServiceAccounts and leases.
 pub const NAMESPACE: &str = "hyperlink";
 
-/// Makes the namespace, the roles and their bindings for the ServiceAccounts `ho` and `cpo`.
+/// Creates the namespace, the roles and their bindings for the ServiceAccounts `ho` and `cpo`.
 ///
 /// # Errors
 ///
@@ -21,7 +21,7 @@ pub async fn install(control_plane: &ControlPlane) -> Result<()> {
     install_in(control_plane.admin(), control_plane.dir(), NAMESPACE, "").await
 }
 
-/// The same in a namespace of one's own, with roles whose names begin with `prefix`; kubeconfigs are in `dir`.
+/// Like [`install`], in a given namespace, with roles whose names begin with `prefix`. Writes kubeconfigs into `dir`.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub async fn install_in(access: &Access, dir: &Path, namespace: &str, prefix: &s
     Ok(())
 }
 
-/// Gives a role what it needs for the lease of this name.
+/// Gives a role the rights for the lease of this name.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub async fn install_lease(access: &Access, account: &str, lease: &str, namespac
     bind(access, role, "Role", account, namespace, prefix).await
 }
 
-/// Gives `ho` what it needs beside with `--aggregate-conditions true`.
+/// Gives `ho` the additional rights for `--aggregate-conditions true`.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub async fn install_aggregation(control_plane: &ControlPlane) -> Result<()> {
     apply(control_plane.admin(), file, "ClusterRole", "ho", NAMESPACE, "").await
 }
 
-/// Gives a role what it needs beside with `--metrics-secure true`.
+/// Gives a role the additional rights for `--metrics-secure true`.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ async fn apply(access: &Access, file: &str, kind: &str, account: &str, namespace
     bind(access, shipped(file)?, kind, account, namespace, prefix).await
 }
 
-/// One of the files that are shipped.
+/// Reads one of the shipped files.
 fn shipped(file: &str) -> Result<Value> {
     let path = crate::repository().join("charts/hyperlink/files").join(file);
     let text = std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;

@@ -1,7 +1,7 @@
 //! A private directory for the files and logs of what a test starts.
 //!
-//! It is removed when its owner is done or the process has ended, however it ended, unless
-//! something panicked or [`RunDir::keep`] was called: then it stays and its name is printed.
+//! It is removed when its owner is dropped or the process has ended, however it ended. After a panic or a call of
+//! [`RunDir::keep`] it stays, and its path is printed.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -11,11 +11,11 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use anyhow::{Context, Result};
 
-/// The file whose presence says that the directory is to stay.
+/// The name of the file that marks a directory to stay.
 pub const KEEP: &str = "keep";
 
-/// Waits for the end of its input, which is the end of the owner, then tidies up. The second try
-/// is for files that children were still writing while they were killed.
+/// Waits for the end of its input, which comes when the owner ends, then removes the directory. The second try is for
+/// files that children wrote while they were killed.
 const JANITOR: &str = r#"cat; [ -e "$0/$1" ] || rm -rf "$0" || { sleep 1; rm -rf "$0"; }"#;
 
 static LIVE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -28,11 +28,11 @@ pub struct RunDir {
 }
 
 impl RunDir {
-    /// Makes an empty directory, readable by this user alone.
+    /// Creates an empty directory, which only this user can read.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made, or there is no shell.
+    /// The directory cannot be created, or there is no shell.
     pub fn new(name: &str) -> Result<Self> {
         keep_all_after_a_panic();
         let path = tempfile::Builder::new()
@@ -46,7 +46,7 @@ impl RunDir {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C must not end it before us.
+            // Ctrl-C must not end it before this process.
             .process_group(0)
             .spawn()
             .context("start sh")?;
@@ -54,12 +54,12 @@ impl RunDir {
         Ok(Self { path, janitor })
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Has the directory stay after the end.
+    /// Marks the directory to stay after the end.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ fn mark(path: &Path) -> std::io::Result<()> {
     std::fs::write(path.join(KEEP), "")
 }
 
-/// Has all directories of this process stay, and says on standard error where they are.
+/// Marks all directories of this process to stay, and prints their paths to standard error.
 pub fn keep_all() {
     for path in live().iter() {
         if mark(path).is_ok() {

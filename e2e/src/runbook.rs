@@ -1,4 +1,4 @@
-//! RUNBOOK.md as tests read it: an entry for each condition reason and each alert, with conditions as they were seen.
+//! RUNBOOK.md as tests read it: an entry for each condition reason and each alert, which quotes observed conditions.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,14 +7,14 @@ use anyhow::{Context, Result, ensure};
 
 use crate::hosted_cluster::Condition;
 
-/// One `###` of RUNBOOK.md.
+/// One entry, which is a `###` section of RUNBOOK.md.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The `##` above it.
+    /// The heading of the `##` section that it is in.
     pub chapter: String,
-    /// The reason or alert that it is for.
+    /// The reason or alert that the entry explains.
     pub name: String,
-    /// What it says.
+    /// The text below the heading.
     pub text: String,
 }
 
@@ -52,7 +52,7 @@ fn split(text: &str) -> Vec<Entry> {
 ///
 /// # Errors
 ///
-/// It does not, or RUNBOOK.md cannot be read.
+/// The entry does not, or RUNBOOK.md cannot be read.
 pub fn quotes(condition: &Condition) -> Result<()> {
     let Condition {
         kind,
@@ -67,11 +67,11 @@ pub fn quotes(condition: &Condition) -> Result<()> {
 ///
 /// # Errors
 ///
-/// It does not, or RUNBOOK.md cannot be read.
+/// The entry does not, or RUNBOOK.md cannot be read.
 pub fn quotes_line(name: &str, line: &str) -> Result<()> {
     static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
     if ENTRIES.get().is_none() {
-        // Whoever reads it at the same time reads the same.
+        // Another thread that reads the file at the same time reads the same text.
         let _ = ENTRIES.set(entries()?);
     }
     let own = ENTRIES.get().into_iter().flatten().filter(|entry| entry.name == name);
@@ -80,22 +80,23 @@ pub fn quotes_line(name: &str, line: &str) -> Result<()> {
     Ok(())
 }
 
-/// Stands in quotes for what is another each time: a number, a duration.
+/// The placeholder in quotes for what differs each time, such as a number or a duration.
 const GAP: char = '…';
 
-/// A line that an entry quotes: `NAME{LABEL="VALUE",…} TEXT`, as an alert with its summary or a sample with its value. In both may be gaps.
+/// A line that an entry quotes: `NAME{LABEL="VALUE",…} TEXT`, as an alert with its summary or a sample with its value.
+/// The text may have gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// The alert or the metric.
+    /// The name of the alert or of the metric.
     pub name: String,
-    /// All labels.
+    /// All labels with their values.
     pub labels: BTreeMap<String, String>,
     /// The summary or the value.
     pub text: String,
 }
 
 impl Quote {
-    /// A line of this form; none if it has another.
+    /// Parses a line of this form; none if it has another form.
     pub fn read(line: &str) -> Option<Self> {
         let (series, text) = match line.split_once("} ") {
             Some((series, text)) => (series, text),
@@ -116,10 +117,10 @@ impl Quote {
         })
     }
 
-    /// Whether this is what was seen, gaps left out.
-    pub fn fits(&self, seen: &Self) -> bool {
+    /// Whether this quote fits what was observed, with anything in the gaps.
+    pub fn fits(&self, observed: &Self) -> bool {
         let parts: Vec<_> = self.text.split(GAP).map(str::to_owned).collect();
-        self.name == seen.name && self.labels == seen.labels && fits(&seen.text, &parts)
+        self.name == observed.name && self.labels == observed.labels && fits(&observed.text, &parts)
     }
 }
 
@@ -127,7 +128,7 @@ impl Quote {
 ///
 /// # Errors
 ///
-/// There is none, or RUNBOOK.md cannot be read.
+/// The entry quotes no alert, or RUNBOOK.md cannot be read.
 pub fn quoted_alerts(name: &str) -> Result<Vec<Quote>> {
     let mut found = quoted(name)?;
     found.retain(|quote| quote.name == name);
@@ -139,15 +140,15 @@ pub fn quoted_alerts(name: &str) -> Result<Vec<Quote>> {
 ///
 /// # Errors
 ///
-/// One is not, there is none, or RUNBOOK.md cannot be read.
+/// A sample is on no page, the entry quotes no sample, or RUNBOOK.md cannot be read.
 pub fn quotes_samples_of(name: &str, pages: &[String]) -> Result<()> {
     let mut samples = quoted(name)?;
     samples.retain(|quote| quote.name.starts_with("hyperlink_"));
     ensure!(!samples.is_empty(), "RUNBOOK.md, {name} quotes no sample");
     let lines = pages.iter().flat_map(|page| page.lines());
-    let seen: Vec<_> = lines.filter_map(Quote::read).collect();
+    let observed: Vec<_> = lines.filter_map(Quote::read).collect();
     for sample in samples {
-        let shown = seen.iter().any(|seen| sample.fits(seen));
+        let shown = observed.iter().any(|observed| sample.fits(observed));
         ensure!(shown, "RUNBOOK.md, {name}: no page has {sample:?}");
     }
     Ok(())
@@ -161,7 +162,7 @@ fn quoted(name: &str) -> Result<Vec<Quote>> {
     Ok(text.lines().filter_map(Quote::read).collect())
 }
 
-/// Whether `text` is these parts, with anything between them.
+/// Whether `text` consists of these parts, with anything between them.
 pub fn fits(text: &str, parts: &[String]) -> bool {
     let [first, between @ .., last] = parts else {
         return parts.first().is_some_and(|only| only == text);
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn quote_fits_what_has_the_same_labels_and_any_number_in_the_gap() {
+    fn quote_fits_the_same_labels_and_any_number_in_the_gap() {
         let read = |line| Quote::read(line).unwrap();
         let quote = read("A{job=\"ho\",severity=\"warning\"} It ends in … and stays.");
         assert!(quote.fits(&read("A{severity=\"warning\",job=\"ho\"} It ends in 3m 2s and stays.")));

@@ -1,4 +1,5 @@
-//! The Hyperlink that a scenario is about: processes of ours, or the pods of a chart that somebody has installed.
+//! The running Hyperlink that a scenario tests: processes of the test, or the Pods of a chart that somebody has
+//! installed.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -10,30 +11,30 @@ use crate::{Target, eventually};
 
 const ROLES: [Role; 2] = [Role::Ho, Role::Cpo];
 
-/// Both roles at work.
+/// Both roles of a running Hyperlink.
 #[derive(Debug)]
 pub enum Running {
     /// One process for each role.
     Processes(Vec<Hyperlink>),
-    /// The pods of a chart with both roles, in [`Target::hyperlink_namespace`].
+    /// The Pods of a chart with both roles, in [`Target::hyperlink_namespace`].
     Pods,
 }
 
 impl Running {
-    /// Starts the processes.
+    /// Starts one process for each role.
     ///
     /// # Errors
     ///
-    /// The build fails or one ends.
+    /// The build fails or a process ends.
     pub async fn processes(target: &Target) -> Result<Self> {
         Ok(Self::Processes(start(target, "").await?))
     }
 
-    /// Takes the leaders away and waits until others lead.
+    /// Stops or deletes the leaders and waits until others lead.
     ///
     /// # Errors
     ///
-    /// Nobody else leads in time.
+    /// No other candidate leads in time.
     pub async fn hand_over(self, target: &Target) -> Result<Self> {
         match self {
             Self::Processes(first) => {
@@ -58,7 +59,7 @@ impl Running {
         }
     }
 
-    /// Stops the processes in good order; leaves pods alone.
+    /// Stops the processes gracefully; does not change Pods.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ async fn start(target: &Target, suffix: &str) -> Result<Vec<Hyperlink>> {
     Ok(processes)
 }
 
-/// Deletes the pod that leads and waits until another holds the lease.
+/// Deletes the Pod that leads and waits until another Pod holds the lease.
 async fn next_pod(target: &Target, role: Role) -> Result<()> {
     let (client, namespace) = (target.client()?, target.hyperlink_namespace());
     let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
@@ -97,9 +98,9 @@ async fn next_pod(target: &Target, role: Role) -> Result<()> {
     };
     let first = eventually("somebody leads", target.patience(), holder).await?;
     let all = pods.list(&Default::default()).await?.items;
-    let leads = all.into_iter().filter_map(|pod| pod.metadata.name);
-    // The holder is the pod's name and a random suffix.
-    let leader = leads.into_iter().find(|name| first.starts_with(name.as_str()));
+    let names = all.into_iter().filter_map(|pod| pod.metadata.name);
+    // The holder is the Pod's name and a random suffix.
+    let leader = names.into_iter().find(|name| first.starts_with(name.as_str()));
     let leader = leader.ok_or_else(|| anyhow!("{first}, which holds {lease}, is no pod of {namespace}"))?;
     pods.delete(&leader, &DeleteParams::default()).await?;
     eventually("another pod leads", target.patience(), || async {

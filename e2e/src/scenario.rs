@@ -6,8 +6,8 @@ use std::sync::Once;
 
 /// Runs one test to its end and panics with the whole chain of causes if it fails.
 ///
-/// The panic is what makes [`crate::run_dir`] keep the logs, so tests return their errors through
-/// here and not to the test harness.
+/// The panic makes [`crate::run_dir`] keep the logs, so tests return their errors to this function and not to the test
+/// harness.
 ///
 /// # Panics
 ///
@@ -31,14 +31,14 @@ pub fn scenario<F: Future<Output = anyhow::Result<()>>>(test: F) {
 pub fn install_tls_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Refused only if there is one already.
+        // This fails only if a provider is installed already.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     });
 }
 
-/// Says that the running test is skipped, in the form that `.ci/run` counts: once per test.
+/// Reports that the running test is skipped, in the form that `.ci/run` counts: once per test.
 ///
-/// Written past the test harness, which swallows the output of tests that pass.
+/// The line goes directly to standard error, because the test harness hides the output of tests that succeed.
 pub fn skipped(reason: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {reason}");
 }

@@ -1,4 +1,5 @@
-//! What a hosted cluster lives through, in every [`Target`] alike: on the simulator in `make test`, elsewhere by `make e2e`.
+//! The whole life of a hosted cluster, alike on every [`Target`]: `make test` runs it on the simulated Azure, `make
+//! e2e` elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +9,29 @@ use crate::Target;
 use crate::hosted_cluster::HostedCluster;
 use crate::running::Running;
 
-/// The domain under which clusters are published that have one.
+/// The base domain of the clusters that have one.
 pub const BASE_DOMAIN: &str = "apps.example.com";
 
 /// A scenario by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scenario {
-    /// A private cluster comes up, is reachable, heals, and goes without a trace.
+    /// A private cluster comes up, is reachable, heals from drift, is deleted and leaves nothing behind.
     Plain,
-    /// The same, with a base domain.
+    /// Like [`Scenario::Plain`], with a base domain.
     Based,
-    /// The same, with a NAT subnet that an administrator has made.
+    /// Like [`Scenario::Plain`], with a NAT subnet that an administrator created.
     Given,
-    /// The same, with both.
+    /// Like [`Scenario::Plain`], with a base domain and a given NAT subnet.
     Both,
-    /// While a cluster is there, the leader of each role goes: the next one leads, heals and cleans up.
+    /// While a cluster exists, the leader of each role stops. The next leader heals the cluster and cleans up.
     HandOver,
 }
 
 impl Scenario {
-    /// All of them.
+    /// All scenarios there are.
     pub const ALL: [Self; 5] = [Self::Plain, Self::Based, Self::Given, Self::Both, Self::HandOver];
 
-    /// Its name, which its cluster has too.
+    /// The scenario's name, which is its cluster's name too.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -41,12 +42,12 @@ impl Scenario {
         }
     }
 
-    /// Whether it has a NAT subnet made in the management VNet, whose addresses have to be free for that.
+    /// Whether the scenario creates a NAT subnet in the management VNet. The addresses of that subnet have to be free.
     pub fn gives_a_nat_subnet(self) -> bool {
         matches!(self, Self::Given | Self::Both)
     }
 
-    /// The cluster that it is about.
+    /// The hosted cluster of the scenario.
     pub fn cluster(self, target: &Target) -> HostedCluster {
         let cluster = HostedCluster::new(target, self.as_str());
         match self {
@@ -55,11 +56,11 @@ impl Scenario {
         }
     }
 
-    /// Runs it to its end.
+    /// Runs the scenario to its end.
     ///
     /// # Errors
     ///
-    /// It fails; the error says where.
+    /// The scenario fails; the error says where.
     pub async fn run(self, target: &Target, running: Running) -> Result<()> {
         let before = target.resource_ids().await?;
         let mut cluster = self.cluster(target);
@@ -79,7 +80,7 @@ impl Scenario {
         heals(target, &cluster).await?;
         cluster.delete(target, target.patience()).await?;
         running.stop().await?;
-        goes_without_a_trace(target, &cluster, before).await
+        leaves_no_trace(target, &cluster, before).await
     }
 }
 
@@ -89,18 +90,18 @@ async fn comes_up(target: &Target, cluster: &HostedCluster) -> Result<()> {
     cluster.becomes_reachable(target, target.patience()).await
 }
 
-/// Somebody deletes the endpoint; the workers reach their control plane again.
+/// Deletes the Private Endpoint behind Hyperlink's back and waits until the workers reach their control plane again.
 async fn heals(target: &Target, cluster: &HostedCluster) -> Result<()> {
     target.oracle().drift_delete(&cluster.endpoint()).await?;
     cluster.becomes_reachable(target, target.patience()).await
 }
 
-/// HyperShift's and the administrator's own things stay; all else goes.
-async fn goes_without_a_trace(target: &Target, cluster: &HostedCluster, before: BTreeSet<String>) -> Result<()> {
+/// Fails unless everything is gone but the resources of HyperShift and of the administrator.
+async fn leaves_no_trace(target: &Target, cluster: &HostedCluster, before: BTreeSet<String>) -> Result<()> {
     let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
     let given = format!("{}/subnets/{}", target.azure().management_vnet, target.name("given"));
-    let kept = own.into_iter().chain([given]).map(|id| id.to_lowercase());
-    let expected: BTreeSet<_> = before.into_iter().chain(kept).collect();
+    let remaining = own.into_iter().chain([given]).map(|id| id.to_lowercase());
+    let expected: BTreeSet<_> = before.into_iter().chain(remaining).collect();
     let left = target.resource_ids().await?;
     let extra: Vec<_> = left.difference(&expected).collect();
     ensure!(extra.is_empty(), "left behind: {extra:?}");

@@ -1,5 +1,6 @@
-//! The ground that most situations of a test program share, each with a hosted cluster of its own, and what they ask of
-//! it: both roles run, settled resources are looked at every few seconds, leases are there.
+//! The test environment that most tests of a test program share, each with a hosted cluster of its own.
+//!
+//! Both roles run, Hyperlink reads ready resources again every few seconds, and the leases exist.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -17,26 +18,27 @@ use crate::hyperlink::{Hyperlink, Role};
 use crate::test_env::Call;
 use crate::{Target, TestEnv, eventually};
 
-/// How long anything may take that a situation waits for.
+/// The longest time that a test waits for anything.
 pub const SOON: Duration = Duration::from_secs(90);
 
-/// Settled resources are looked at this often. Reads of private DNS are few in Azure, so the guest's side looks less often.
+/// How often Hyperlink reads ready resources again. Azure grants few reads of private DNS, so the CPO role reads less
+/// often.
 const HO_FLAGS: [(&str, &str); 1] = [("resync", "3s")];
 const CPO_FLAGS: [(&str, &str); 1] = [("resync", "8s")];
 
-/// A ground with both roles running on it.
+/// A test environment with both roles running.
 #[derive(Debug)]
 pub struct SharedEnv {
-    /// What they stand on.
+    /// The control plane and the simulated Azure.
     pub test_env: TestEnv,
-    /// The management side.
+    /// The process of the HO role.
     pub ho: Hyperlink,
-    /// The guest side.
+    /// The process of the CPO role.
     pub cpo: Hyperlink,
 }
 
 impl SharedEnv {
-    /// Starts one.
+    /// Starts the environment and both roles.
     pub async fn start() -> Result<Self> {
         let test_env = TestEnv::local(Preset::Fast).await?;
         leases(&test_env).await?;
@@ -55,7 +57,7 @@ impl SharedEnv {
         self.refuses_all(cluster, &[kind], reason).await
     }
 
-    /// Waits until these conditions are.
+    /// Waits until all of these conditions are False for this reason.
     pub async fn refuses_all(&self, cluster: &HostedCluster, kinds: &[&str], reason: &str) -> Result<()> {
         let client = self.test_env.client()?;
         eventually(&format!("{kinds:?} are False: {reason}"), SOON, || async {
@@ -66,22 +68,22 @@ impl SharedEnv {
     }
 
     /// Waits until a condition of the cluster's custom resource has this reason, and is what RUNBOOK.md quotes.
-    pub async fn says(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
+    pub async fn has_condition(&self, cluster: &HostedCluster, kind: &str, reason: &str) -> Result<()> {
         let client = self.test_env.client()?;
         eventually(&format!("{kind} is {reason}"), SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
-            said(&found, kind, reason)
+            ensure_condition(&found, kind, reason)
         })
         .await
     }
 
-    /// Waits until the whole path is there.
+    /// Waits until the cluster is available and reachable.
     pub async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.test_env, SOON).await?;
         cluster.becomes_reachable(&self.test_env, SOON).await
     }
 
-    /// A new cluster with a base domain, whose whole path is there.
+    /// Creates a cluster with a base domain and waits until it is available and reachable.
     pub async fn lives(&self, name: &str) -> Result<HostedCluster> {
         let cluster = HostedCluster::new(&self.test_env, name).with_base_domain(&format!("{name}.example.com"));
         cluster.create(&self.test_env).await?;
@@ -89,23 +91,25 @@ impl SharedEnv {
         Ok(cluster)
     }
 
-    /// Waits until both roles have looked at what is at rest, and at it once more: by then the first look has had its effect.
-    pub async fn looks_again(&self, cluster: &HostedCluster) -> Result<()> {
+    /// Waits until each role has read the cluster's resource twice. At the second read, the first one has had its
+    /// effect.
+    pub async fn reconciles_again(&self, cluster: &HostedCluster) -> Result<()> {
         let since = self.test_env.oracle().last_call().await?;
         let ids = [cluster.link_service(&self.test_env), cluster.endpoint()];
         eventually("both roles look again", SOON, || async {
             let calls = self.test_env.oracle().journal(since).await?;
             for id in &ids {
-                let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
-                ensure!(looks >= 2, "{looks} looks at {id}");
+                let reads = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
+                ensure!(reads >= 2, "{reads} looks at {id}");
             }
             Ok(())
         })
         .await
     }
 
-    /// Heals, is deleted, and leaves nothing. A load balancer takes a few Private Link Services only.
-    pub async fn heals_and_goes(&self, cluster: &HostedCluster) -> Result<()> {
+    /// Waits until the cluster has healed, deletes it, and fails if it leaves anything. Tests delete their clusters
+    /// because a load balancer takes only a few Private Link Services.
+    pub async fn heals_and_is_deleted(&self, cluster: &HostedCluster) -> Result<()> {
         self.heals(cluster).await?;
         cluster.delete(&self.test_env, SOON).await?;
         self.nothing_is_left_of(cluster, &[]).await
@@ -123,13 +127,14 @@ impl SharedEnv {
         Ok(())
     }
 
-    /// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
-    pub async fn nothing_is_left_of(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
-        nothing_is_left_of(&self.test_env, cluster, kept).await
+    /// Fails if a deleted cluster has left more than an administrator made: the group, the network, and ids that begin
+    /// with one of `preserved`.
+    pub async fn nothing_is_left_of(&self, cluster: &HostedCluster, preserved: &[&str]) -> Result<()> {
+        nothing_is_left_of(&self.test_env, cluster, preserved).await
     }
 
-    /// What the simulator holds under an id, everything below it included.
-    pub async fn seen(&self, id: &str) -> Result<String> {
+    /// The resource of this id and everything below it, as JSON text from the simulator.
+    pub async fn observed(&self, id: &str) -> Result<String> {
         let found = self.test_env.oracle().resources(id).await?;
         ensure!(!found.is_empty(), "{id} is not there");
         Ok(serde_json::to_string(&found)?)
@@ -148,45 +153,46 @@ pub async fn calls_about(test_env: &TestEnv, cluster: &HostedCluster, since: u64
     Ok(calls)
 }
 
-/// Fails if anything of a deleted cluster is left but what an administrator made: the group, the network, and `kept`.
-pub async fn nothing_is_left_of(target: &Target, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+/// Fails if a deleted cluster has left more than an administrator made: the group, the network, and ids that begin with
+/// one of `preserved`.
+pub async fn nothing_is_left_of(target: &Target, cluster: &HostedCluster, preserved: &[&str]) -> Result<()> {
     let own = [cluster.resource_group(), cluster.vnet(), cluster.subnet()];
-    let mine = [cluster.infra_id(), cluster.cluster_id()];
+    let names = [cluster.infra_id(), cluster.cluster_id()];
     let ids = target.resource_ids().await?;
     let left: Vec<_> = ids
         .iter()
-        .filter(|id| mine.iter().any(|name| id.contains(&name.to_lowercase())))
-        .filter(|id| !own.iter().any(|own| own.to_lowercase() == **id))
-        .filter(|id| !kept.iter().any(|kept| id.starts_with(&kept.to_lowercase())))
+        .filter(|id| names.iter().any(|name| id.contains(&name.to_lowercase())))
+        .filter(|id| !own.iter().any(|one| one.to_lowercase() == **id))
+        .filter(|id| !preserved.iter().any(|prefix| id.starts_with(&prefix.to_lowercase())))
         .collect();
     ensure!(left.is_empty(), "left behind: {left:?}");
     Ok(())
 }
 
-/// Whether these conditions are False for this reason.
+/// Fails unless these conditions are False for this reason.
 pub fn refused(object: &DynamicObject, kinds: &[&str], reason: &str) -> Result<()> {
     let all = conditions(object);
     for kind in kinds {
-        let said = all.iter().find(|one| one.kind == *kind);
+        let condition = all.iter().find(|one| one.kind == *kind);
         ensure!(
-            said.is_some_and(|one| one.status == "False" && one.reason == reason),
+            condition.is_some_and(|one| one.status == "False" && one.reason == reason),
             "{all:?}"
         );
     }
     Ok(())
 }
 
-/// Whether a condition has this reason, and is what RUNBOOK.md quotes.
-pub fn said(object: &DynamicObject, kind: &str, reason: &str) -> Result<()> {
+/// Fails unless a condition has this reason and RUNBOOK.md quotes it.
+pub fn ensure_condition(object: &DynamicObject, kind: &str, reason: &str) -> Result<()> {
     let all = conditions(object);
     let found = all.iter().find(|one| one.kind == kind && one.reason == reason);
     crate::runbook::quotes(found.with_context(|| format!("{all:?}"))?)
 }
 
-/// The conditions of the management side.
+/// The conditions that the HO role publishes.
 pub const MANAGEMENT_SIDE: [&str; 2] = ["AzureInternalLoadBalancerAvailable", "AzurePLSCreated"];
 
-/// All conditions of a custom resource.
+/// The types of all conditions of a custom resource.
 pub const ALL: [&str; 5] = [
     "AzureInternalLoadBalancerAvailable",
     "AzurePLSCreated",
@@ -195,7 +201,8 @@ pub const ALL: [&str; 5] = [
     "AzurePrivateLinkServiceAvailable",
 ];
 
-/// Leases as they are when nobody holds them: a missing one is taken only after its whole duration.
+/// Creates the leases without a holder. A candidate takes such a lease at once, a missing one only after its whole
+/// duration.
 pub async fn leases(target: &Target) -> Result<()> {
     let lease = |role| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -205,7 +212,7 @@ pub async fn leases(target: &Target) -> Result<()> {
     target.apply_yaml(&text).await.map(drop)
 }
 
-/// A call to the simulator's control face.
+/// Calls the simulator's control API; fails unless it answers with success.
 pub async fn control(test_env: &TestEnv, method: reqwest::Method, path: &str, body: Value) -> Result<()> {
     let url = format!("{}{path}", test_env.control_url());
     let answer = reqwest::Client::new().request(method, url).json(&body).send().await?;
@@ -214,17 +221,17 @@ pub async fn control(test_env: &TestEnv, method: reqwest::Method, path: &str, bo
     Ok(())
 }
 
-/// Lays a JSON merge patch over an object.
+/// Applies a JSON merge patch to an object.
 pub async fn patch(api: &Api<DynamicObject>, name: &str, patch: Value) -> Result<DynamicObject> {
     Ok(api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?)
 }
 
-/// Runs one situation on the shared site, and looks into the logs after it.
+/// Runs one test on the shared environment, and then checks that the logs hold no secret.
 pub fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static SharedEnv) -> F) {
     static SHARED_ENV: OnceCell<SharedEnv> = OnceCell::const_new();
     run(async {
         let shared_env = SHARED_ENV.get_or_try_init(SharedEnv::start).await?;
-        // Azure's budgets are those of five minutes of a few clusters; here many come up in one.
+        // Azure's request budgets of five minutes suffice for a few clusters. Here many come up in one minute.
         control(
             &shared_env.test_env,
             reqwest::Method::POST,
@@ -240,7 +247,7 @@ pub fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Shar
     });
 }
 
-/// Runs one situation on a ground of its own.
+/// Runs one test on a test environment of its own.
 pub fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(TestEnv) -> F) {
     run(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
@@ -249,7 +256,7 @@ pub fn alone<F: Future<Output = Result<()>>>(test: impl FnOnce(TestEnv) -> F) {
     });
 }
 
-/// One runtime for all tests of this process: what they share is bound to it.
+/// Runs a test on the one runtime of this process, to which everything that tests share is bound.
 pub fn run(test: impl Future<Output = Result<()>>) {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     crate::scenario::install_tls_provider();
@@ -262,7 +269,7 @@ pub fn run(test: impl Future<Output = Result<()>>) {
     }
 }
 
-/// Fails if the log of a process has something that only its Azure should see.
+/// Fails if the log of a process holds a secret or a raw body of Azure.
 pub fn no_secret_in(process: &Hyperlink) -> Result<()> {
     let log = process.process().log();
     let text = std::fs::read_to_string(log)?;

@@ -1,8 +1,8 @@
-//! Where a scenario can stand: an API server, an ARM with an identity, and an oracle that sees and changes Azure without
-//! going through Hyperlink.
+//! The environment of a scenario: an API server, ARM with an identity, and an oracle that reads and changes Azure
+//! without Hyperlink.
 //!
-//! A scenario that takes a [`Target`] runs on every cluster and every Azure. One that takes a [`crate::TestEnv`] needs more
-//! than any Azure gives: the simulator's journal, faults and clock.
+//! A scenario that takes a [`Target`] runs on every cluster and every Azure. One that takes a [`crate::TestEnv`] needs
+//! more than a real Azure offers: the simulator's journal, faults and clock.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::roles;
 use crate::run_dir::RunDir;
 use crate::test_env::{Azure, Oracle};
 
-/// What a scenario stands on.
+/// The environment that a scenario runs on.
 pub struct Target {
     azure: Azure,
     oracle: Arc<dyn Oracle>,
@@ -40,7 +40,8 @@ impl std::fmt::Debug for Target {
 }
 
 impl Target {
-    /// A place whose names all begin with `prefix`, if there is one. Whatever a scenario waits for comes within `patience`.
+    /// A target whose names all begin with `prefix`, if it is given. Whatever a scenario waits for happens within
+    /// `patience`.
     pub fn new(
         azure: Azure,
         oracle: Arc<dyn Oracle>,
@@ -73,32 +74,33 @@ impl Target {
         self.access.client()
     }
 
-    /// Where Azure is.
+    /// The addresses, names and identities of its Azure.
     pub fn azure(&self) -> &Azure {
         &self.azure
     }
 
-    /// Who sees and changes Azure behind Hyperlink's back.
+    /// The oracle, which reads and changes Azure behind Hyperlink's back.
     pub fn oracle(&self) -> &dyn Oracle {
         self.oracle.as_ref()
     }
 
-    /// How long anything may take that a scenario waits for.
+    /// The longest time that a scenario waits for anything.
     pub fn patience(&self) -> Duration {
         self.patience
     }
 
-    /// How often settled resources are looked at, so that drift is found well within [`Target::patience`].
+    /// The interval at which Hyperlink reads ready resources again, so that it finds drift well within
+    /// [`Target::patience`].
     pub fn resync(&self) -> Duration {
         self.patience / 40
     }
 
-    /// The directory of logs.
+    /// The directory of the logs.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A name that nothing else in this place has.
+    /// The name with this target's prefix, if it has one, so that it is unique there.
     pub fn name(&self, name: &str) -> String {
         match &self.prefix {
             Some(prefix) => format!("{prefix}-{name}"),
@@ -116,7 +118,7 @@ impl Target {
         self.name(roles::NAMESPACE)
     }
 
-    /// The access of a ServiceAccount of Hyperlink's.
+    /// Access as a ServiceAccount of Hyperlink's namespace.
     ///
     /// # Errors
     ///
@@ -136,7 +138,7 @@ impl Target {
         self.access.apply_yaml(text).await
     }
 
-    /// Makes a subnet in the management VNet that takes Private Link Services; its ARM id.
+    /// Creates a subnet for Private Link Services in the management VNet and returns its ARM id.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The seat of a tenant: what a control plane's own operator may do in its namespace, and what a compromised one does there.
+//! A tenant's access to the cluster: what a control plane's own operator may do in its namespace, and what a
+//! compromised one does there.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -18,14 +19,16 @@ use crate::wait::eventually;
 
 /// The ServiceAccount of the control plane's operator.
 const ACCOUNT: &str = "control-plane-operator";
-/// Writes at the same time.
+/// How many writes run at the same time.
 const AT_ONCE: usize = 8;
-/// A custom resource that comes and goes is seen, and gone before anything can be done for it.
+/// How long a custom resource of [`Tenant::create_and_delete`] exists: Hyperlink observes it, but it is deleted
+/// before Hyperlink can do anything for it.
 const ALIVE: Duration = Duration::from_millis(70);
-/// What the API server takes of annotations, less some room.
+/// The size in bytes of the largest annotation that the API server accepts, minus a reserve.
 pub const LARGEST_ANNOTATION: usize = 250 * 1024;
 
-/// A ServiceAccount in the namespace of a control plane, with the rights that HyperShift gives there and none elsewhere.
+/// A ServiceAccount in the namespace of a control plane, with the rights that HyperShift gives there and none
+/// elsewhere.
 #[derive(Clone)]
 pub struct Tenant {
     cluster: HostedCluster,
@@ -33,7 +36,7 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// The seat in the namespace of this cluster's control plane, which is made if it is not there.
+    /// Access to the namespace of this cluster's control plane, which is created if it does not exist.
     ///
     /// # Errors
     ///
@@ -51,7 +54,7 @@ impl Tenant {
         })
     }
 
-    /// Its client.
+    /// The tenant's Kubernetes client.
     pub fn client(&self) -> &kube::Client {
         &self.client
     }
@@ -68,7 +71,7 @@ impl Tenant {
         Api::namespaced_with(self.client.clone(), &self.cluster.control_plane_namespace(), &resource)
     }
 
-    /// Makes custom resources of these numbers, `junk-0` and on, each with an annotation of so many bytes.
+    /// Creates one custom resource for each of these numbers, named `junk-NUMBER`, with an annotation of so many bytes.
     ///
     /// # Errors
     ///
@@ -79,7 +82,7 @@ impl Tenant {
             .await
     }
 
-    /// Makes these objects.
+    /// Creates all of these objects.
     ///
     /// # Errors
     ///
@@ -100,7 +103,8 @@ impl Tenant {
                 "guestVNetID": cluster.vnet(), "guestSubnetID": cluster.subnet()}})
     }
 
-    /// Changes an object so many times a second until the guard is dropped, at what is to be laid over it the n-th time.
+    /// Changes an object `per_second` times a second until the guard is dropped. `patch` makes the n-th JSON merge
+    /// patch.
     pub fn changes(
         &self,
         api: Api<DynamicObject>,
@@ -115,14 +119,14 @@ impl Tenant {
             for number in 0.. {
                 ticks.tick().await;
                 let patch = Patch::Merge(patch(number));
-                // Others change it too, and it may be gone for a moment.
+                // Others change the object too, and it may not exist for a moment.
                 let _ = api.patch(&name, &PatchParams::default(), &patch).await;
             }
         }))
     }
 
-    /// Makes and deletes custom resources without end, so many at a time, until the guard is dropped.
-    pub fn comes_and_goes(&self, target: &Target, at_once: usize) -> Vec<Changes> {
+    /// Creates and deletes custom resources without end, `at_once` at a time, until the guards are dropped.
+    pub fn create_and_delete(&self, target: &Target, at_once: usize) -> Vec<Changes> {
         let lane = |lane: usize| {
             let api = self.hypershift("AzurePrivateLinkService");
             let object = self.custom_resource(target, "junk", 0);
@@ -142,7 +146,7 @@ impl Tenant {
     }
 }
 
-/// Changes that go on until this is dropped.
+/// A task that makes changes until this guard is dropped.
 pub struct Changes(JoinHandle<()>);
 
 impl Drop for Changes {
@@ -158,8 +162,8 @@ async fn create(api: &Api<DynamicObject>, object: Value) -> Result<()> {
     Ok(())
 }
 
-/// HyperShift's Role of the control-plane-operator, as far as it concerns us: everything of HyperShift's, Services, Events,
-/// leases, Secrets and ConfigMaps.
+/// HyperShift's Role of the control-plane-operator, as far as tests need it: all of HyperShift's kinds, Services,
+/// Events, leases, Secrets and ConfigMaps.
 fn rights(namespace: &str) -> String {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
@@ -180,7 +184,7 @@ fn rights(namespace: &str) -> String {
     format!("{role}\n---\n{binding}\n")
 }
 
-/// Makes a cluster's Private Link Service differ from what it shall be, and waits until it is repaired; how long that took.
+/// Makes a cluster's Private Link Service drift from what is desired, and returns how long Hyperlink took to repair it.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The [`Target`] that everybody has, the test control plane and the simulator, and what only the simulator can say of it.
+//! The [`Target`] that is always available, made of the test control plane and the simulated Azure, and what only the
+//! simulator can report about it.
 
 use std::net::Ipv4Addr;
 use std::ops::Deref;
@@ -17,16 +18,16 @@ use crate::hyperlink::Role;
 use crate::run_dir::RunDir;
 use crate::{ControlPlane, Target, roles};
 
-/// One call that reached ARM.
+/// One call that reached ARM, as the journal has it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Call {
-    /// Counts up by one.
+    /// The call's number, which counts up by one.
     pub seq: u64,
-    /// When it came.
+    /// When the call arrived.
     pub time: Timestamp,
-    /// `GET`, `PUT`, …
+    /// The HTTP method: `GET`, `PUT`, …
     pub method: String,
-    /// Without the query.
+    /// The URL's path, without the query.
     pub path: String,
     /// The query, api-version included.
     #[serde(default)]
@@ -39,14 +40,14 @@ pub struct Call {
     /// ARM's error code.
     #[serde(default)]
     pub code: Option<String>,
-    /// Whether it changed anything.
+    /// Whether the call changed anything.
     pub changed: bool,
-    /// The type that was addressed: `Microsoft.Network/privateEndpoints`, …
+    /// The resource type that was addressed: `Microsoft.Network/privateEndpoints`, …
     pub resource_kind: String,
 }
 
 impl Call {
-    /// Whether it asked for a change: any method but GET and HEAD.
+    /// Whether the call asked for a change: any method but GET and HEAD.
     pub fn is_write(&self) -> bool {
         !matches!(self.method.as_str(), "GET" | "HEAD")
     }
@@ -55,82 +56,83 @@ impl Call {
 /// Whether a name leads to a Service.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reachable {
-    /// Whether it does.
+    /// Whether the name leads to a Service.
     pub ok: bool,
-    /// The address that the name has.
+    /// The address that the name resolves to.
     #[serde(default)]
     pub address: Option<String>,
-    /// The hops that hold.
+    /// The hops that work, from the name on.
     pub path: Vec<Hop>,
-    /// Why the next hop does not hold.
+    /// Why the next hop does not work.
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// One hop of the way from a name to a Service.
+/// One hop on the path from a name to a Service.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Hop {
-    /// `zone`, `link`, `record`, `endpoint`, `connection`, `link_service`, `frontend` or `service`.
+    /// The kind of hop: `zone`, `link`, `record`, `endpoint`, `connection`, `link_service`, `frontend` or `service`.
     pub hop: String,
-    /// The ARM id; a Service's name for the last one.
+    /// The resource's ARM id; for the last hop, the Service's name.
     pub id: String,
 }
 
-/// Sees and changes Azure behind Hyperlink's back.
+/// Reads and changes Azure behind Hyperlink's back.
 #[async_trait]
 pub trait Oracle: Send + Sync {
     /// Whether a worker in that VNet reaches a Service under that name.
     async fn reachable(&self, vnet: &str, name: &str) -> Result<Reachable>;
     /// All resources whose id begins with `prefix`, in ARM's form.
     async fn resources(&self, prefix: &str) -> Result<Vec<Value>>;
-    /// Creates or replaces a resource; returns when it is there.
+    /// Creates or replaces a resource; returns when the resource exists.
     async fn drift_put(&self, id: &str, resource: &Value) -> Result<()>;
-    /// Removes a resource; returns when it is gone.
+    /// Deletes a resource; returns when the resource is gone.
     async fn drift_delete(&self, id: &str) -> Result<()>;
 }
 
-/// An oracle that has seen every call to ARM.
+/// An oracle that also records every call to ARM.
 #[async_trait]
 pub trait Journal: Oracle {
     /// The calls to ARM after the one numbered `since`.
     async fn journal(&self, since: u64) -> Result<Vec<Call>>;
 
-    /// The number of the last call so far.
+    /// The number of the last call so far; 0 if there is none.
     async fn last_call(&self) -> Result<u64> {
         Ok(self.journal(0).await?.last().map_or(0, |call| call.seq))
     }
 }
 
-/// Who a role of Hyperlink is for Azure.
+/// How a role of Hyperlink authenticates to Azure.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// HyperShift's credentials file with a client secret.
     SecretFile {
-        /// The file.
+        /// Path of the credentials file.
         path: PathBuf,
     },
     /// A federated ServiceAccount token.
     WorkloadIdentity {
-        /// Tenant of the identity.
+        /// Tenant id of the identity.
         tenant: String,
-        /// Its client id.
+        /// Client id of the identity.
         client: String,
-        /// The file with the token.
+        /// Path of the token file.
         token_file: PathBuf,
     },
 }
 
-/// Where Azure is, and what is there before any hosted cluster. Away from the simulator there is one subscription and one
-/// identity, which stands in for the others.
+/// Where Azure is, and which resources exist there before any hosted cluster.
+///
+/// Outside the simulator there is one subscription and one identity, which are used for all of these.
 #[derive(Clone, Debug)]
 pub struct Azure {
     /// Base URL of ARM.
     pub arm: String,
-    /// Base URL that issues tokens.
+    /// Base URL of the token issuer.
     pub authority: String,
-    /// Whom tokens are for.
+    /// Audience of the tokens.
     pub audience: String,
-    /// Certificate authority of both, unless the system trusts it.
+    /// Certificate authority of ARM and of the token issuer, unless the system trusts it.
     pub ca_file: Option<PathBuf>,
     /// Tenant of everything.
     pub tenant: String,
@@ -144,17 +146,17 @@ pub struct Azure {
     pub management_vnet: String,
     /// Subscription of the hosted clusters.
     pub guest_subscription: String,
-    /// Another one, for some of them.
+    /// Another subscription, for some of the hosted clusters.
     pub other_guest_subscription: String,
-    /// May connect to every Private Link Service that has a NAT subnet of its own.
+    /// A subscription that may connect to every Private Link Service with a NAT subnet of its own.
     pub additional_subscription: String,
-    /// The management side's identity.
+    /// The identity of the HO role.
     pub ho: Credential,
-    /// Another identity with the same rights.
+    /// Another identity with the rights of the HO role.
     pub ho_twin: Credential,
-    /// The guest side's identity.
+    /// The identity of the CPO role.
     pub cpo: Credential,
-    /// Another identity with the same rights.
+    /// Another identity with the rights of the CPO role.
     pub cpo_twin: Credential,
     /// The identity of HyperShift's own operator.
     pub go_ho: Credential,
@@ -165,7 +167,7 @@ pub struct Azure {
 /// The test control plane and the simulated Azure.
 #[derive(Debug)]
 pub struct TestEnv {
-    // Clients before servers, and the directory last.
+    // Drop order: clients before servers, and the directory last.
     azure_sim: AzureSim,
     control_plane: ControlPlane,
     target: Target,
@@ -179,14 +181,14 @@ impl Deref for TestEnv {
     }
 }
 
-/// How long anything takes here at most, on a slow machine too.
+/// How long anything takes here at most, even on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The ServiceAccount that HyperShift's federated credential names.
 const WORKLOAD: (&str, &str) = ("kube-system", "control-plane-operator");
 
 impl TestEnv {
-    /// The test control plane and the simulated Azure, both of its own.
+    /// Starts a new test control plane and a new simulated Azure.
     ///
     /// # Errors
     ///
@@ -195,7 +197,7 @@ impl TestEnv {
         Self::start(Listens::OnLoopback, preset, None, &json!({}), &json!({})).await
     }
 
-    /// The same where there are nodes.
+    /// Starts a test environment whose control plane has nodes and listens at `address`.
     ///
     /// # Errors
     ///
@@ -204,8 +206,8 @@ impl TestEnv {
         Self::start(Listens::ForNodes(address), preset, None, &json!({}), &json!({})).await
     }
 
-    /// The same, but the management subscription has other quotas than Azure's own, as support raises some on request, and the
-    /// simulator other switches.
+    /// Starts a test environment with other quotas of the management subscription than Azure's defaults, and other
+    /// switches of the simulator. Azure's support raises some quotas on request.
     ///
     /// # Errors
     ///
@@ -214,7 +216,7 @@ impl TestEnv {
         Self::start(Listens::OnLoopback, preset, None, quotas, switches).await
     }
 
-    /// The same, but the identity of `role` lacks one Azure action.
+    /// Starts a test environment in which the identity of `role` lacks one Azure action.
     ///
     /// # Errors
     ///
@@ -225,7 +227,7 @@ impl TestEnv {
     }
 
     async fn start(
-        target: Listens,
+        listens: Listens,
         preset: Preset,
         denied: Option<(Role, &str)>,
         quotas: &Value,
@@ -233,7 +235,7 @@ impl TestEnv {
     ) -> Result<Self> {
         let dir = RunDir::new("ground")?;
         let armsim = crate::binaries::executable("armsim")?;
-        let control_plane = ControlPlane::start_at(target).await?;
+        let control_plane = ControlPlane::start_at(listens).await?;
         roles::install(&control_plane).await?;
         control_plane.service_account(WORKLOAD.0, WORKLOAD.1).await?;
         let token = control_plane.token(WORKLOAD.0, WORKLOAD.1, Some("openshift")).await?;
@@ -257,22 +259,22 @@ impl TestEnv {
         })
     }
 
-    /// The control plane.
+    /// The test control plane.
     pub fn control_plane(&self) -> &ControlPlane {
         &self.control_plane
     }
 
-    /// Who sees and changes Azure behind Hyperlink's back, and has seen every call.
+    /// The oracle, with its journal of all calls.
     pub fn oracle(&self) -> &dyn Journal {
         self.azure_sim.journal()
     }
 
-    /// The URL of the simulator's control face.
+    /// The URL of the simulator's control API.
     pub fn control_url(&self) -> &str {
         self.azure_sim.control_url()
     }
 
-    /// Leaves the cluster without a cloud provider.
+    /// Ends the cloud controller, so that the cluster has no cloud provider.
     pub fn end_cloud_controller(&self) {
         self.azure_sim.end_cloud_controller();
     }

@@ -1,7 +1,7 @@
-//! Waiting for a condition: the only way in which this crate lets time pass.
+//! Waiting for a condition: the usual way in which this crate waits.
 //!
-//! Bounds are meant for a machine that has time. One that has none is waited for: a thread measures how much
-//! others delay it, and `E2E_PATIENCE` stretches all bounds by hand.
+//! Bounds are meant for a machine without other load. On a loaded machine they are longer: a thread measures how much
+//! other work delays it. `E2E_PATIENCE` multiplies all bounds as well.
 
 use std::future::Future;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Each probe is work for the servers that are asked, on which many wait at once.
+/// The pause between two probes. Each probe is work for servers that many tests probe at once.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Asks `probe` again and again until it answers `Ok`, for at most `timeout` of a machine that has time.
+/// Repeats `probe` until it returns `Ok`, for at most `timeout` on a machine without other load.
 ///
-/// An `Err` of the probe means "not yet" and says what was seen instead; the last one becomes
-/// the cause of the failure. A probe that hangs is cut off at the timeout too.
+/// An `Err` of the probe means "not yet" and says what was observed instead; the last one becomes the cause of the
+/// failure. A probe that hangs is cancelled at the timeout too.
 ///
 /// # Errors
 ///
@@ -48,32 +48,33 @@ where
     }
 }
 
-/// A bound for what is waited for otherwise, on the machine as it is now.
+/// A bound for other waits, multiplied for the machine's present load.
 pub fn patient(bound: Duration) -> Duration {
     bound.mul_f64(PATIENCE.by_hand * PATIENCE.slowness())
 }
 
 static PATIENCE: LazyLock<Patience> = LazyLock::new(Patience::begin);
 
-/// How much longer things take than on a machine that has time.
+/// How much longer things take than on a machine without other load.
 struct Patience {
-    /// `E2E_PATIENCE`, at least 1.
+    /// The factor `E2E_PATIENCE`, 1 to 100.
     by_hand: f64,
 }
 
-/// By how much longer [`WORK`] took of late, as a factor in thousandths.
+/// How much longer [`WORK`] took recently, as a factor in thousandths.
 static SLOWNESS: AtomicU64 = AtomicU64::new(1000);
-/// Work of this thread, which others delay. That timers fire late says little: the kernel prefers who has slept.
+/// The processor time of one measurement, which other load delays. Late timers show little of it, because the kernel
+/// prefers threads that have slept.
 const WORK: Duration = Duration::from_millis(2);
 const EVERY: Duration = Duration::from_millis(250);
-/// What is slower than this is broken.
+/// The greatest factor. A machine that is slower than this is broken.
 const SLOWEST: f64 = 10.0;
 
 impl Patience {
-    /// Measures from now on, as long as the process lives.
+    /// Starts the thread that measures as long as the process lives.
     fn begin() -> Self {
         let given = std::env::var("E2E_PATIENCE").ok().and_then(|text| text.parse().ok());
-        // Without the thread nothing is stretched, which is no reason to fail.
+        // Without the thread bounds stay as they are, which is no reason to fail.
         drop(std::thread::Builder::new().name("patience".to_owned()).spawn(measure));
         Self {
             by_hand: given.unwrap_or(1.0_f64).clamp(1.0, 100.0),
@@ -95,7 +96,7 @@ fn measure() {
     }
 }
 
-/// How long [`WORK`] takes now.
+/// Measures how long [`WORK`] takes now.
 fn work() -> Duration {
     let worked = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     let (began, end) = (Instant::now(), worked() + WORK);
@@ -105,9 +106,9 @@ fn work() -> Duration {
     began.elapsed()
 }
 
-/// The factor after [`WORK`] has taken `took`; half of it is of the last second.
-fn smoothed(before: f64, took: Duration) -> f64 {
-    let now = took.div_duration_f64(WORK).clamp(1.0, SLOWEST);
+/// The new factor after [`WORK`] has taken `elapsed`; half of its weight is from the last second.
+fn smoothed(before: f64, elapsed: Duration) -> f64 {
+    let now = elapsed.div_duration_f64(WORK).clamp(1.0, SLOWEST);
     before + (now - before) / 6.0
 }
 
@@ -120,8 +121,8 @@ mod tests {
         let mut count = 0;
         let outcome: Result<()> = eventually("the count is 1000", Duration::from_millis(500), || {
             count += 1;
-            let seen = count;
-            async move { Err(anyhow!("the count is {}", if seen > 1 { "higher" } else { "1" })) }
+            let attempt = count;
+            async move { Err(anyhow!("the count is {}", if attempt > 1 { "higher" } else { "1" })) }
         })
         .await;
         let text = format!("{:#}", outcome.unwrap_err());
@@ -137,8 +138,8 @@ mod tests {
 
     #[test]
     fn delayed_work_stretches_bounds_and_they_shrink_again() {
-        let second = |mut factor: f64, took: Duration| {
-            (0..4).for_each(|_| factor = smoothed(factor, took));
+        let second = |mut factor: f64, elapsed: Duration| {
+            (0..4).for_each(|_| factor = smoothed(factor, elapsed));
             factor
         };
         let idle = second(1.0, WORK + Duration::from_micros(20));

@@ -1,4 +1,4 @@
-//! The control plane that all other tests stand on is a real one, and leaves nothing behind.
+//! The control plane that all other tests use is a real one, and leaves nothing behind.
 
 use std::io::{BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +61,7 @@ fn samples_of_hypershift_are_accepted() {
 }
 
 #[test]
-fn deleted_namespace_goes_with_what_is_in_it() {
+fn deleted_namespace_is_deleted_with_its_objects() {
     scenario(async {
         let control_plane = ControlPlane::shared().await?;
         let name = "goes-with-what-is-in-it";
@@ -170,7 +170,7 @@ fn control_plane_of_a_test_that_panics_ends_and_its_logs_stay() {
         ensure!(!pids.iter().any(|pid| is_running(*pid)));
         ensure!(dir.join("kube-apiserver.log").exists());
         std::fs::remove_dir_all(dir)?;
-        // A panic has all logs of the process kept; this one was no failure.
+        // A panic keeps all logs of the process; this panic was no failure.
         if !marked_before {
             std::fs::remove_file(others_mark)?;
         }

@@ -1,4 +1,4 @@
-//! One private cluster's life on the real executable: it comes up, is kept, heals and goes.
+//! One private cluster's life on the real executable: it becomes available, is repaired and is deleted.
 
 use e2e::azure_sim::Preset;
 use e2e::running::Running;
@@ -13,7 +13,7 @@ use rstest::rstest;
 #[case::with_a_given_nat_subnet(Scenario::Given)]
 #[case::with_both(Scenario::Both)]
 #[case::with_a_hand_over(Scenario::HandOver)]
-fn private_cluster_lives_and_goes(#[case] case: Scenario) {
+fn private_cluster_lives_and_is_deleted(#[case] case: Scenario) {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         leases(&test_env).await?;

@@ -1,4 +1,4 @@
-//! Metrics off loopback, on a real API server: by TLS, and only to whom it lets read them.
+//! Metrics beyond loopback, with a real API server: served by TLS, and only to accounts that it allows to read them.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ use reqwest::Certificate;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The certificate that the process is told to use; certificates of several authorities are put in its place.
+/// The certificate files that the process uses; a test replaces them by those of another authority.
 struct Files {
     dir: tempfile::TempDir,
 }
 
 impl Files {
-    /// In a new directory, a certificate of an authority of its own; a client that trusts only that authority.
+    /// Writes a certificate of a new authority into a new directory; also returns a client that trusts only that
+    /// authority.
     fn new() -> Result<(Self, reqwest::Client)> {
         let files = Self {
             dir: tempfile::tempdir()?,
@@ -30,7 +31,7 @@ impl Files {
         self.dir.path().join(name).to_string_lossy().into_owned()
     }
 
-    /// As [`Files::new`], over what was there.
+    /// Replaces the certificate by one of a new authority; returns a client that trusts only that authority.
     fn replace(&self) -> Result<reqwest::Client> {
         let dir = tempfile::tempdir()?;
         let authority = Authority::new(dir.path())?;
@@ -38,7 +39,7 @@ impl Files {
         std::fs::copy(signed.certificate, self.path("tls.crt"))?;
         std::fs::copy(signed.key, self.path("tls.key"))?;
         let trusted = Certificate::from_pem(authority.pem().as_bytes())?;
-        // Each scrape is a connection of its own, and sees the certificate of its time.
+        // Each scrape opens a new connection, and so gets the current certificate.
         let client = reqwest::Client::builder().pool_max_idle_per_host(0);
         Ok(client.tls_certs_only([trusted]).build()?)
     }
@@ -61,10 +62,10 @@ async fn is_refused(
     status: u16,
     why: &str,
 ) -> Result<()> {
-    let (seen, text) = scrape(hyperlink, client, token).await?;
+    let (observed, text) = scrape(hyperlink, client, token).await?;
     ensure!(
-        seen == status && text.contains(why),
-        "{seen} {text}, not {status} {why}"
+        observed == status && text.contains(why),
+        "{observed} {text}, not {status} {why}"
     );
     Ok(())
 }
@@ -85,7 +86,7 @@ fn secure_metrics_are_for_those_whom_the_api_server_allows() {
         let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
         let reader = roles::metrics_reader(control_plane, "prometheus").await?;
 
-        // Its own rights are missing: nobody gets in, and the probes do not mind.
+        // The rights of the process itself are missing: every scrape is refused, and the probes still work.
         is_refused(&cpo, &client, Some(&reader), 503, "does not say who may read metrics").await?;
         cpo.ready(SOON).await?;
         roles::install_metrics(control_plane, "cpo").await?;
@@ -109,7 +110,7 @@ fn secure_metrics_are_for_those_whom_the_api_server_allows() {
         is_refused(&cpo, &client, Some(&elsewhere), 401, "a bearer token is needed").await?;
         is_refused(&cpo, &client, Some(&somebody), 403, "get /metrics is not allowed").await?;
 
-        // Neither by plain HTTP, nor from somebody who only says so, nor where the probes are.
+        // Plain HTTP is not answered, a client does not trust just any certificate, and the probes keep their own port.
         ensure!(cpo.page("/metrics").await.is_err(), "plain HTTP is answered");
         let (_, stranger) = Files::new()?;
         ensure!(

@@ -1,5 +1,5 @@
-//! The ground itself: the simulated Azure, its cloud controller and HyperShift's part work
-//! together before Hyperlink comes in.
+//! The test environment without Hyperlink: the simulated Azure, its cloud controller and HyperShift's part work
+//! together.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use e2e::{TestEnv, eventually, scenario};
 const SOON: Duration = Duration::from_secs(30);
 
 #[test]
-fn private_cluster_gets_its_load_balancer_and_goes_again() {
+fn load_balancer_comes_and_is_deleted_with_its_cluster() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let client = test_env.client()?;

@@ -47,15 +47,22 @@ pub fn answers(data: &[u8]) {
 }
 
 async fn call(client: &Client, word: &[u8], id: &ResourceId) {
-    let (pass, kind) = (Reconcile::begin(), Kind::Zone);
+    let (reconcile, kind) = (Reconcile::begin(), Kind::Zone);
     let answer = match word {
-        b"list" => match client.list(pass, kind, id.subscription(), "/subscriptions/s").await {
+        b"list" => match client
+            .list(reconcile, kind, id.subscription(), "/subscriptions/s")
+            .await
+        {
             Ok(items) => return assert!(items.len() <= 25_000),
             Err(error) => Err(error),
         },
-        b"put" => client.put(pass, kind, id, &json!({}), &Condition::New).await,
-        b"delete" => client.delete(pass, kind, id, &Condition::Unchanged("x".into())).await,
-        _ => client.get(pass, kind, id).await,
+        b"put" => client.put(reconcile, kind, id, &json!({}), &Condition::New).await,
+        b"delete" => {
+            client
+                .delete(reconcile, kind, id, &Condition::Unchanged("x".into()))
+                .await
+        }
+        _ => client.get(reconcile, kind, id).await,
     };
     match answer {
         Ok(answer) => is_one(client, id, &answer).await,

@@ -37,14 +37,14 @@ pub(crate) fn observed(data: &[u8]) {
         mutate(&mut body, &mut input);
     }
     read_all(&body);
-    brings_what_is_wanted(desired, body);
+    brings_what_is_desired(desired, body);
 }
 
-fn brings_what_is_wanted(desired: &dyn Resource, body: Value) {
-    let ours = desired.is_owned(&body);
+fn brings_what_is_desired(desired: &dyn Resource, body: Value) {
+    let owned = desired.is_owned(&body);
     let observed = Observed::Found(body);
     let step = ensure_present(desired, &observed);
-    assert!(ours || step.verb == Verb::Refuse, "{step:?}");
+    assert!(owned || step.verb == Verb::Refuse, "{step:?}");
     if let Verb::Put(body) = &step.verb {
         let differs = desired.differs(body);
         assert!(
@@ -53,7 +53,7 @@ fn brings_what_is_wanted(desired: &dyn Resource, body: Value) {
         );
     }
     let verb = ensure_absent(desired, &observed).verb;
-    assert!(ours || verb == Verb::Refuse, "{verb:?}");
+    assert!(owned || verb == Verb::Refuse, "{verb:?}");
 }
 
 /// Everything else that is read of a body, whatever it is of.

@@ -95,7 +95,7 @@ fn forged(text: &str, world: u8) {
         cluster_id: "id".into(),
         infra_id: "infra".into(),
     };
-    let (around, settings) = (surroundings(&identity), settings());
+    let (around, settings) = (inputs(&identity), settings());
     let mut facts = Facts::default();
     for _ in 0..20 {
         match teardown(&cr, &around, &facts, &settings, Timestamp::UNIX_EPOCH) {
@@ -152,7 +152,7 @@ fn answer(facts: &mut Facts, need: Need, identity: &Identity, world: u8) {
     }
 }
 
-fn surroundings(identity: &Identity) -> PrivateLinkServiceInputs {
+fn inputs(identity: &Identity) -> PrivateLinkServiceInputs {
     PrivateLinkServiceInputs {
         identity: Ok(identity.clone()),
         own: Some(identity.clone()),

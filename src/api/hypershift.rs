@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strange_object_is_read_as_far_as_it_goes() {
+    fn strange_object_is_read_as_far_as_possible() {
         let observed: HostedCluster = serde_json::from_value(json!({
             "metadata": {"name": "odd"},
             "spec": {

@@ -27,15 +27,15 @@ pub fn other_writer(cr: &AzurePrivateLinkService, role: Role, now: Timestamp, re
         .filter(|(manager, ..)| *manager == role.field_manager());
     let taken_over = own.map(|(_, time, _)| *time).max()?;
     let others = of_status.iter().filter(|(manager, time, entry)| {
-        let ours = Role::ALL.iter().any(|role| role.field_manager() == *manager);
+        let is_own_role = Role::ALL.iter().any(|role| role.field_manager() == *manager);
         let recent = *time > taken_over && now.duration_since(*time) <= oldest;
-        recent && !ours && *manager != neighbour(role) && writes(entry, role)
+        recent && !is_own_role && *manager != other_role_manager(role) && writes(entry, role)
     });
     others.max_by_key(|(_, time, _)| *time).map(|(manager, ..)| *manager)
 }
 
 /// The field manager of HyperShift's operator of the other role.
-fn neighbour(role: Role) -> &'static str {
+fn other_role_manager(role: Role) -> &'static str {
     match role {
         Role::Ho => "hypershift-controlplane-manager",
         Role::Cpo => "hypershift-operator-manager",
@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// The intent is recorded.
-    fn ours(second: u8) -> Value {
+    fn is_own_role(second: u8) -> Value {
         json!({"manager": "hyperlink-cpo", "operation": "Update", "time": format!("2026-01-01T11:59:{second:02}Z"),
             "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {}}}})
     }
@@ -117,7 +117,7 @@ mod tests {
     #[case::our_own_other_role(entry("hyperlink-ho", 58, conditions(&["AzurePLSCreated"])), false)]
     fn second_controller_of_the_guest_side_is_recognised(#[case] other: Value, #[case] active: bool) {
         let manager = other["manager"].as_str().map(str::to_owned);
-        assert_eq!(found(json!([ours(55), other])), manager.filter(|_| active));
+        assert_eq!(found(json!([is_own_role(55), other])), manager.filter(|_| active));
     }
 
     #[test]
@@ -128,11 +128,11 @@ mod tests {
             json!({"f:privateEndpointIP": {}}),
         );
         assert_eq!(found(json!([theirs.clone()])), None, "nothing of ours is recorded yet");
-        assert!(found(json!([ours(30), theirs.clone()])).is_some());
+        assert!(found(json!([is_own_role(30), theirs.clone()])).is_some());
         theirs["time"] = json!("2026-01-01T11:58:59Z");
-        let mut ours = ours(30);
-        ours["time"] = json!("2026-01-01T11:30:00Z");
-        assert_eq!(found(json!([ours, theirs])), None, "it has stopped");
+        let mut is_own_role = is_own_role(30);
+        is_own_role["time"] = json!("2026-01-01T11:30:00Z");
+        assert_eq!(found(json!([is_own_role, theirs])), None, "it has stopped");
     }
 
     #[test]
@@ -143,6 +143,6 @@ mod tests {
             json!({"f:privateEndpointIP": {}}),
         );
         theirs.as_object_mut().unwrap().remove("subresource");
-        assert_eq!(found(json!([ours(55), theirs])), None);
+        assert_eq!(found(json!([is_own_role(55), theirs])), None);
     }
 }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_told_from_what_is_over() {
+    fn invalid_pause_is_distinguished_from_one_that_is_over() {
         for text in ["true", "0", "False", "1999-12-31T23:59:59Z"] {
             assert!(understood(text), "{text}");
         }

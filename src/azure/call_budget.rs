@@ -1,5 +1,6 @@
-//! The call budget of each resource: how often it may be called, whatever the logic above asks for. A resource at rest, coming or
-//! going stays far below it, so an exhausted budget is a defect of this program and not a state of Azure.
+//! The call budget of each resource: how often it may be called, whatever the logic above requests. A resource that is
+//! ready, being created or being deleted stays far below it, so an exhausted budget is a defect of this program and not
+//! a state of Azure.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,33 +11,35 @@ use tokio::time::Instant;
 use super::error::{ArmError, CALL_BUDGET_EXHAUSTED, Class};
 use super::resource::Kind;
 
-/// Calls that a resource may get at once: three reconciles, one after the other, of a read, a second read before a write, the
-/// write, and a read after it.
+/// The calls that a resource may get at once: three reconciles, one after the other, each with a read, a second read
+/// before a write, the write, and a read after it.
 pub const BURST: u32 = 12;
 
-/// Thereafter one call each so long, as often as a service is polled while it changes; twice as long after each exhaustion.
+/// The time per call after the burst: as often as a service is polled while it changes. It doubles after each
+/// exhaustion.
 pub const INTERVAL: Duration = Duration::from_secs(4);
 
-/// The interval doubles no further than to this: what was called too often once must still be brought about, or taken away,
-/// while it is read every few minutes as well.
-pub const MOST: Duration = Duration::from_secs(60);
+/// The longest interval. A resource that was called too often must still be created or deleted, while it is read every
+/// few minutes as well.
+pub const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Who is refused is told to wait for so many calls: a read, a second read before a write, and the write. With fewer a
+/// A refused caller has to wait for this many calls: a read, a second read before a write, and the write. With fewer, a
 /// reconcile would read again and again and never write.
-const ENOUGH: f64 = 3.0;
+const CALLS_TO_WAIT_FOR: f64 = 3.0;
 
-/// After so long without a refusal, longer than any wait for [`ENOUGH`], the interval is the first one again.
+/// After this long without a refusal, longer than any wait for [`CALLS_TO_WAIT_FOR`], the interval is the first one
+/// again.
 const CALM: Duration = Duration::from_secs(300);
 
-/// What all clusters share in a network or a group is called this many times as often.
+/// How many times the budget of a network or a group is, which all clusters share.
 const SHARED: u32 = 10;
 
-/// Budgets that are full again are forgotten when so many are known.
+/// Budgets that are full again are dropped when this many are known.
 const SWEEP: usize = 1_024;
 
 #[derive(Debug)]
 struct Bucket {
-    /// Calls that are left, as of `at`.
+    /// The calls that are left, as of `at`.
     left: f64,
     at: Instant,
     interval: Duration,
@@ -62,7 +65,7 @@ impl Bucket {
     }
 }
 
-/// The budgets of one process, by the address that is called.
+/// The call budgets of one process, by the address that is called.
 #[derive(Debug)]
 pub struct CallBudgets {
     interval: Duration,
@@ -79,7 +82,7 @@ impl Default for CallBudgets {
 }
 
 impl CallBudgets {
-    /// Budgets that resources at rest, read every `resync`, stay within.
+    /// Budgets that suffice for ready resources that are read every `resync`.
     pub fn for_resync(resync: Duration) -> Self {
         Self {
             interval: INTERVAL.min(resync / 3).max(Duration::from_millis(1)),
@@ -94,7 +97,7 @@ impl CallBudgets {
     /// Takes one call from the budget of `address`.
     ///
     /// # Errors
-    /// None is left: [`CALL_BUDGET_EXHAUSTED`], with how long until there are enough for a reconcile.
+    /// None is left: [`CALL_BUDGET_EXHAUSTED`], with the wait until there are enough for a reconcile.
     pub fn take(&self, kind: Kind, address: &str, now: Instant) -> Result<(), ArmError> {
         let first = match kind {
             Kind::LoadBalancer | Kind::VirtualNetwork => self.interval / SHARED,
@@ -122,10 +125,10 @@ impl CallBudgets {
         }
         bucket.refused_at = Some(now);
         if !std::mem::replace(&mut bucket.refused, true) {
-            bucket.interval = (bucket.interval * 2).min(MOST.max(first));
+            bucket.interval = (bucket.interval * 2).min(MAX_INTERVAL.max(first));
         }
         Err(ArmError {
-            retry_after: Some(bucket.interval.mul_f64(ENOUGH - bucket.left)),
+            retry_after: Some(bucket.interval.mul_f64(CALLS_TO_WAIT_FOR - bucket.left)),
             ..ArmError::own(Class::Throttled, CALL_BUDGET_EXHAUSTED)
         })
     }
@@ -138,8 +141,8 @@ mod tests {
     use super::*;
 
     fn calls(budgets: &CallBudgets, kind: Kind, from: Instant, for_seconds: u64) -> usize {
-        let taken = |at: &u64| budgets.take(kind, "/x", from + Duration::from_millis(*at)).is_ok();
-        (0..for_seconds * 1_000).step_by(10).filter(taken).count()
+        let allowed = |at: &u64| budgets.take(kind, "/x", from + Duration::from_millis(*at)).is_ok();
+        (0..for_seconds * 1_000).step_by(10).filter(allowed).count()
     }
 
     #[tokio::test(start_paused = true)]
@@ -152,18 +155,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_as_told_has_the_calls_of_a_reconcile() {
+    async fn caller_that_waits_as_asked_has_the_calls_of_a_reconcile() {
         let (budgets, mut now) = (CallBudgets::default(), Instant::now());
         let mut waits = Vec::new();
         for _ in 0..7 {
-            let mut taken = 0;
+            let mut allowed = 0;
             let refused = loop {
                 match budgets.take(Kind::Zone, "/x", now) {
-                    Ok(()) => taken += 1,
+                    Ok(()) => allowed += 1,
                     Err(refused) => break refused,
                 }
             };
-            assert!(taken >= 3, "{taken}");
+            assert!(allowed >= 3, "{allowed}");
             let wait = refused.retry_after.unwrap();
             waits.push(wait.as_secs());
             now += wait + Duration::from_millis(1);
@@ -184,8 +187,8 @@ mod tests {
             );
         }
         let later = now + Duration::from_secs(25 * 60);
-        let taken = (0..12).filter(|_| budgets.take(Kind::Zone, "/x", later).is_ok());
-        assert_eq!(taken.count(), 12);
+        let allowed = (0..12).filter(|_| budgets.take(Kind::Zone, "/x", later).is_ok());
+        assert_eq!(allowed.count(), 12);
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,16 +236,16 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the times of the calls: never more than the burst and one for each interval.
+        /// Whatever the times of the calls, no more are allowed than the burst and one for each interval.
         #[test]
         fn never_more_than_the_burst_and_one_each_interval(gaps in prop::collection::vec(0_u64..20_000, 1..400)) {
             let (budgets, began) = (CallBudgets::default(), std::time::Instant::now().into());
-            let (mut now, mut taken) = (began, 0_u32);
+            let (mut now, mut allowed) = (began, 0_u32);
             for gap in gaps {
                 now += Duration::from_millis(gap);
-                taken += u32::from(budgets.take(Kind::Zone, "/x", now).is_ok());
-                let may = f64::from(BURST) + now.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64();
-                prop_assert!(f64::from(taken) <= may + 1e-6);
+                allowed += u32::from(budgets.take(Kind::Zone, "/x", now).is_ok());
+                let limit = f64::from(BURST) + now.duration_since(began).as_secs_f64() / INTERVAL.as_secs_f64();
+                prop_assert!(f64::from(allowed) <= limit + 1e-6);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! One ARM call at a time: address, headers, paging, and what the answer says about time and operations.
+//! One ARM call at a time: address, headers, paging, and the waits and operations in the answer.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,26 +22,26 @@ use super::resource::Kind;
 use super::throttle::{Budget, Counts, Throttle, count_budgets};
 use super::transport::{Transport, TransportError};
 
-/// Pages of one list, at most.
+/// The largest number of pages of one list.
 const MAX_PAGES: usize = 1_000;
-/// Items of one list, at most: the record sets that a zone can have.
+/// The largest number of items of one list: the record sets that a zone can have.
 const MAX_ITEMS: usize = 25_000;
-/// Bytes of all pages of one list, at most. In memory they take a few times as much.
+/// The largest size of all pages of one list, in bytes. In memory they take a few times as much.
 const MAX_LIST: usize = 16 << 20;
-/// The wait that stands in where Azure says "throttled" and no time.
+/// The wait after an answer that throttles and gives no time.
 const THROTTLED_WAIT: Duration = Duration::from_secs(60);
 
-/// What all calls of one pass share.
+/// What all calls of one reconcile share.
 #[derive(Debug, Clone, Copy)]
 pub struct Reconcile {
-    /// Sent as `x-ms-correlation-request-id`, and logged.
+    /// The correlation id: sent as `x-ms-correlation-request-id`, and logged.
     pub correlation: Uuid,
-    /// When it was begun: what was read before may not show what the pass was begun for.
+    /// When it began. What was read before may not show the change that caused it.
     pub began: Instant,
 }
 
 impl Reconcile {
-    /// A new pass.
+    /// Begins a reconcile with a new correlation id.
     pub fn begin() -> Self {
         Self {
             correlation: Uuid::new_v4(),
@@ -50,14 +50,14 @@ impl Reconcile {
     }
 }
 
-/// Preconditions of a write.
+/// The precondition of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// None.
+    /// No precondition at all.
     Any,
-    /// Only if it does not exist.
+    /// Only if the resource does not exist.
     New,
-    /// Only if it is unchanged since this etag.
+    /// Only if the resource is unchanged since this etag.
     Unchanged(String),
 }
 
@@ -86,13 +86,13 @@ pub struct Answer {
     pub body: Value,
     /// How many bytes the body had.
     pub size: usize,
-    /// How long Azure asks to wait.
+    /// The wait that Azure asks for.
     pub retry_after: Option<Duration>,
-    /// Where the operation can be asked about; none where Azure names no place, or one on another host.
+    /// The URL to poll the operation at; none if Azure gives none, or one on another host.
     pub operation: Option<Url>,
 }
 
-/// Calls ARM.
+/// The client for all ARM calls.
 #[derive(Clone)]
 pub struct Client {
     transport: Arc<dyn Transport>,
@@ -116,7 +116,7 @@ impl Client {
         }
     }
 
-    /// The same with other call budgets.
+    /// Returns this client with other call budgets.
     #[must_use]
     pub fn with_call_budgets(self, budgets: CallBudgets) -> Self {
         Self {
@@ -141,7 +141,7 @@ impl Client {
             address: &address,
         };
         let answer = self.call(call, request(Method::GET, &url, None)).await?;
-        // Whoever answers instead of ARM must not pass for a resource that has nothing of what is wanted.
+        // An answer that is not ARM's must not pass for a resource in which everything desired is missing.
         if shows(&answer.body, id) {
             Ok(answer)
         } else {
@@ -149,8 +149,8 @@ impl Client {
         }
     }
 
-    /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end), all pages; an error if
-    /// they are too many, or too much.
+    /// Lists what is below `path` (an id, or a subscription's or group's path with the type at its end). Reads all
+    /// pages; too many pages, items or bytes are an error.
     pub async fn list(
         &self,
         reconcile: Reconcile,
@@ -212,7 +212,7 @@ impl Client {
         self.call(call, request).await
     }
 
-    /// Removes one resource. What is gone already counts as removed.
+    /// Deletes one resource. One that is already gone counts as deleted.
     pub async fn delete(
         &self,
         reconcile: Reconcile,
@@ -242,7 +242,7 @@ impl Client {
         }
     }
 
-    /// Asks how an operation on a resource stands; it has a call budget of its own. The error's class is `Gone` when Azure does not know it any more.
+    /// Polls an operation; polls have a call budget of their own. The error `Gone`: Azure no longer knows it.
     pub async fn operation(
         &self,
         reconcile: Reconcile,
@@ -270,7 +270,7 @@ impl Client {
         url
     }
 
-    /// A URL that Azure chose, if it stays on the configured host: the token goes nowhere else.
+    /// Parses a URL that Azure chose. It has to be on the configured host: the token goes nowhere else.
     fn own_url(&self, text: &str) -> Result<Url, ArmError> {
         let foreign = || ArmError::from(TransportError::ForeignHost("another host".to_owned()));
         let url = Url::parse(text).map_err(|_| foreign())?;
@@ -281,14 +281,14 @@ impl Client {
         }
     }
 
-    /// Takes a call from the budget of what is addressed. That none is left is a defect, so it is logged as one.
+    /// Takes a call from the call budget of `address`. If none is left, that is a defect, and is logged as one.
     fn within_call_budget(&self, kind: Kind, address: &str) -> Result<(), ArmError> {
-        let taken = self.call_budgets.take(kind, address, Instant::now());
-        if taken.is_err() {
+        let result = self.call_budgets.take(kind, address, Instant::now());
+        if result.is_err() {
             self.counters.call_budget_exhausted(kind);
             tracing::error!(kind = kind.label(), address, "call budget exhausted: not sent");
         }
-        taken
+        result
     }
 
     async fn call(&self, call: Call<'_>, request: Request<Bytes>) -> Result<Answer, ArmError> {
@@ -340,7 +340,7 @@ impl Client {
         result.map_err(|error| self.note_throttling(&call, error))
     }
 
-    /// Holds back the calls on a budget that is used up, for as long as the error then says.
+    /// Holds back the calls on an exhausted request budget, for as long as the returned error says.
     fn note_throttling(&self, call: &Call<'_>, error: ArmError) -> ArmError {
         if error.class != Class::Throttled {
             return error;
@@ -373,7 +373,7 @@ impl Client {
         let link = ["azure-asyncoperation", "location"]
             .into_iter()
             .find_map(|name| headers.get(name)?.to_str().ok());
-        // The write was taken all the same; the resource itself tells how it goes on.
+        // The write was accepted even so; the resource itself shows its progress.
         let operation = link.and_then(|text| self.own_url(text).ok());
         if operation.is_none() && link.is_some() {
             tracing::warn!("Azure names another host to ask about an operation: it is not asked");
@@ -388,16 +388,16 @@ impl Client {
     }
 }
 
-/// The code of the error for a write that was held back by the gate.
+/// The code of the error for a write that the gate held back.
 pub const GATE_SHUT: &str = "NotLeading";
 
-/// What a call is, for budgets and counters.
+/// The properties of a call that budgets and counters need.
 struct Call<'a> {
     reconcile: Reconcile,
     kind: Kind,
     verb: CallVerb,
     budget: Budget,
     subscription: &'a SubscriptionId,
-    /// Whose call budget it takes from.
+    /// The path whose call budget it takes from.
     address: &'a str,
 }

@@ -1,4 +1,5 @@
-//! How a delete that ARM took stands while the resource is still shown. ARM may show it for a while; then it was not deleted.
+//! The state of a delete that ARM accepted while the resource is still shown. ARM may show a deleted resource for a
+//! while; one that it shows longer was not deleted.
 
 use tokio::time::Instant;
 
@@ -6,20 +7,21 @@ use super::error::{ArmError, Class};
 use super::observation_cache::{Operation, SHOWS_LATE};
 use super::operation::OperationState;
 
-/// Where the delete stands.
+/// The state of the delete.
 #[derive(Debug, PartialEq)]
 pub(super) enum Deletion {
-    /// Under way; with how long Azure asks to wait.
+    /// The delete is under way; with the wait that Azure asks for.
     Running(Option<std::time::Duration>),
-    /// It failed, or ended and the resource is still there.
+    /// The delete failed, or it ended and the resource is still there.
     Failed(ArmError),
-    /// Nobody knows now.
+    /// The state could not be read.
     Unread(ArmError),
 }
 
-/// Where it stands by what its operation says. That Azure does not know the operation any more proves nothing.
-pub(super) fn progress(operation: &Operation, said: Result<OperationState, ArmError>, now: Instant) -> Deletion {
-    match said {
+/// The state of the delete by the poll of its operation. If Azure does not know the operation any more, that proves
+/// nothing.
+pub(super) fn progress(operation: &Operation, polled: Result<OperationState, ArmError>, now: Instant) -> Deletion {
+    match polled {
         Ok(OperationState::Running(wait)) => Deletion::Running(wait),
         Ok(OperationState::Failed(error)) => Deletion::Failed(error),
         Err(error) if error.class != Class::Gone => Deletion::Unread(error),

@@ -1,4 +1,4 @@
-//! The one table that turns ARM's answers into classes. Looks at status and code, never at message text.
+//! The one table that maps ARM's answers to classes. Uses status and code, never message text.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use serde_json::Value;
 pub enum Class {
     /// The resource, its parent or its group does not exist.
     Gone,
-    /// A neighbour is being changed; seconds.
+    /// An operation on this or another resource stands in the way. It lasts seconds.
     Busy,
-    /// A request budget is used up; as long as Azure says.
+    /// A request budget is exhausted, for as long as Azure says.
     Throttled,
-    /// Not allowed, or not known who we are.
+    /// Azure does not allow the request, or does not know the identity.
     Denied,
-    /// Azure will not accept this request as it is.
+    /// Azure does not accept this request as it is.
     Invalid,
-    /// No usable answer.
+    /// Azure gave no usable answer.
     Down,
 }
 
@@ -33,7 +33,7 @@ impl Class {
         Class::Down,
     ];
 
-    /// The metric label.
+    /// The value of the metric label.
     pub fn label(self) -> &'static str {
         match self {
             Class::Gone => "gone",
@@ -46,29 +46,29 @@ impl Class {
     }
 }
 
-/// An ARM error. Prints as its code alone, which is stable; Azure's own text is for the log.
+/// An ARM error. `Display` shows its code and advice, which are stable; Azure's own text is for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArmError {
-    /// What it means for the caller.
+    /// What the error means for the caller.
     pub class: Class,
     /// The HTTP status; 0 when no answer came, 200 for a failed operation.
     pub status: u16,
-    /// ARM's code, the innermost one that says more than its wrapper.
+    /// ARM's code: the innermost one, which says more than its wrapper.
     pub code: String,
     /// Azure's own sentence, escaped and cut; for the log only.
     pub text: String,
     /// How long Azure asks to wait.
     pub retry_after: Option<Duration>,
-    /// Of a read: whether reads have failed for so long that nothing is known any more.
+    /// Of a read: whether reads have failed for so long that nothing is known of the resource any more.
     pub lasting: bool,
-    /// Whether `retry_after` is this process' own reckoning, which is exact, and not Azure's wish.
+    /// Whether `retry_after` was calculated by this process, and so is exact, and not asked for by Azure.
     pub exact: bool,
 }
 
-/// The longest wait for a request that was refused for other reasons than throttling, whatever Azure asks for: nobody counts then,
-/// and what was wrong is over as a rule long before.
+/// The longest wait for a request that was refused for other reasons than throttling, whatever Azure asks for. In that
+/// case Azure counts no requests, and the cause is usually gone long before.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
-/// The longest piece of Azure's text that is kept, in characters.
+/// The longest part of Azure's text that is kept, in characters.
 const MAX_TEXT: usize = 300;
 /// The longest code that is kept, in characters.
 const MAX_CODE: usize = 80;
@@ -76,7 +76,8 @@ const MAX_CODE: usize = 80;
 /// Codes that mean more than their status does: (code, class). Compared without case.
 ///
 /// Sources: <https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/common-deployment-errors>,
-/// <https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling> and the service's own answers.
+/// <https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling> and the
+/// service's own answers.
 const CODES: &[(&str, Class)] = &[
     ("ResourceNotFound", Class::Gone),
     ("ResourceGroupNotFound", Class::Gone),
@@ -95,7 +96,7 @@ const CODES: &[(&str, Class)] = &[
     ),
     ("CannotDeleteLoadBalancerWithPrivateLinkService", Class::Busy),
     ("InUseSubnetCannotBeDeleted", Class::Busy),
-    // A link service that was just made is not known everywhere at once.
+    // A Private Link Service that was just created is not known everywhere at once.
     ("InvalidPrivateLinkServiceId", Class::Busy),
     ("SubscriptionRequestsThrottled", Class::Throttled),
     ("TooManyRequests", Class::Throttled),
@@ -132,7 +133,7 @@ const CODES: &[(&str, Class)] = &[
 
 /// The class of an answer with this status and these codes, outermost first.
 pub fn classify(status: u16, codes: &[&str]) -> Class {
-    // An inner code tells the reason, so the innermost known one decides.
+    // An inner code has the reason, so the innermost known one decides.
     let known = codes
         .iter()
         .rev()
@@ -151,41 +152,43 @@ pub fn classify(status: u16, codes: &[&str]) -> Class {
 /// The code of the error for a call that was not sent because its resource has no call budget left.
 pub const CALL_BUDGET_EXHAUSTED: &str = "CallBudgetExhausted";
 
-/// The codes of what is longer, in rows, bytes or time, than is read.
+/// The codes of a list or an answer that is longer, in rows, bytes or time, than Hyperlink reads.
 const OWN_BOUNDS: [&str; 3] = ["ListTooLong", "ListTooSlow", "AnswerTooLarge"];
 
-/// The code where no token can be had with the credential.
+/// The code for a credential with which no token can be obtained.
 const TOKEN_REFUSED: &str = "TokenRefused";
-/// Nothing was sent and nothing wakes anybody when a token file comes or a secret is renewed, so it is soon tried again.
+/// How long a refused credential waits for the next try. Nothing was sent, and no event reports a new token file or a
+/// renewed secret, so it is short.
 const TOKEN_WAIT: Duration = Duration::from_secs(30);
 
 /// Why a request got no usable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// It was not sent: the address is not on the ARM host.
+    /// The request was not sent: the address is not on the ARM host.
     ForeignHost,
-    /// It was not sent: this process only reads.
+    /// The request was not sent: this process only reads.
     ReadOnly,
     /// The answer is too long to be read.
     TooLarge,
-    /// None came in time.
+    /// No answer came in time.
     Timeout,
     /// The connection failed.
     Connection,
-    /// It was not sent: the token endpoint does not answer.
+    /// The request was not sent: the token endpoint does not answer.
     TokenEndpointDown,
-    /// It was not sent: we get no token with what we have.
+    /// The request was not sent: the credential gets no token.
     TokenRefused,
 }
 
 impl ArmError {
-    /// From an answer that is not a success. Takes wrapped and unwrapped bodies, and bodies that are no JSON.
+    /// Makes an error of an answer that is not a success. Takes wrapped and unwrapped bodies, and bodies that are not
+    /// JSON.
     pub fn from_answer(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
         Self::from_json(status, &body, retry_after)
     }
 
-    /// From the JSON of an error answer or of a failed operation.
+    /// Makes an error of the JSON of an error answer or of a failed operation.
     pub fn from_json(status: u16, body: &Value, retry_after: Option<Duration>) -> Self {
         let error = body.get("error").filter(|e| e.is_object()).unwrap_or(body);
         let details = error
@@ -216,7 +219,7 @@ impl ArmError {
         }
     }
 
-    /// From a request that got no usable answer; `text` says more.
+    /// Makes an error of a request that got no usable answer; `text` gives details for the log.
     pub fn unanswered(why: NoAnswer, text: &str) -> Self {
         let (class, code) = match why {
             NoAnswer::ForeignHost => (Class::Invalid, "ForeignHost"),
@@ -251,7 +254,8 @@ impl ArmError {
         }
     }
 
-    /// As Azure says that a resource is not there, of one that other answers of its show to be missing.
+    /// The error that Azure gives for a missing resource, for one that is missing in Azure's answers about other
+    /// resources.
     pub fn missing() -> Self {
         const CODE: &str = "ResourceNotFound";
         Self::own(Class::Gone, CODE)
@@ -259,8 +263,8 @@ impl ArmError {
 
     /// How long to wait before the next try, after `failures` of them in a row (1 for the first).
     ///
-    /// What Azure asks for does not cancel the back-off, and is undercut only where it is no throttling and longer than
-    /// ten minutes.
+    /// An exact `retry_after` is used as it is. Else the wait is the back-off, or what Azure asks for if that is
+    /// longer. Unless Azure throttles, at most ten minutes of what it asks for count.
     pub fn delay(&self, failures: u32) -> Duration {
         let (first, most) = match self.class {
             Class::Gone | Class::Busy => (3, 30),
@@ -282,7 +286,7 @@ impl ArmError {
         }
     }
 
-    /// One short sentence on what a person can do; stable.
+    /// One short, stable sentence on what a person can do.
     pub fn advice(&self) -> &'static str {
         match self.class {
             Class::Gone => "it does not exist",
@@ -313,12 +317,12 @@ impl fmt::Display for ArmError {
 
 impl std::error::Error for ArmError {}
 
-/// Foreign text, made harmless for logs: no control characters, no blanks before it, limited length.
-fn clean(text: &str, most: usize) -> String {
+/// Makes foreign text harmless for logs: no control characters, no blanks before it, limited length.
+fn clean(text: &str, max_chars: usize) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .skip_while(|c| c.is_whitespace())
-        .take(most)
+        .take(max_chars)
         .collect()
 }
 

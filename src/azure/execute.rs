@@ -1,4 +1,4 @@
-//! Performs the steps of a plan in order, one log line each. The only caller of put and delete.
+//! Executes steps in order, with one log line each. The only caller of put and delete.
 
 use std::time::Duration;
 
@@ -17,7 +17,8 @@ use super::read::Reader;
 use super::resource::{Kind, Observed, Progress, progress};
 use super::write_queue::usual;
 
-/// Carries the steps out, in this order; they are independent of each other. Remembers what came of each, and gives that.
+/// Executes the steps in this order; they are independent of each other. Stores the outcome of each in the observation
+/// cache, and returns it.
 pub async fn run(
     steps: &[Step],
     client: &Client,
@@ -39,9 +40,9 @@ pub async fn run(
                 let change = observations.confirm(&step.id).filter(|_| step.found.is_some());
                 change.map_or(Outcome::Nothing, Outcome::Reached)
             }
-            Verb::Put(_) | Verb::Delete => match waits(step, client, observations, reconcile).await {
+            Verb::Put(_) | Verb::Delete => match postponed(step, client, observations, reconcile).await {
                 Some(outcome) => outcome,
-                None => sent(step, client, observations, reconcile).await,
+                None => send(step, client, observations, reconcile).await,
             },
         };
         all.push(outcome);
@@ -49,10 +50,15 @@ pub async fn run(
     all
 }
 
-/// What stands in for a write that is not sent yet.
-async fn waits(step: &Step, client: &Client, observations: &ObservationCache, reconcile: Reconcile) -> Option<Outcome> {
+/// The outcome of a write that is not to be sent yet; none if it is to be sent now.
+async fn postponed(
+    step: &Step,
+    client: &Client,
+    observations: &ObservationCache,
+    reconcile: Reconcile,
+) -> Option<Outcome> {
     let deletes = step.verb == Verb::Delete;
-    if deletes && let Some(outcome) = delete_waits(step, client, observations, reconcile).await {
+    if deletes && let Some(outcome) = postponed_delete(step, client, observations, reconcile).await {
         return Some(outcome);
     }
     if !deletes && observations.wait_to_put_again(&step.id, Instant::now()).is_some() {
@@ -62,8 +68,8 @@ async fn waits(step: &Step, client: &Client, observations: &ObservationCache, re
     Some(Outcome::Nothing)
 }
 
-/// Sends a write and remembers what came of it.
-async fn sent(step: &Step, client: &Client, observations: &ObservationCache, reconcile: Reconcile) -> Outcome {
+/// Sends a write and stores its outcome in the observation cache.
+async fn send(step: &Step, client: &Client, observations: &ObservationCache, reconcile: Reconcile) -> Outcome {
     let began = Instant::now();
     let answered = match &step.verb {
         Verb::Put(body) => client
@@ -95,9 +101,10 @@ async fn sent(step: &Step, client: &Client, observations: &ObservationCache, rec
     outcome
 }
 
-/// What stands in for a delete that is not to be repeated yet: it is under way, or, of a connection, was refused just now. A
-/// read shows that of all other kinds; a connection is only listed by its service, so its operation is polled here.
-async fn delete_waits(
+/// The outcome of a delete that is not to be sent again yet: it is under way, or, for a connection, was refused just
+/// now. Of all other kinds a read shows that. A connection is only listed by its service, so its operation is polled
+/// here.
+async fn postponed_delete(
     step: &Step,
     client: &Client,
     observations: &ObservationCache,
@@ -107,13 +114,13 @@ async fn delete_waits(
         None if step.kind == Kind::Connection => {
             let operation = observations.operation(&step.id)?;
             let inventory = &Inventory::default();
-            let looker = Reader {
+            let reader = Reader {
                 client,
                 observations,
                 inventory,
                 reconcile,
             };
-            looker.deleting(step.kind, &step.id, &operation).await
+            reader.deleting(step.kind, &step.id, &operation).await
         }
         known => known?,
     };
@@ -126,9 +133,10 @@ async fn delete_waits(
     }
 }
 
-/// A write over something holds only for what was seen; of Microsoft.Network that is observed, of private DNS documented
-/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). Only private DNS is known to heed
-/// that something shall be new.
+/// The precondition of a write. A write over a resource holds only for the version that was read. For Microsoft.Network
+/// that was observed, for private DNS it is documented
+/// (<https://learn.microsoft.com/rest/api/dns/privatedns/record-sets/create-or-update>). Only private DNS is known to
+/// honour the condition that a resource is new.
 fn condition(step: &Step) -> Condition {
     let etag = |found: &Value| found.get("etag").and_then(Value::as_str).map(str::to_owned);
     match &step.found {
@@ -138,7 +146,8 @@ fn condition(step: &Step) -> Condition {
     }
 }
 
-/// What others put into a zone after it was read is not deleted with it. Of other kinds nothing is known to be in them.
+/// The precondition of a delete. A zone is not deleted with what others put into it after it was read. Other kinds are
+/// not known to hold anything.
 fn delete_condition(step: &Step) -> Condition {
     match step.kind {
         Kind::Zone if step.found.is_some() => condition(step),
@@ -150,8 +159,8 @@ fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> 
     let now = Instant::now();
     let wait = answer.retry_after.unwrap_or_else(|| step.kind.pace());
     let readable = shows(&answer.body, &step.id);
-    let at_rest = readable && answer.status != 202 && progress(&answer.body) == Progress::Ready;
-    if at_rest {
+    let is_ready = readable && answer.status != 202 && progress(&answer.body) == Progress::Ready;
+    if is_ready {
         observations.began(
             step.kind,
             &step.id,
@@ -177,7 +186,7 @@ fn put_outcome(step: &Step, observations: &ObservationCache, answer: Answer) -> 
     };
     observations.began(step.kind, &step.id, operation, step.found.is_none());
     if let Some(network) = step.id.parent().filter(|_| step.kind == Kind::Subnet) {
-        // The next prefix is chosen beside this one.
+        // The next prefix must not overlap with this one.
         observations.invalidate(&network, now);
     }
     let observed = if readable {
@@ -194,7 +203,7 @@ fn delete_outcome(step: &Step, observations: &ObservationCache, answer: &Answer)
     if step.kind == Kind::Connection
         && let Some(service) = step.id.parent()
     {
-        // Connections are seen at their service only.
+        // Only their service shows connections.
         observations.expedite(&service, answer.retry_after.unwrap_or_else(|| step.kind.pace()), now);
     }
     let operation = Operation {
@@ -211,7 +220,7 @@ fn delete_outcome(step: &Step, observations: &ObservationCache, answer: &Answer)
     if answer.status == 202 {
         return Outcome::Accepted;
     }
-    // Gone is what the next read shows.
+    // Only the next read shows whether it is gone.
     observations.invalidate(&step.id, now);
     Outcome::Ready
 }
@@ -237,19 +246,19 @@ fn log(step: &Step, outcome: &Outcome, reconcile: Reconcile, took: Duration) {
     }
 }
 
-/// Drops what is remembered of resources that these steps would write, leave to others, or not touch yet, on the strength of
-/// memory alone. Gives their ids: before such a decision the resource itself is read. When a write that failed may be tried
-/// again is nothing to wait for where it is to go.
+/// Invalidates the resources that these steps would write, leave to others, or not touch yet, if they were last read
+/// before `since`. Returns their ids: before such a decision the resource itself is read. A failed write that has to
+/// wait before it is tried again delays no delete.
 pub fn invalidate_cached(steps: &[Step], observations: &ObservationCache, since: Instant) -> Vec<ResourceId> {
-    let weighty = steps
+    let decisive = steps
         .iter()
         .filter(|step| step.writes() || step.left() || step.unproven())
         .map(Step::observed_at);
-    invalidate(weighty, observations, since)
+    invalidate(decisive, observations, since)
 }
 
-/// The same of resources that these steps take for gone, which was seen before `since`: when nothing else is left, the object
-/// that tells of them goes too.
+/// Invalidates the resources that these steps count as gone, if they were last read before `since`. Returns their ids.
+/// When nothing else is left, the custom resource that names them is deleted too.
 pub fn invalidate_gone(steps: &[Step], observations: &ObservationCache, since: Instant) -> Vec<ResourceId> {
     invalidate(
         steps.iter().filter(|step| step.gone()).map(Step::observed_at),
@@ -263,11 +272,11 @@ fn invalidate(
     observations: &ObservationCache,
     since: Instant,
 ) -> Vec<ResourceId> {
-    let remembered: Vec<ResourceId> = ids.filter(|id| observations.only_remembered(id, since)).collect();
-    for id in &remembered {
+    let outdated: Vec<ResourceId> = ids.filter(|id| observations.was_read_before(id, since)).collect();
+    for id in &outdated {
         observations.invalidate(id, since);
     }
-    remembered
+    outdated
 }
 
 #[cfg(test)]
@@ -279,7 +288,7 @@ mod tests {
     use crate::azure::zone_link::ZoneLink;
 
     #[test]
-    fn write_over_something_holds_only_for_what_was_seen() {
+    fn write_over_a_resource_holds_only_for_the_observed_version() {
         let step = |kind, found: Option<Value>| Step {
             kind,
             id: ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/x/y").unwrap(),
@@ -305,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_gone_before_the_object_went_is_looked_at_again() {
+    async fn what_was_gone_before_the_object_was_deleted_is_read_again() {
         let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let id = |name: &str| {
             let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateEndpoints";
@@ -321,19 +330,19 @@ mod tests {
         });
         let began = Instant::now();
         observations.ready(Kind::PrivateEndpoint, &before, Observed::Absent, began);
-        let goes = began + Duration::from_secs(1);
-        observations.ready(Kind::PrivateEndpoint, &after, Observed::Absent, goes);
-        assert_eq!(invalidate_cached(&steps, &observations, goes), []);
+        let deleted_at = began + Duration::from_secs(1);
+        observations.ready(Kind::PrivateEndpoint, &after, Observed::Absent, deleted_at);
+        assert_eq!(invalidate_cached(&steps, &observations, deleted_at), []);
         assert_eq!(
-            invalidate_gone(&steps, &observations, goes),
+            invalidate_gone(&steps, &observations, deleted_at),
             std::slice::from_ref(&before)
         );
-        assert_eq!(observations.fresh(&before, goes), None);
-        assert_eq!(observations.fresh(&after, goes), Some(Observed::Absent));
+        assert_eq!(observations.fresh(&before, deleted_at), None);
+        assert_eq!(observations.fresh(&after, deleted_at), Some(Observed::Absent));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_not_be_written_is_looked_at_as_soon_as_it_is_to_go() {
+    async fn what_could_not_be_written_is_read_as_soon_as_it_is_deleted() {
         let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let zone = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z";
         let id = ResourceId::parse(&format!("{zone}/virtualNetworkLinks/l")).unwrap();
@@ -347,20 +356,20 @@ mod tests {
         let failed = Instant::now();
         let wait = observations.write_failed(Kind::ZoneLink, &id, &denied, failed);
         assert_eq!(wait, Duration::from_secs(60));
-        let goes = failed + Duration::from_secs(1);
-        let steps = [ensure_absent(&link, &observations.fresh(&id, goes).unwrap())];
+        let deleted_at = failed + Duration::from_secs(1);
+        let steps = [ensure_absent(&link, &observations.fresh(&id, deleted_at).unwrap())];
         assert_eq!(
-            invalidate_cached(&steps, &observations, goes),
+            invalidate_cached(&steps, &observations, deleted_at),
             std::slice::from_ref(&id)
         );
-        assert_eq!(observations.fresh(&id, goes), None);
-        // Its operation, which this look asks about, has failed too: once in a pass is enough.
-        observations.write_failed(Kind::ZoneLink, &id, &denied, goes);
-        assert_eq!(invalidate_cached(&steps, &observations, goes), []);
+        assert_eq!(observations.fresh(&id, deleted_at), None);
+        // The poll of its operation in this read has failed too: one read in a reconcile is enough.
+        observations.write_failed(Kind::ZoneLink, &id, &denied, deleted_at);
+        assert_eq!(invalidate_cached(&steps, &observations, deleted_at), []);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connection_is_not_deleted_on_the_strength_of_an_old_look_at_its_service() {
+    async fn connection_is_not_deleted_by_an_old_read_of_its_service() {
         let observations = ObservationCache::new(Duration::from_secs(100), Duration::from_secs(100));
         let base = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/pls";
         let id = ResourceId::parse(&format!("{base}/privateEndpointConnections/pe.1")).unwrap();
@@ -372,10 +381,15 @@ mod tests {
             why: Why::Unwanted,
             found: None,
         }];
-        let looked = Instant::now();
-        observations.ready(Kind::PrivateLinkService, &service, Observed::Found(Value::Null), looked);
-        assert_eq!(invalidate_cached(&steps, &observations, looked), []);
-        let later = looked + Duration::from_secs(1);
+        let read_at = Instant::now();
+        observations.ready(
+            Kind::PrivateLinkService,
+            &service,
+            Observed::Found(Value::Null),
+            read_at,
+        );
+        assert_eq!(invalidate_cached(&steps, &observations, read_at), []);
+        let later = read_at + Duration::from_secs(1);
         assert_eq!(
             invalidate_cached(&steps, &observations, later),
             std::slice::from_ref(&service)

@@ -1,4 +1,5 @@
-//! The one HTTPS client for ARM and the authority. Decides limits, proxy and whom to trust; reads no environment.
+//! The one HTTPS client for ARM and the authority. Sets time limits, proxy and trusted certificates; reads no
+//! environment.
 
 use std::error::Error;
 use std::io;
@@ -11,22 +12,22 @@ use rustls::CertificateError;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-/// How the client is set up.
+/// The settings of the client.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// What the process does, for the user agent: `ho`, `cpo` or `ho,cpo`.
+    /// The roles that the process runs, for the user agent: `ho`, `cpo` or `ho,cpo`.
     pub role: String,
-    /// PEM certificates to trust beside the system's.
+    /// PEM certificates to trust besides the system's.
     pub ca_file: Option<PathBuf>,
-    /// The way out.
+    /// The proxy for https requests.
     pub proxy: ProxySettings,
-    /// Limit for a connection with its TLS handshake.
+    /// The limit for a connection with its TLS handshake.
     pub connect_timeout: Duration,
-    /// Limit for a whole request, from connecting to the end of the answer.
+    /// The limit for a whole request, from connecting to the end of the answer.
     pub total_timeout: Duration,
 }
 
-/// The proxy for https requests; http ones (instance metadata, loopback) always go direct.
+/// The proxy for https requests. Requests by http (instance metadata, loopback) always go direct.
 #[derive(Debug, Clone, Default)]
 pub struct ProxySettings {
     /// As in `HTTPS_PROXY`; may hold a password.
@@ -35,21 +36,21 @@ pub struct ProxySettings {
     pub no_proxy: Option<String>,
 }
 
-/// Why there is no client.
+/// Why no client can be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpSettingsError {
-    /// The CA file does not help.
+    /// The CA file cannot be read, or holds no certificate.
     #[error("the CA file {} {why}", path.display())]
     CaFile {
-        /// As given.
+        /// The path as it was configured.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
     },
-    /// Not shown, because it may hold a password.
+    /// The proxy's URL cannot be used. It is not shown, because it may hold a password.
     #[error("the https proxy is not an http or https URL")]
     Proxy,
-    /// Mostly: no CA certificates on this system and none given.
+    /// The client cannot be built. Mostly the system has no CA certificates and none are configured.
     #[error("no HTTPS client: {0}")]
     Client(String),
 }
@@ -66,7 +67,7 @@ impl HttpSettings {
         }
     }
 
-    /// Builds the client. One per process: it keeps the connections.
+    /// Builds the client. A process needs only one: it keeps the connections open.
     pub fn client(&self) -> Result<reqwest::Client, HttpSettingsError> {
         let mut builder = reqwest::Client::builder()
             .user_agent(format!("hyperlink/{} ({})", env!("CARGO_PKG_VERSION"), self.role))
@@ -77,7 +78,8 @@ impl HttpSettings {
             .timeout(self.total_timeout)
             .pool_max_idle_per_host(4)
             .pool_idle_timeout(Duration::from_secs(60))
-            // One HTTP/2 connection carries everything: a dead one must be noticed before each request on it has timed out.
+            // One HTTP/2 connection carries everything: a dead one must be noticed before each request on it has timed
+            // out.
             .http2_keep_alive_interval(Duration::from_secs(20))
             .http2_keep_alive_timeout(Duration::from_secs(10))
             .no_proxy();
@@ -121,7 +123,7 @@ impl ProxySettings {
         let usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         let url = url.ok().filter(usable).ok_or(HttpSettingsError::Proxy)?;
         let except = self.no_proxy.as_deref().unwrap_or_default();
-        // reqwest's own `*` leaves out addresses.
+        // To reqwest, `*` does not cover addresses.
         if except.split(',').any(|part| part.trim() == "*") {
             return Ok(None);
         }
@@ -130,18 +132,18 @@ impl ProxySettings {
     }
 }
 
-/// Why a request brought no answer: stable, without addresses.
+/// Why a request got no answer: a stable text without addresses.
 pub(super) fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }
     let mut cause = error.source();
-    while let Some(observed) = cause {
-        let io = observed.downcast_ref::<io::Error>();
-        let known = observed
+    while let Some(current) = cause {
+        let io = current.downcast_ref::<io::Error>();
+        let known = current
             .downcast_ref::<rustls::Error>()
             .map(tls_cause)
-            .or_else(|| connector_cause(&observed.to_string()))
+            .or_else(|| connector_cause(&current.to_string()))
             .map(String::from)
             .or_else(|| io.and_then(io_cause));
         if let Some(known) = known {
@@ -150,7 +152,7 @@ pub(super) fn why(error: &reqwest::Error) -> String {
         // An io::Error leaves out what it wraps when asked for its source.
         cause = match io.and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
-            None => observed.source(),
+            None => current.source(),
         };
     }
     if error.is_connect() {
@@ -160,7 +162,7 @@ pub(super) fn why(error: &reqwest::Error) -> String {
     }
 }
 
-/// hyper-util keeps these error types to itself; their texts are constants.
+/// The cause by hyper-util's text: it does not export these error types, but their texts are constants.
 fn connector_cause(text: &str) -> Option<&'static str> {
     match text {
         "dns error" => Some("the host name cannot be resolved"),
@@ -171,7 +173,7 @@ fn connector_cause(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Only what the system names: all else has no stable text.
+/// The cause of an I/O error, if the system names it: other errors have no stable text.
 fn io_cause(error: &io::Error) -> Option<String> {
     let named = error.get_ref().is_none() && error.kind() != io::ErrorKind::Other;
     named.then(|| error.kind().to_string())

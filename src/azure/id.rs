@@ -10,16 +10,16 @@ use super::resource::Kind;
 /// Why a text is not an ARM id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// Not `/subscriptions/…/resourceGroups/…/providers/…`.
+    /// The text is not `/subscriptions/…/resourceGroups/…/providers/…`.
     #[error("not an ARM resource id")]
     Form,
     /// A segment is empty, too long, or has characters that no ARM name has.
     #[error("the ARM id has an unusable segment")]
     Segment,
-    /// An id of another resource type than the one that is wanted.
+    /// The id is of another resource type than the expected one.
     #[error("not the id of a {0}")]
     OtherKind(&'static str),
-    /// Azure takes names of at most 80 characters here.
+    /// The name has more than 80 characters, which Azure does not take here.
     #[error("the name is longer than 80 characters")]
     NameTooLong,
 }
@@ -33,7 +33,7 @@ pub fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b) || (!a.is_ascii() && a.chars().map(lower_letter).eq(b.chars().map(lower_letter)))
 }
 
-/// A text in lower case, which is equal for names that are the [`same`], and for no others.
+/// A text in lower case. Two names have one lower case exactly if they are the [`same`].
 pub fn lower(text: &str) -> String {
     text.chars().map(lower_letter).collect()
 }
@@ -63,7 +63,10 @@ pub fn is_group_name(text: &str) -> bool {
 pub struct SubscriptionId(String);
 
 impl SubscriptionId {
-    /// Takes any text that can be a path segment; lower-cases it.
+    /// Takes any text that can be a path segment, in lower case.
+    ///
+    /// # Errors
+    /// The text cannot be a path segment.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         usable(text)
             .then(|| Self(text.to_ascii_lowercase()))
@@ -161,7 +164,7 @@ impl ResourceId {
         Ok(id.canonical())
     }
 
-    /// Parses an id and demands that it is one of `kind`.
+    /// Parses an id that has to be one of `kind`.
     pub fn parse_as(kind: Kind, text: &str) -> Result<Self, IdError> {
         Self::parse(text)?.checked(kind)
     }
@@ -204,7 +207,7 @@ impl ResourceId {
             && types.iter().zip(&self.path).all(|(t, (u, _))| same(t, u))
     }
 
-    /// The subscription.
+    /// The subscription that it is in.
     pub fn subscription(&self) -> &SubscriptionId {
         &self.subscription
     }
@@ -286,7 +289,8 @@ impl Hash for ResourceId {
     }
 }
 
-/// Whether a text can be one segment of an ARM path: what Azure allows in names, and nothing that a URL would read otherwise.
+/// Whether a text can be one segment of an ARM path: it has only characters that Azure allows in names, and nothing
+/// that a URL would read otherwise.
 fn usable(segment: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.()*@".contains(c);
     !segment.is_empty() && segment.len() <= 260 && segment != "." && segment != ".." && segment.chars().all(allowed)

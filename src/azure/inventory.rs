@@ -1,7 +1,7 @@
-//! Lists that many clusters share: what was seen, when. Who asks says how old it may be.
+//! Lists that many clusters share: what Azure showed, and when. The caller says how old a list may be.
 //!
-//! A list of resources is only good to see that nothing has changed. Whatever else it shows, or does not show, is a
-//! suspicion: the resource itself is read.
+//! A list of resources only proves that nothing has changed. Whatever else it shows, or does not show, is a suspicion:
+//! then the resource itself is read.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,15 +18,15 @@ use super::load_balancer::{Frontend, internal_frontends};
 use super::observation_cache::Unread;
 use super::resource::Kind;
 
-/// A list that takes longer is given up: many wait for it.
+/// The longest that a list may take. After that it is given up, as many callers wait for it.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where a list is not allowed, or too long, it is not tried again for this long.
+/// How long a list that is denied or too long is not tried again.
 const REFUSED_FOR: Duration = Duration::from_secs(3_600);
 /// The rows of a page of private DNS, whose pages are the shortest
 /// (<https://learn.microsoft.com/rest/api/dns/privatedns/private-zones/list>).
 pub(super) const PAGE: usize = 100;
 
-/// The lists of one process.
+/// The shared lists of one process.
 #[derive(Debug, Default)]
 pub struct Inventory {
     frontends: Lists<Vec<Frontend>>,
@@ -36,15 +36,18 @@ pub struct Inventory {
 /// How a list shows one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed {
-    /// When the list was begun.
+    /// When the request for the list was started.
     pub observed: Instant,
-    /// Stands for the resource's whole body; equal bodies have equal ones.
+    /// A hash of the resource's whole body; equal bodies have equal ones.
     pub fingerprint: u64,
 }
 
 impl Inventory {
-    /// The internal frontends in a scope, seen at most `max_age` ago, and when. One call where the list is older. A failure is shared
-    /// too: its `retry_after` is the rest of the time for which the list is not tried again.
+    /// The internal frontends in a subscription or a group, and when they were observed: at most `max_age` ago. If the
+    /// list is older, one call reads it again.
+    ///
+    /// # Errors
+    /// A failure is shared too. Its `retry_after` is the time for which the list is still not tried again.
     pub async fn frontends(
         &self,
         client: &Client,
@@ -57,7 +60,7 @@ impl Inventory {
             .map(|group| format!("/resourceGroups/{group}"))
             .unwrap_or_default();
         let path = format!("/subscriptions/{subscription}{group_part}/providers/Microsoft.Network/loadBalancers");
-        // A list that was begun after this question is new enough, however long it took.
+        // A list that was started after this call is new enough, however long it took.
         let since = Instant::now().checked_sub(max_age);
         let shared = self.frontends.at(&path);
         let mut last = shared.lock().await;
@@ -65,12 +68,12 @@ impl Inventory {
             Some(known) => known,
             None => {
                 let bodies = in_time(client.list(reconcile, Kind::LoadBalancer, subscription, &path));
-                last.make(async { bodies.await.map(|found| internal_frontends(&found)) })
+                last.relist(async { bodies.await.map(|found| internal_frontends(&found)) })
                     .await
             }
         };
         let list = list.map(|list| list.to_vec()).map_err(|error| ArmError {
-            retry_after: Some(last.rests(&error)),
+            retry_after: Some(last.retry_wait(&error)),
             lasting: last.unread.is_some_and(|unread| unread.lasts(Instant::now())),
             exact: true,
             ..error
@@ -78,9 +81,10 @@ impl Inventory {
         (observed, list)
     }
 
-    /// How a list that was begun after `since` shows a resource; none where it does not, or where no list is to be had.
+    /// How a list that was started after `since` shows a resource; none if the list does not show it, or cannot be had.
     ///
-    /// `serves` says how many resources the list would serve; it is asked only where there is no such list yet.
+    /// `serves` gives the number of resources that the list would serve. It is called only if there is no such list
+    /// yet.
     pub async fn listed(
         &self,
         client: &Client,
@@ -92,14 +96,14 @@ impl Inventory {
         let path = ListOf::of(kind, id)?.path();
         let shared = self.resources.at(&path);
         let mut last = shared.lock().await;
-        let (observed, list) = match last.known(Some(since), rest) {
+        let (observed, list) = match last.known(Some(since), retry_interval) {
             Some(known) => known,
             None => {
                 let serves = serves();
-                if serves < worth(kind) {
+                if serves < min_served(kind) {
                     return None;
                 }
-                last.make(fingerprints(
+                last.relist(fingerprints(
                     client,
                     reconcile,
                     (kind, id.subscription()),
@@ -119,16 +123,17 @@ async fn in_time(list: impl Future<Output = Result<Vec<Value>, ArmError>>) -> Re
     tokio::time::timeout(PATIENCE, list).await.map_err(slow)?
 }
 
-/// What a list shows of each resource. One with more rows than `most` costs more than it saves.
+/// The fingerprint of each resource in a list. A list with more than `max_rows` rows costs more than it saves: it is an
+/// error.
 async fn fingerprints(
     client: &Client,
     reconcile: Reconcile,
     (kind, subscription): (Kind, &SubscriptionId),
     path: &str,
-    most: usize,
+    max_rows: usize,
 ) -> Result<HashMap<ResourceId, u64>, ArmError> {
     let bodies = in_time(client.list(reconcile, kind, subscription, path)).await?;
-    if bodies.len() > most {
+    if bodies.len() > max_rows {
         return Err(ArmError::own(Class::Invalid, "ListTooLong"));
     }
     Ok(bodies.iter().filter_map(fingerprint).collect())
@@ -141,7 +146,7 @@ fn fingerprint(body: &Value) -> Option<(ResourceId, u64)> {
     Some((id, hasher.finish()))
 }
 
-/// What one list shows: the resources of a kind in a subscription, a group or a parent.
+/// One list of resources: those of a kind in a subscription, a group or a parent resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListOf {
     kind: Kind,
@@ -151,7 +156,7 @@ pub(super) struct ListOf {
 }
 
 impl ListOf {
-    /// The scope of the list that shows this resource; none where there is no list of use.
+    /// The list that shows this resource; none if no list is of use.
     pub(super) fn of(kind: Kind, id: &ResourceId) -> Option<Self> {
         let (group, parent) = match kind {
             Kind::PrivateLinkService => (Some(id.group().to_owned()), None),
@@ -176,7 +181,7 @@ impl ListOf {
 
     fn path(&self) -> String {
         let (provider, types) = self.kind.types();
-        let around = match (&self.parent, &self.group) {
+        let scope = match (&self.parent, &self.group) {
             (Some(parent), _) => parent.to_string(),
             (None, Some(group)) => {
                 format!(
@@ -186,27 +191,27 @@ impl ListOf {
             }
             (None, None) => format!("/subscriptions/{}/providers/{provider}", self.subscription),
         };
-        format!("{around}/{}", types.last().copied().unwrap_or_default())
+        format!("{scope}/{}", types.last().copied().unwrap_or_default())
     }
 }
 
-/// How many resources a list has to serve to be better than looking at each.
-fn worth(kind: Kind) -> usize {
+/// How many resources a list has to serve to cost less than a read of each.
+fn min_served(kind: Kind) -> usize {
     match kind {
         Kind::ZoneLink | Kind::Record => 2,
         _ => 10,
     }
 }
 
-/// How long a list of resources is not tried again after so many failures in a row.
-fn rest(error: &ArmError, failures: u32) -> Duration {
+/// How long a list of resources is not tried again after `failures` in a row.
+fn retry_interval(error: &ArmError, failures: u32) -> Duration {
     match error.class {
         Class::Denied | Class::Invalid => REFUSED_FOR,
         _ => error.delay(failures),
     }
 }
 
-/// Lists by their paths.
+/// The lists by their paths.
 #[derive(Debug)]
 struct Lists<T>(Mutex<HashMap<String, Arc<Shared<T>>>>);
 
@@ -216,11 +221,11 @@ impl<T> Default for Lists<T> {
     }
 }
 
-/// One list. Who makes it holds the lock, and who waits for the lock shares what comes of it.
+/// One list. The caller that reads it holds the lock; those that wait for the lock share the result.
 type Shared<T> = tokio::sync::Mutex<Last<T>>;
 
 impl<T> Lists<T> {
-    /// The list with this path. What others have not asked for lately is dropped on the way.
+    /// The list with this path. Drops lists that nobody has asked for lately.
     fn at(&self, path: &str) -> Arc<Shared<T>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let path = lower(path);
@@ -233,16 +238,16 @@ impl<T> Lists<T> {
     }
 }
 
-/// What came of a list the last time.
+/// The result of the last attempt to read a list.
 #[derive(Debug)]
 struct Last<T> {
-    made: Option<Made<T>>,
+    attempt: Option<Attempt<T>>,
     failures: u32,
     unread: Option<Unread>,
 }
 
 #[derive(Debug)]
-struct Made<T> {
+struct Attempt<T> {
     began: Instant,
     ended: Instant,
     outcome: Result<Arc<T>, ArmError>,
@@ -251,29 +256,29 @@ struct Made<T> {
 impl<T> Default for Last<T> {
     fn default() -> Self {
         Self {
-            made: None,
+            attempt: None,
             failures: 0,
             unread: None,
         }
     }
 }
 
-/// When a list was begun, and what came of it.
+/// When the request for a list was started, and its result.
 type ListResult<T> = (Instant, Result<Arc<T>, ArmError>);
 
 impl<T> Last<T> {
-    /// The list if it was begun after `since`, or its failure if that is no older than `rest` says.
-    fn known(&self, since: Option<Instant>, rest: fn(&ArmError, u32) -> Duration) -> Option<ListResult<T>> {
-        let made = self.made.as_ref()?;
-        let good = match &made.outcome {
-            Ok(_) => since.is_none_or(|since| made.began >= since),
-            Err(error) => made.ended.elapsed() < rest(error, self.failures),
+    /// The list if it was started after `since`, or its failure if that is no older than `retry_interval` says.
+    fn known(&self, since: Option<Instant>, retry_interval: fn(&ArmError, u32) -> Duration) -> Option<ListResult<T>> {
+        let attempt = self.attempt.as_ref()?;
+        let good = match &attempt.outcome {
+            Ok(_) => since.is_none_or(|since| attempt.began >= since),
+            Err(error) => attempt.ended.elapsed() < retry_interval(error, self.failures),
         };
-        good.then(|| (made.began, made.outcome.clone()))
+        good.then(|| (attempt.began, attempt.outcome.clone()))
     }
 
-    /// Makes the list anew.
-    async fn make(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
+    /// Reads the list again and stores the result.
+    async fn relist(&mut self, call: impl Future<Output = Result<T, ArmError>>) -> ListResult<T> {
         let began = Instant::now();
         let outcome = call.await.map(Arc::new);
         self.failures = match &outcome {
@@ -282,9 +287,9 @@ impl<T> Last<T> {
         };
         match &outcome {
             Ok(_) => self.unread = None,
-            Err(_) => drop(Unread::again(&mut self.unread, Instant::now())),
+            Err(_) => drop(Unread::note_failure(&mut self.unread, Instant::now())),
         }
-        self.made = Some(Made {
+        self.attempt = Some(Attempt {
             began,
             ended: Instant::now(),
             outcome: outcome.clone(),
@@ -292,15 +297,18 @@ impl<T> Last<T> {
         (began, outcome)
     }
 
-    /// How much longer a failure keeps the list from being tried again.
-    fn rests(&self, error: &ArmError) -> Duration {
-        let elapsed = self.made.as_ref().map_or(Duration::ZERO, |made| made.ended.elapsed());
+    /// How much longer the list is not tried again after a failure.
+    fn retry_wait(&self, error: &ArmError) -> Duration {
+        let elapsed = self
+            .attempt
+            .as_ref()
+            .map_or(Duration::ZERO, |attempt| attempt.ended.elapsed());
         error.delay(self.failures).saturating_sub(elapsed)
     }
 
     fn is_of_use(&self) -> bool {
-        self.made
+        self.attempt
             .as_ref()
-            .is_some_and(|made| made.ended.elapsed() < REFUSED_FOR)
+            .is_some_and(|attempt| attempt.ended.elapsed() < REFUSED_FOR)
     }
 }

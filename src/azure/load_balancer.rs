@@ -1,4 +1,4 @@
-//! Load balancers, as far as they are read: their internal frontends.
+//! Load balancers, of which only the internal frontends are read.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -17,18 +17,18 @@ pub struct Frontend {
     pub id: String,
     /// The frontend's name.
     pub name: String,
-    /// Its address.
+    /// The frontend's private address.
     pub address: IpAddr,
     /// The subnet that the address is in.
     pub subnet: ResourceId,
 }
 
-/// The internal frontends of a list of load balancers. Public ones, and those without an address yet, are left out, and what the
-/// list shows again: one that changes between two pages comes in both.
+/// The internal frontends of a list of load balancers, each once: a load balancer that changes between two pages is
+/// listed twice. Public frontends, and those without an address yet, are left out.
 pub fn internal_frontends(load_balancers: &[Value]) -> Vec<Frontend> {
-    let mut observed = HashSet::new();
+    let mut unique = HashSet::new();
     let all = load_balancers.iter().flat_map(frontends_of);
-    all.filter(|frontend| observed.insert((lower(&frontend.id), frontend.address, frontend.subnet.clone())))
+    all.filter(|frontend| unique.insert((lower(&frontend.id), frontend.address, frontend.subnet.clone())))
         .collect()
 }
 

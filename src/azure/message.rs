@@ -1,4 +1,4 @@
-//! Requests to ARM as bytes and headers, and how long an answer's headers ask to wait.
+//! Requests to ARM as bytes and headers, and how long an answer's headers ask the caller to wait.
 
 use std::time::{Duration, SystemTime};
 
@@ -28,7 +28,8 @@ pub(super) fn request(method: Method, url: &Url, body: Option<&Value>) -> Reques
     request
 }
 
-/// `Retry-After`: seconds, or a date in the future (RFC 9110, 10.2.3). Zero, the past and garbage count as absent.
+/// The wait in `Retry-After`: seconds, or a date in the future (RFC 9110, 10.2.3), at most an hour. Zero, the past and
+/// garbage count as absent.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {
@@ -39,7 +40,8 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     (!wait.is_zero()).then_some(wait.min(Duration::from_secs(3_600)))
 }
 
-/// Whether a request can carry an address as it is: a user in it would become credentials, and `http` takes 64 KiB at most.
+/// Whether a request can carry this address unchanged. A user name in it would become credentials, and `http` takes 64
+/// KiB at most.
 pub(super) fn is_sendable(url: &Url) -> bool {
     url.username().is_empty() && url.password().is_none() && url.as_str().parse::<http::Uri>().is_ok()
 }

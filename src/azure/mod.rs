@@ -1,4 +1,4 @@
-//! ARM as Hyperlink uses it. Knows no Kubernetes and nothing of the rest of this crate.
+//! Azure Resource Manager (ARM) as Hyperlink uses it. Knows no Kubernetes and nothing of the rest of this crate.
 
 pub mod auth;
 pub mod call_budget;

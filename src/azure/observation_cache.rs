@@ -1,7 +1,7 @@
-//! What this process remembers of each resource: the last look, when to look again, the operation under way.
+//! What this process last observed of each resource, until when that is fresh, and the operation under way.
 //!
-//! After a restart everything is read again. What others have written since the last look does not show here: before a write,
-//! before something is left to others and before an object is let go, `execute` has what is only remembered read again.
+//! After a restart everything is read again. What others write between two reads does not show here. So `execute`
+//! invalidates old entries before a write, before a resource is left to others and before a custom resource is let go.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,42 +19,42 @@ use super::plan::Change;
 use super::resource::{Kind, Observed, Progress, progress};
 use super::write_queue::WriteQueue;
 
-/// However long a resource has been changing, it is read at least this often.
+/// A resource in progress is read at least this often, however long that lasts.
 pub const LONGEST_POLL: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Entry {
     kind: Kind,
     observed: Option<Observed>,
-    looked: Instant,
+    read_at: Instant,
     due: Instant,
-    /// Good enough until then, for a pass that runs anyway.
+    /// Until then a reconcile that runs anyway does not read it.
     good_until: Instant,
-    /// Nothing is under way and nothing doubted: if it is still the same, it needs no look of its own.
+    /// Whether it is ready and not invalidated: then a list that shows it unchanged saves a read.
     listable: bool,
-    /// How a list showed it when it was last read.
+    /// The fingerprint of it in a list when it was last read.
     listed: Option<u64>,
-    /// Whether the last look was only at a list.
+    /// Whether the last read was only one of a list.
     only_listed: bool,
-    /// Since when every look has shown that it is not there.
+    /// Since when every read has shown that it is not there; none if it was there or deleted before.
     absent_since: Option<Instant>,
-    /// The same, even if it was seen to go.
+    /// Since when every read has shown that it is not there, even if it was there before.
     gone_since: Option<Instant>,
     operation: Option<Operation>,
-    /// Since when every read has shown it in change.
+    /// Since when every read has shown it in progress.
     changing_since: Option<Instant>,
     read_failures: u32,
-    /// Reads of it, and lists of what is in it, that fail.
+    /// Failures in a row to read it, and to list what is in it.
     unread: Option<Unread>,
     lists_unread: Option<Unread>,
     write_failures: u32,
-    /// How the last write failed, and since when every one has failed with this code.
+    /// How the last write failed, and since when every write has failed with this code.
     failing: Option<(ArmError, Instant)>,
     made_here: bool,
-    /// Which one was seen to be ours: of what is made anew under the name it differs.
+    /// The id that Azure gave the resource that was observed as owned: a recreated one has another.
     proven: Option<String>,
     gone: Gone,
-    /// When it was last read in place of what is in it.
+    /// When it was last read in place of a link in it.
     read_instead: Option<Instant>,
     puts: Puts,
     change: Option<Change>,
@@ -71,21 +71,22 @@ impl Entry {
     }
 }
 
-/// The memory of one process.
+/// The observation cache of one process.
 #[derive(Debug)]
 pub struct ObservationCache {
     entries: Mutex<HashMap<ResourceId, Entry>>,
     write_queue: WriteQueue,
-    /// Who hears whose turn has come.
+    /// The receivers of the resources whose write has come first in the queue.
     waiting: Mutex<Vec<UnboundedSender<ResourceId>>>,
-    /// When it was last searched for what is to be forgotten.
+    /// When it was last searched for entries to forget.
     searched: Mutex<Option<Instant>>,
     resync: Duration,
     record_resync: Duration,
 }
 
 impl ObservationCache {
-    /// Settled resources are looked at again after `resync`, links and records after `record_resync`, each spread by a tenth.
+    /// A cache in which ready resources are due for a read after `resync`, links and records after `record_resync`,
+    /// each spread by a tenth.
     pub fn new(resync: Duration, record_resync: Duration) -> Self {
         Self {
             entries: Mutex::default(),
@@ -109,7 +110,7 @@ impl ObservationCache {
         self.searched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was seen, as long as it is not time to look again.
+    /// What was last observed, while it is fresh.
     pub fn fresh(&self, id: &ResourceId, now: Instant) -> Option<Observed> {
         self.entries()
             .get(id)
@@ -117,17 +118,17 @@ impl ObservationCache {
             .and_then(|entry| entry.observed.clone())
     }
 
-    /// Whether this process made the resource, so that nothing can be in it that this process did not put there.
+    /// Whether this process created the resource, so that nothing is in it that this process did not put there.
     pub fn made_here(&self, id: &ResourceId) -> bool {
         self.entries().get(id).is_some_and(|entry| entry.made_here)
     }
 
-    /// Whether anything is remembered of the resource.
+    /// Whether the cache has an entry for the resource.
     pub fn knows(&self, id: &ResourceId) -> bool {
         self.entries().contains_key(id)
     }
 
-    /// When the first of these resources is to be looked at again; none if nothing is remembered.
+    /// When the first of these resources is due for a read; none if no entry exists.
     pub fn next_read<'a>(&self, ids: impl IntoIterator<Item = &'a ResourceId>) -> Option<Instant> {
         let entries = self.entries();
         ids.into_iter()
@@ -136,17 +137,17 @@ impl ObservationCache {
             .min()
     }
 
-    /// How old a list may be to show that a resource at rest is still the same: none if the resource is not at rest.
+    /// The earliest start of a list that may show a ready resource unchanged; none if it is not ready.
     pub fn list_since(&self, id: &ResourceId, now: Instant) -> Option<Instant> {
         let entries = self.entries();
         let entry = entries.get(id).filter(|entry| entry.listable)?;
         Some(
             now.checked_sub(self.resync / 2)
-                .map_or(entry.looked, |then| then.max(entry.looked)),
+                .map_or(entry.read_at, |then| then.max(entry.read_at)),
         )
     }
 
-    /// How many resources at rest one list with this one would show.
+    /// How many ready resources one list with this one would show.
     pub fn share_a_list(&self, kind: Kind, id: &ResourceId) -> usize {
         let entries = self.entries();
         // A zone of somebody else may be very large.
@@ -168,20 +169,20 @@ impl ObservationCache {
         listable.filter(|(other, _)| list.shows(other)).count()
     }
 
-    /// A list shows the resource as it did when it was last read: then it is still the same. Gives what that was.
+    /// What was observed of the resource before, if a list shows it as it was when it was last read.
     pub fn unchanged(&self, id: &ResourceId, listed: Listed) -> Option<Observed> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
         if !entry.listable || entry.listed != Some(listed.fingerprint) {
             return None;
         }
-        (entry.looked, entry.only_listed) = (listed.observed, true);
+        (entry.read_at, entry.only_listed) = (listed.observed, true);
         let hold = self.hold(entry.kind, id);
         entry.hold_from(listed.observed, hold, self.slack());
         entry.observed.clone()
     }
 
-    /// A list that was made before the resource was read shows it like this.
+    /// Stores the resource's fingerprint in a list that was started before the resource was read.
     pub fn listed(&self, id: &ResourceId, listed: Listed) {
         if let Some(entry) = self.entries().get_mut(id).filter(|entry| entry.listable) {
             entry.listed = Some(listed.fingerprint);
@@ -193,22 +194,22 @@ impl ObservationCache {
         self.entries().get(id).and_then(|entry| entry.operation.clone())
     }
 
-    /// The resource is at rest as seen; its operation, if any, has ended. What was in one that is gone went with it.
+    /// Stores a resource on which nothing is under way any more. If it is absent, what was in it is dropped.
     pub fn ready(&self, kind: Kind, id: &ResourceId, observed: Observed, now: Instant) {
         let (hold, slack) = (self.hold(kind, id), self.slack());
         if observed == Observed::Absent {
             self.entries().retain(|known, _| !known.is_in(id));
         }
-        let mut ended = false;
+        let mut had_operation = false;
         self.update(kind, id, now, |entry| {
-            ended = entry.operation.is_some();
+            had_operation = entry.operation.is_some();
             let absent = observed == Observed::Absent;
             entry.made_here &= !absent;
             entry.proven = entry.proven.take().filter(|_| !absent);
-            let went = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
-            let missed = entry.gone.rests(absent);
+            let was_deleted = entry.operation.as_ref().is_some_and(|operation| operation.deletes);
+            let missed = entry.gone.note_ready(absent);
             entry.absent_since = match &entry.observed {
-                _ if !absent || went || missed.is_some() => None,
+                _ if !absent || was_deleted || missed.is_some() => None,
                 Some(Observed::Found(_)) => None,
                 Some(Observed::Absent) => entry.absent_since,
                 _ => entry.absent_since.or(Some(now)),
@@ -224,43 +225,43 @@ impl ObservationCache {
             (entry.unread, entry.listed) = (None, None);
             entry.hold_from(now, hold, slack);
         });
-        if ended {
+        if had_operation {
             self.wake_next(kind, id, now);
         }
     }
 
-    /// The resource is changing; read it again after `wait`, or [`LONGEST_POLL`], and the later the longer it has been changing.
+    /// Stores that the resource is in progress: due after `wait`, at most [`LONGEST_POLL`], and later as this lasts.
     pub fn in_progress(&self, kind: Kind, id: &ResourceId, observed: Observed, wait: Duration, now: Instant) {
         self.update(kind, id, now, |entry| {
             let since = *entry.changing_since.get_or_insert(now);
             let patience = (now.saturating_duration_since(since) / 5).min(LONGEST_POLL);
-            entry.gone.moves(&observed);
+            entry.gone.note_in_progress(&observed);
             (entry.observed, entry.gone_since, entry.unread) = (Some(observed), None, None);
             entry.due_at(now + wait.min(LONGEST_POLL).max(patience));
         });
     }
 
-    /// Azure took a write and works on it.
+    /// Stores the operation of a write that Azure accepted.
     pub fn began(&self, kind: Kind, id: &ResourceId, operation: Operation, made_here: bool) {
         self.update(kind, id, operation.began, |entry| {
             (entry.listable, entry.absent_since, entry.changing_since) = (false, None, Some(operation.began));
             entry.made_here |= made_here;
             if !operation.deletes {
-                entry.puts.took(operation.began);
+                entry.puts.note_accepted(operation.began);
                 entry.gone.delete_is_over();
             }
             entry.operation = Some(operation);
         });
     }
 
-    /// Azure took a write that changes the resource so; none if it takes it away. What was begun first is what is told.
+    /// Stores what an accepted write changes; none if it deletes. Of several changes the first one is reported.
     pub fn changing(&self, id: &ResourceId, change: Option<Change>) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.change = change.map(|change| entry.change.take().unwrap_or(change));
         }
     }
 
-    /// The resource is as wanted: failures of earlier writes no longer count. Gives, once, what brought it there.
+    /// Notes that the resource is as desired, and clears its failures. Returns, once, the change that led to it.
     pub fn confirm(&self, id: &ResourceId) -> Option<Change> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
@@ -268,13 +269,13 @@ impl ObservationCache {
         entry.change.take()
     }
 
-    /// A look failed; waits longer each time. Gives the wait.
+    /// Stores a failed read. Returns the wait until the next one, which grows with each failure.
     pub fn read_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
         let mut wait = Duration::ZERO;
         self.update(kind, id, now, |entry| {
             entry.read_failures = entry.read_failures.saturating_add(1);
             wait = error.delay(entry.read_failures);
-            let lasting = Unread::again(&mut entry.unread, now);
+            let lasting = Unread::note_failure(&mut entry.unread, now);
             entry.observed = Some(Observed::ReadFailed(ArmError {
                 lasting,
                 ..error.clone()
@@ -284,20 +285,20 @@ impl ObservationCache {
         wait
     }
 
-    /// A write was refused, or its operation failed; waits longer each time until the resource is as wanted. Gives the wait.
+    /// Stores that a write or its operation failed. Returns the wait, which grows until the resource is as desired.
     pub fn write_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
         self.failed(kind, id, Observed::WriteFailed(error.clone()), error, now)
     }
 
-    /// The same for a delete.
+    /// Stores that a delete or its operation failed. Returns the wait, as for a write.
     pub fn delete_failed(&self, kind: Kind, id: &ResourceId, error: &ArmError, now: Instant) -> Duration {
         self.failed(kind, id, Observed::DeleteFailed(error.clone()), error, now)
     }
 
     fn failed(&self, kind: Kind, id: &ResourceId, observed: Observed, error: &ArmError, now: Instant) -> Duration {
-        let (mut wait, mut ended) = (Duration::ZERO, false);
+        let (mut wait, mut had_operation) = (Duration::ZERO, false);
         self.update(kind, id, now, |entry| {
-            ended = entry.operation.is_some();
+            had_operation = entry.operation.is_some();
             entry.write_failures = entry.write_failures.saturating_add(1);
             wait = error.delay(entry.write_failures);
             (entry.observed, entry.operation, entry.puts) = (Some(observed), None, Puts::default());
@@ -306,27 +307,27 @@ impl ObservationCache {
             entry.failing = Some((error.clone(), same.map_or(now, |(_, since)| since)));
             entry.due_at(now + wait);
         });
-        if ended {
+        if had_operation {
             self.wake_next(kind, id, now);
         }
         wait
     }
 
-    /// The next look at the resource is due at once.
+    /// Makes the next read of the resource due at once.
     pub fn invalidate(&self, id: &ResourceId, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.due_at(now);
         }
     }
 
-    /// Looks at the resource again within `wait`, if not sooner.
+    /// Makes the next read of the resource due within `wait`, if it is not due sooner.
     pub fn expedite(&self, id: &ResourceId, wait: Duration, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.due_at(entry.due.min(now + wait));
         }
     }
 
-    /// Drops everything about the resource, its place among those that wait for a turn too.
+    /// Drops everything about the resource, also its waiting write in the queue.
     pub fn forget(&self, id: &ResourceId) {
         self.entries().remove(id);
         self.write_queue.leave(id);
@@ -337,7 +338,7 @@ impl ObservationCache {
         let entry = entries.entry(id.clone()).or_insert_with(|| Entry {
             kind,
             observed: None,
-            looked: now,
+            read_at: now,
             due: now,
             good_until: now,
             listable: false,
@@ -359,17 +360,16 @@ impl ObservationCache {
             puts: Puts::default(),
             change: None,
         });
-        (entry.looked, entry.only_listed) = (now, false);
+        (entry.read_at, entry.only_listed) = (now, false);
         change(entry);
     }
 
-    /// A pass that runs anyway looks at what would be due so soon.
+    /// How long before it is due a resource is read by a reconcile that runs anyway.
     fn slack(&self) -> Duration {
         self.resync.min(self.record_resync) / 5
     }
 
-    /// How long a settled resource is left alone. Spread by its id, so that many do not come due together; what is in one
-    /// zone does, as one list shows it.
+    /// How long a ready resource is not read: spread by its id, or its zone's id, as one list shows a zone's content.
     fn hold(&self, kind: Kind, id: &ResourceId) -> Duration {
         let base = if matches!(kind, Kind::ZoneLink | Kind::Record) {
             self.record_resync

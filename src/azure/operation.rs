@@ -1,4 +1,4 @@
-//! What an operation's URL says.
+//! The state of a long-running operation, as its URL shows it.
 //! (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>)
 
 use std::time::Duration;
@@ -8,22 +8,22 @@ use serde_json::Value;
 use super::client::Answer;
 use super::error::{ArmError, Class};
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperationState {
-    /// Not ended; how long Azure asks to wait.
+    /// Not ended; with the wait that Azure asks for.
     Running(Option<Duration>),
-    /// Ended well.
+    /// Ended with success.
     Succeeded,
-    /// Ended badly.
+    /// Ended with this error.
     Failed(ArmError),
 }
 
 impl OperationState {
-    /// From an answer of its URL.
+    /// Reads the state from an answer of the operation's URL.
     ///
     /// # Errors
-    /// The answer is of no operation.
+    /// The answer is not about an operation.
     pub fn of(answer: &Answer) -> Result<Self, ArmError> {
         Ok(match answer.body.get("status").and_then(Value::as_str) {
             Some("Succeeded") => Self::Succeeded,

@@ -1,4 +1,4 @@
-//! The mark by which a resource is proven to be ours.
+//! The owner tags that prove that a resource belongs to this cluster, and the stamp of a management cluster.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use serde_json::Value;
 /// Azure's limit of tags on a resource.
 pub(super) const MAX_TAGS: usize = 50;
 
-/// Tags (metadata, on record sets) that are written, one of which proves ownership.
+/// The tags to write (metadata, on record sets). One of them proves ownership.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnerTags {
     /// The tag that proves ownership, and its value.
     pub owner: (String, String),
-    /// Tags that only describe.
+    /// Tags that only describe the resource.
     pub labels: BTreeMap<String, String>,
 }
 
 impl OwnerTags {
-    /// All tags to write.
+    /// All tags to write, as a map.
     pub fn all(&self) -> BTreeMap<String, String> {
         let mut all = self.labels.clone();
         all.insert(self.owner.0.clone(), self.owner.1.clone());
         all
     }
 
-    /// Whether the tags of `body` prove that it is ours.
+    /// Whether the tags of `body` prove that it is owned.
     pub fn prove(&self, body: &Value) -> bool {
         let (_, value) = &self.owner;
         !value.is_empty() && self.owner_in(body.get("tags")) == Some(value)
     }
 
-    /// Whether the tags of `body`, or its metadata, name another owner: then no structure makes it ours.
+    /// Whether the tags or the metadata of `body` name another owner. Then no structure proves that it is owned.
     pub fn deny(&self, body: &Value) -> bool {
         let all = [body.get("tags"), body.pointer("/properties/metadata")];
         all.into_iter()
@@ -42,32 +42,33 @@ impl OwnerTags {
     }
 }
 
-/// A tag that tells apart those who share a group and may come to use one name: each stamps its own.
+/// A tag that distinguishes management clusters that share a resource group and may use one name. Each one sets its own
+/// value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stamp {
-    /// The tag.
+    /// The tag's name.
     pub tag: String,
-    /// Its own value.
+    /// This management cluster's value.
     pub own: String,
-    /// The value of the one that it came after, as an administrator says.
+    /// The value of the management cluster that this one replaces, as an administrator says.
     pub former: Option<String>,
 }
 
-/// Whose stamp a resource carries.
+/// Which stamp a resource carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamped {
-    /// The own one.
+    /// This management cluster's stamp.
     Own,
-    /// That of the one that it came after.
+    /// The stamp of the management cluster that this one replaces.
     Former,
-    /// Another's: then nothing else makes it ours.
+    /// Another management cluster's stamp. Then nothing else proves that the resource is owned.
     Other,
-    /// None.
+    /// No stamp at all.
     Not,
 }
 
 impl Stamp {
-    /// The stamp on `body`.
+    /// Which stamp `body` carries.
     pub fn on(&self, body: &Value) -> Stamped {
         match value(body.get("tags"), &self.tag) {
             None => Stamped::Not,

@@ -1,4 +1,4 @@
-//! The one rule that brings any resource towards what is wanted, or away. Pure: facts in, steps out.
+//! The one rule that brings a resource to what is desired, or deletes it. Pure: facts in, steps out.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use super::resource::{Kind, Observed, Owned, Progress, Resource, progress};
 /// What to do with one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verb {
-    /// It is as wanted, or gone as wanted.
+    /// The resource is as desired, or gone as desired.
     Keep,
-    /// Send this body.
+    /// PUT the resource with this body.
     Put(Value),
-    /// Remove it.
+    /// Delete the resource.
     Delete,
-    /// Look again later.
+    /// Read the resource again later.
     Wait,
-    /// It is not ours alone: not written, not deleted.
+    /// The resource is not owned by this cluster alone: do not write and do not delete it.
     Refuse,
 }
 
 /// Why a step has its verb.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Why {
-    /// As wanted.
+    /// The resource is as desired.
     UpToDate,
-    /// It is not there.
+    /// The resource is not there.
     Absent,
     /// These fields differ.
     Differs(Vec<&'static str>),
@@ -36,26 +36,26 @@ pub enum Why {
     Replace(Vec<&'static str>),
     /// Its last operation failed.
     Failed,
-    /// Its last write failed, and nobody has looked at it since.
+    /// The last write failed, and the resource has not been read since.
     Unproven,
     /// An operation on it is under way.
     InProgress,
-    /// It is no longer wanted.
+    /// The resource is no longer desired.
     Unwanted,
-    /// Neither a mark nor its structure proves that it is ours.
+    /// Neither owner tags nor structure prove that the resource is owned.
     NotOurs,
-    /// It is ours, but others use it.
+    /// The resource is owned, but others use it.
     InUse(&'static str),
     /// It could not be read.
     Unread(ArmError),
     /// Its operation failed.
     Error(ArmError),
-    /// Something else has to come first.
+    /// Something else has to exist first.
     Needs(&'static str),
 }
 
 impl Why {
-    /// The error that it is about, if it is one.
+    /// The error that is the reason, if one is.
     pub fn error(&self) -> Option<&ArmError> {
         match self {
             Why::Unread(error) | Why::Error(error) => Some(error),
@@ -90,11 +90,11 @@ pub struct Step {
     pub kind: Kind,
     /// The resource's id.
     pub id: ResourceId,
-    /// What to do.
+    /// What to do with the resource.
     pub verb: Verb,
-    /// Why.
+    /// Why the verb was chosen.
     pub why: Why,
-    /// What was seen of the resource, where something was.
+    /// What was observed of the resource; none if nothing was.
     pub found: Option<Value>,
 }
 
@@ -110,7 +110,7 @@ impl Step {
         }
     }
 
-    /// A step that takes away what was seen at another resource, as a connection is at its service.
+    /// A step that deletes what another resource shows, as a service shows its connections.
     pub fn remove(kind: Kind, id: ResourceId) -> Self {
         Self {
             kind,
@@ -121,7 +121,7 @@ impl Step {
         }
     }
 
-    /// The resource whose look shows how this one stands: a connection is seen at its service only.
+    /// The resource that has to be read to observe this one: a connection is shown only by its service.
     pub fn observed_at(&self) -> ResourceId {
         let service = (self.kind == Kind::Connection).then(|| self.id.parent()).flatten();
         service.unwrap_or_else(|| self.id.clone())
@@ -132,7 +132,7 @@ impl Step {
         matches!(self.verb, Verb::Put(_) | Verb::Delete)
     }
 
-    /// Whether the resource is there as wanted; what was found.
+    /// What was found, if the resource is there as desired.
     pub fn ready(&self) -> Option<&Value> {
         self.found.as_ref().filter(|_| self.verb == Verb::Keep)
     }
@@ -142,7 +142,7 @@ impl Step {
         self.verb == Verb::Keep && self.found.is_none()
     }
 
-    /// Whether it waits for a look, and for nothing that Azure does.
+    /// Whether the step waits for a read only, and not for Azure.
     pub fn unproven(&self) -> bool {
         self.why == Why::Unproven
     }
@@ -152,7 +152,7 @@ impl Step {
         self.verb == Verb::Refuse
     }
 
-    /// The same step, but what it depends on cannot be read.
+    /// This step, if what it depends on cannot be read: it waits.
     pub fn unreadable(self, error: &ArmError) -> Self {
         Self {
             verb: Verb::Wait,
@@ -161,7 +161,7 @@ impl Step {
         }
     }
 
-    /// The same step, but the resource is left to others, who use it like this.
+    /// This step, if the resource is left to others who use it like this: it refuses.
     pub fn leave(self, what: &'static str) -> Self {
         Self {
             verb: Verb::Refuse,
@@ -171,7 +171,7 @@ impl Step {
     }
 }
 
-/// Brings `desired` about.
+/// Creates the resource, or brings it to what is desired.
 pub fn ensure_present(desired: &dyn Resource, observed: &Observed) -> Step {
     let (verb, why) = match observed {
         Observed::Absent => (Verb::Put(desired.body(None)), Why::Absent),
@@ -214,12 +214,12 @@ fn ensure_found(desired: &dyn Resource, current: &Value) -> (Verb, Why) {
     }
 }
 
-/// Takes a resource away, if it is ours.
+/// Deletes the resource, if it is owned.
 pub fn ensure_absent(owned: &dyn Owned, observed: &Observed) -> Step {
     let (verb, why) = match observed {
         Observed::Absent => (Verb::Keep, Why::UpToDate),
         Observed::Pending => (Verb::Wait, Why::InProgress),
-        // Whose it is, if it is there at all, the next look tells.
+        // Whether it is there and owned is not known before the next read.
         Observed::WriteFailed(_) => (Verb::Wait, Why::Unproven),
         Observed::ReadFailed(error) => (Verb::Wait, Why::Unread(error.clone())),
         Observed::DeleteFailed(error) => (Verb::Wait, Why::Error(error.clone())),
@@ -233,16 +233,16 @@ pub fn ensure_absent(owned: &dyn Owned, observed: &Observed) -> Step {
 /// What was changed about a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It was not there.
+    /// The resource was not there.
     Created,
     /// These fields differed.
     Repaired(Vec<&'static str>),
-    /// The same, and Azure could not change them in place.
+    /// These fields differed, and Azure could not change them in place.
     Replaced(Vec<&'static str>),
 }
 
 impl Change {
-    /// What a write for this reason changes; none if it takes the resource away for good.
+    /// What a write for this reason changes; none if it deletes the resource for good.
     pub fn of(why: &Why) -> Option<Self> {
         match why {
             Why::Absent => Some(Self::Created),
@@ -254,20 +254,20 @@ impl Change {
     }
 }
 
-/// What became of a step.
+/// What came of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// Nothing was sent.
     Nothing,
-    /// Nothing was sent: the resource is now as wanted, after this process changed it.
+    /// Nothing was sent: the resource is now as desired, after this process changed it.
     Reached(Change),
-    /// Azure took it, and it is in force.
+    /// Azure accepted the write, and it is in force.
     Ready,
-    /// Azure took it, and works on it.
+    /// Azure accepted the write, and works on it.
     Accepted,
-    /// Azure did not take it.
+    /// Azure did not accept the write.
     Failed(ArmError),
-    /// Not sent: this process may not write any more.
+    /// The write was not sent: this process may not write any more.
     GateShut,
 }
 
@@ -280,11 +280,11 @@ mod tests {
     use crate::azure::error::Class;
     use crate::azure::resource::Difference;
 
-    /// A resource whose JSON says itself what the rule asks of it.
+    /// A resource whose JSON itself gives the answers that the rule needs.
     #[derive(Debug)]
-    struct DesiredSubnet(ResourceId);
+    struct TestResource(ResourceId);
 
-    impl Owned for DesiredSubnet {
+    impl Owned for TestResource {
         fn kind(&self) -> Kind {
             Kind::Zone
         }
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    impl Resource for DesiredSubnet {
+    impl Resource for TestResource {
         fn moved_by_others(&self, current: &Value) -> bool {
             current.get("theirs").is_some()
         }
@@ -311,8 +311,8 @@ mod tests {
         }
     }
 
-    fn desired() -> DesiredSubnet {
-        DesiredSubnet(
+    fn desired() -> TestResource {
+        TestResource(
             ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z.z")
                 .unwrap(),
         )
@@ -333,34 +333,34 @@ mod tests {
     #[case::failed_operation_is_waited_out(Observed::WriteFailed(error()), Verb::Wait)]
     #[case::failed_delete_is_waited_out(Observed::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Observed::Found(json!({"soft": 1})), Verb::Refuse)]
-    #[case::moving_is_waited_for(found("Updating", "soft"), Verb::Wait)]
-    #[case::as_wanted_while_others_write_it_is_kept(found("Updating", "theirs"), Verb::Keep)]
-    #[case::moving_is_waited_for_whoever_writes(Observed::Found(json!({"ours": true, "theirs": 1, "soft": 1, "properties": {"provisioningState": "Updating"}})), Verb::Wait)]
+    #[case::in_progress_is_waited_for(found("Updating", "soft"), Verb::Wait)]
+    #[case::up_to_date_while_others_write_it_is_kept(found("Updating", "theirs"), Verb::Keep)]
+    #[case::in_progress_is_waited_for_whoever_writes(Observed::Found(json!({"ours": true, "theirs": 1, "soft": 1, "properties": {"provisioningState": "Updating"}})), Verb::Wait)]
     #[case::deleting_is_waited_for(found("Deleting", "theirs"), Verb::Wait)]
     #[case::difference_is_put(found("Succeeded", "soft"), Verb::Put(json!({"over": true})))]
     #[case::immutable_difference_is_replaced(found("Succeeded", "hard"), Verb::Delete)]
     #[case::failed_is_put_again(found("Failed", "x"), Verb::Put(json!({"over": true})))]
-    #[case::as_wanted_is_kept(found("Succeeded", "x"), Verb::Keep)]
+    #[case::up_to_date_is_kept(found("Succeeded", "x"), Verb::Keep)]
     fn ensure_present_rule(#[case] observed: Observed, #[case] verb: Verb) {
         assert_eq!(ensure_present(&desired(), &observed).verb, verb);
     }
 
     #[rstest]
-    #[case::absent_is_done(Observed::Absent, Verb::Keep)]
+    #[case::absent_needs_nothing(Observed::Absent, Verb::Keep)]
     #[case::create_under_way_is_waited_for(Observed::Pending, Verb::Wait)]
     #[case::unreadable_is_never_deleted(Observed::ReadFailed(error()), Verb::Wait)]
-    #[case::failed_write_proves_nothing_and_is_looked_at_first(Observed::WriteFailed(error()), Verb::Wait)]
+    #[case::failed_write_proves_nothing_and_is_read_first(Observed::WriteFailed(error()), Verb::Wait)]
     #[case::failed_delete_is_waited_out(Observed::DeleteFailed(error()), Verb::Wait)]
     #[case::foreign_is_refused(Observed::Found(json!({})), Verb::Refuse)]
     #[case::deleting_is_waited_for(found("Deleting", "x"), Verb::Wait)]
-    #[case::moving_is_deleted(found("Updating", "x"), Verb::Delete)]
-    #[case::settled_is_deleted(found("Succeeded", "x"), Verb::Delete)]
+    #[case::in_progress_is_deleted(found("Updating", "x"), Verb::Delete)]
+    #[case::ready_is_deleted(found("Succeeded", "x"), Verb::Delete)]
     fn ensure_absent_rule(#[case] observed: Observed, #[case] verb: Verb) {
         assert_eq!(ensure_absent(&desired(), &observed).verb, verb);
     }
 
     #[test]
-    fn gone_and_settled_are_not_the_same() {
+    fn gone_and_ready_are_distinguished() {
         assert!(ensure_absent(&desired(), &Observed::Absent).gone());
         assert!(ensure_present(&desired(), &found("Succeeded", "x")).ready().is_some());
         assert!(!ensure_present(&desired(), &found("Succeeded", "x")).gone());

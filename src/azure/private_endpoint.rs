@@ -1,4 +1,4 @@
-//! The private endpoint: one manual connection to an alias, and the address that it gives.
+//! The Private Endpoint: one manual connection to an alias, and the address that it gives.
 
 use std::net::IpAddr;
 
@@ -8,37 +8,37 @@ use super::id::{ResourceId, same};
 use super::owner_tags::{MAX_TAGS, OwnerTags};
 use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 
-/// A private endpoint as it is wanted.
+/// A desired Private Endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateEndpoint {
-    /// Its id.
+    /// The endpoint's ARM id.
     pub id: ResourceId,
-    /// The region.
+    /// The Azure region.
     pub location: String,
     /// Tags, one of which proves ownership.
     pub owner_tags: OwnerTags,
     /// The subnet that it takes its address from.
     pub subnet: ResourceId,
-    /// The alias of the link service; none while that is not known or no longer wanted.
+    /// The alias of the Private Link Service; none while that is not known or no longer desired.
     pub alias: Option<String>,
-    /// Whether this process has seen it to be ours, before it came to lead elsewhere.
+    /// Whether this process observed it as owned before it came to lead elsewhere.
     pub proven: bool,
-    /// What the owner of the link service reads with the request.
+    /// The message that the owner of the Private Link Service reads with the request.
     pub request_message: &'static str,
 }
 
-/// Where the connection stands, at the endpoint's end.
+/// The state of the connection, as the Private Endpoint shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// It carries traffic.
+    /// The connection carries traffic.
     Approved,
-    /// The owner of the link service has not decided.
+    /// The owner of the Private Link Service has not decided.
     Pending,
-    /// The owner said no.
+    /// The owner rejected the connection.
     Rejected,
-    /// The link service or its end of the connection is gone.
+    /// The Private Link Service or its end of the connection is gone.
     Disconnected,
-    /// A state never seen before, or none.
+    /// An unknown state, or none.
     Unknown,
 }
 
@@ -67,8 +67,8 @@ pub fn approval(body: &Value) -> Approval {
     }
 }
 
-/// The endpoint's address, from a body that was read with its network interfaces expanded: the first that any DNS configuration or
-/// interface has. Azure shows empty ones beside it.
+/// The endpoint's address: the first one of any DNS configuration or network interface. Needs a body that was read with
+/// the network interfaces expanded. Azure shows empty ones beside it.
 pub fn address(body: &Value) -> Option<IpAddr> {
     let configurations = items(&body["properties"]["customDnsConfigs"]);
     let of_configurations = configurations.flat_map(|one| items(&one["ipAddresses"]));
@@ -85,7 +85,7 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// The first connection that leads anywhere; the first of all, where none does.
+/// The first connection that has a target; without one, the first connection.
 fn connection(body: &Value) -> Option<&Value> {
     let of = |list: &str| items(&body["properties"][list]);
     let all = || of("manualPrivateLinkServiceConnections").chain(of("privateLinkServiceConnections"));
@@ -103,28 +103,29 @@ fn target(body: &Value) -> Option<&str> {
         .and_then(Value::as_str)
 }
 
-/// Whether it shows where it leads to.
+/// Whether the body shows a target of the connection.
 pub fn leads_anywhere(body: &Value) -> bool {
     target(body).is_some_and(|to| !to.is_empty())
 }
 
-/// Whether it leads to the link service with this alias.
+/// Whether it leads to the Private Link Service with this alias.
 pub fn leads_to(body: &Value, alias: &str) -> bool {
     target(body).is_some_and(|found| same(found, alias))
 }
 
 impl PrivateEndpoint {
-    fn in_our_subnet(&self, current: &Value) -> bool {
+    fn in_desired_subnet(&self, current: &Value) -> bool {
         id_at(current, "/properties/subnet/id").as_ref() == Some(&self.subnet)
     }
 
-    fn leads_to_ours(&self, current: &Value) -> bool {
+    fn leads_to_desired(&self, current: &Value) -> bool {
         self.alias.as_deref().is_some_and(|alias| leads_to(current, alias))
     }
 
-    /// Without our mark: it takes its address from our subnet, and leads where ours lead or did.
+    /// Whether it is owned without the owner tags: its address is from the desired subnet, and it leads to the desired
+    /// service, or did.
     fn resembles_owned(&self, current: &Value) -> bool {
-        self.in_our_subnet(current) && (self.leads_to_ours(current) || self.proven)
+        self.in_desired_subnet(current) && (self.leads_to_desired(current) || self.proven)
     }
 }
 
@@ -146,8 +147,8 @@ impl Resource for PrivateEndpoint {
     fn differs(&self, current: &Value) -> Vec<Difference> {
         let dead = matches!(approval(current), Approval::Rejected | Approval::Disconnected);
         let rules = [
-            (!self.leads_to_ours(current), "privateLinkServiceId"),
-            (!self.in_our_subnet(current), "subnet"),
+            (!self.leads_to_desired(current), "privateLinkServiceId"),
+            (!self.in_desired_subnet(current), "subnet"),
             (dead, "privateLinkServiceConnectionState"),
         ];
         rules
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn untagged_endpoint_is_ours_by_subnet_and_alias_only() {
+    fn untagged_endpoint_is_owned_by_subnet_and_alias_only() {
         let mut body = found("Approved");
         body.as_object_mut().unwrap().remove("tags");
         assert!(desired().is_owned(&body));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn untagged_endpoint_to_an_old_alias_is_ours_only_if_it_was_seen_so() {
+    fn untagged_endpoint_to_an_old_alias_is_owned_only_if_proven() {
         let mut body = found("Disconnected");
         body.as_object_mut().unwrap().remove("tags");
         let new = PrivateEndpoint {
@@ -257,14 +258,14 @@ mod tests {
             ..desired()
         };
         assert!(!new.is_owned(&body));
-        let observed = PrivateEndpoint { proven: true, ..new };
-        assert!(observed.is_owned(&body));
+        let proven = PrivateEndpoint { proven: true, ..new };
+        assert!(proven.is_owned(&body));
         body["tags"] = json!({"cluster": "another"});
-        assert!(!observed.is_owned(&body) && !desired().is_owned(&body));
+        assert!(!proven.is_owned(&body) && !desired().is_owned(&body));
     }
 
     #[test]
-    fn address_comes_from_the_interface_where_there_is_no_dns_configuration() {
+    fn address_is_the_interfaces_if_there_is_no_dns_configuration() {
         let nic = json!([{"properties": {"ipConfigurations": [{"properties": {"privateIPAddress": "10.0.0.5"}}]}}]);
         assert_eq!(
             address(&json!({"properties": {"customDnsConfigs": [], "networkInterfaces": nic}})),
@@ -285,11 +286,11 @@ mod tests {
     }
 
     #[test]
-    fn empty_connection_before_ours_is_skipped() {
+    fn empty_connection_before_the_own_one_is_skipped() {
         let mut body = found("Approved");
         let connections = &mut body["properties"]["manualPrivateLinkServiceConnections"];
-        let ours = connections[0].take();
-        *connections = json!([{}, {"properties": {"privateLinkServiceId": ""}}, ours]);
+        let own = connections[0].take();
+        *connections = json!([{}, {"properties": {"privateLinkServiceId": ""}}, own]);
         assert_eq!(approval(&body), Approval::Approved);
         assert!(desired().is_owned(&body) && desired().differs(&body).is_empty());
         let properties = body["properties"].as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! The private link service, and the connections at its end.
+//! The Private Link Service, and the connections of Private Endpoints to it.
 
 pub mod access;
 
@@ -13,46 +13,46 @@ use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set}
 /// The name of the one NAT configuration.
 const NAT_CONFIGURATION: &str = "pls-nat-ip";
 
-/// A private link service as far as it must be known to be taken away.
+/// What must be known of a Private Link Service to delete it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnedPrivateLinkService {
-    /// Its id.
+    /// The service's ARM id.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub owner_tags: OwnerTags,
-    /// The tag by which management clusters that share a group tell their services apart.
+    /// The tag that distinguishes the services of management clusters that share a resource group.
     pub stamp: Stamp,
     /// The frontend that it forwards to, as Azure spells the id; none while that is not known.
     pub frontend: Option<String>,
-    /// Whether what is around it proves it ours: it forwards, or did, to a frontend of the cluster.
+    /// Whether other resources prove that it is owned: it forwards, or did, to a frontend of the cluster.
     pub proven: bool,
 }
 
-/// A private link service as it is wanted.
+/// A desired Private Link Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateLinkService {
-    /// Which one, and what proves it ours.
+    /// Its id, and what proves that it is owned.
     pub owned: OwnedPrivateLinkService,
-    /// The region.
+    /// The Azure region.
     pub location: String,
     /// The subnet of its NAT address.
     pub nat_subnet: ResourceId,
-    /// Who sees it, and whose connections are approved at once.
+    /// The subscriptions that see the service, and whose connections are approved at once.
     pub subscriptions: BTreeSet<SubscriptionId>,
 }
 
-/// The alias; complete only once the service is settled.
+/// The service's alias; complete only once the service is ready.
 pub fn alias(body: &Value) -> Option<&str> {
     body.pointer("/properties/alias").and_then(Value::as_str)
 }
 
-/// The connections of private endpoints that the service has now.
+/// The connections of Private Endpoints that the service has now.
 pub fn connections(body: &Value) -> Vec<ResourceId> {
     let ids = ids_of_connections(body, "/id");
     ids.filter(|id| id.is(Kind::Connection)).collect()
 }
 
-/// The endpoints that are connected to the service, or ask to be.
+/// The Private Endpoints that are connected to the service, or have requested a connection.
 pub fn connected_endpoints(body: &Value) -> Vec<ResourceId> {
     ids_of_connections(body, "/properties/privateEndpoint/id").collect()
 }
@@ -74,7 +74,7 @@ pub fn frontends(body: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The subnet of the service's first NAT address, which can never be another. Others may have been added for more ports.
+/// The subnet of the service's first NAT address, which never changes. Others may have added addresses for more ports.
 pub fn nat_subnet(body: &Value) -> Option<ResourceId> {
     let list = body.pointer("/properties/ipConfigurations").and_then(Value::as_array)?;
     let primary = |c: &&Value| c.pointer("/properties/primary") == Some(&Value::Bool(true));
@@ -94,14 +94,14 @@ fn subscriptions(body: &Value, list: &str) -> BTreeSet<String> {
 }
 
 impl OwnedPrivateLinkService {
-    fn forwards_to_ours(&self, current: &Value) -> bool {
-        let ours = self.frontend.as_deref();
-        matches!((frontends(current).as_slice(), ours), ([only], Some(ours)) if same(only, ours))
+    fn forwards_to_desired(&self, current: &Value) -> bool {
+        let desired = self.frontend.as_deref();
+        matches!((frontends(current).as_slice(), desired), ([only], Some(desired)) if same(only, desired))
     }
 
-    /// Without our tags: it hangs on a frontend of the cluster.
-    fn hangs_on_ours(&self, current: &Value) -> bool {
-        self.forwards_to_ours(current) || (self.proven && !self.owner_tags.deny(current))
+    /// Whether it belongs to the cluster without the owner tags: it forwards, or did, to a frontend of the cluster.
+    fn belongs_to_cluster(&self, current: &Value) -> bool {
+        self.forwards_to_desired(current) || (self.proven && !self.owner_tags.deny(current))
     }
 }
 
@@ -117,11 +117,11 @@ impl Owned for OwnedPrivateLinkService {
     fn is_owned(&self, current: &Value) -> bool {
         match self.stamp.on(current) {
             Stamped::Other => false,
-            Stamped::Own | Stamped::Former => self.owner_tags.prove(current) || self.hangs_on_ours(current),
-            // What was made without a stamp may be another management cluster's, unless this one came after that.
+            Stamped::Own | Stamped::Former => self.owner_tags.prove(current) || self.belongs_to_cluster(current),
+            // A service without a stamp may be another management cluster's, unless this cluster has a predecessor.
             Stamped::Not => {
                 let inherited = self.stamp.former.is_some() && !self.owner_tags.deny(current);
-                inherited || self.hangs_on_ours(current)
+                inherited || self.belongs_to_cluster(current)
             }
         }
     }
@@ -156,7 +156,7 @@ impl Resource for PrivateLinkService {
             .unwrap_or(false);
         let rules = [
             (
-                !self.owned.forwards_to_ours(current),
+                !self.owned.forwards_to_desired(current),
                 Difference::immutable("loadBalancerFrontendIpConfigurations"),
             ),
             (
@@ -198,7 +198,7 @@ impl Resource for PrivateLinkService {
             let configuration = json!([{"name": NAT_CONFIGURATION, "properties": properties}]);
             set(&mut body, &["properties", "ipConfigurations"], configuration);
         }
-        // By itself: another's gives way even where there is no room for all.
+        // The stamp is set first: it replaces another one even if there is no room for all tags.
         let stamp = &self.owned.stamp;
         mark(
             &mut body,
@@ -240,7 +240,7 @@ mod tests {
         }
     }
 
-    /// The body as Azure spells it back: other casing, and fields of its own.
+    /// The body as Azure returns it: other casing, and fields of its own.
     fn found() -> Value {
         let mut body = desired().body(None);
         let frontend = desired()
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_service_under_our_name_is_not_ours() {
+    fn foreign_service_under_the_desired_name_is_not_owned() {
         let mut body = found();
         body.as_object_mut().unwrap().remove("tags");
         set(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn service_of_another_management_cluster_is_not_ours_whatever_it_looks_like() {
+    fn service_of_another_management_cluster_is_never_owned() {
         let proven = OwnedPrivateLinkService {
             proven: true,
             ..desired().owned
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn service_that_nobody_stamped_is_ours_by_its_frontend_alone() {
+    fn unstamped_service_is_owned_by_its_frontend_alone() {
         assert!(desired().is_owned(&stamped(Some("m"))), "our cluster's tag");
         assert!(!desired().is_owned(&stamped(None)));
         let mut body = stamped(None);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn service_of_the_former_management_cluster_is_ours_and_gets_our_stamp() {
+    fn service_of_a_former_management_cluster_is_owned_and_stamped() {
         let mut heir = desired();
         heir.owned.stamp.former = Some("former".into());
         assert!(heir.is_owned(&stamped(Some("former"))) && heir.is_owned(&stamped(None)));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn more_nat_addresses_are_no_difference_and_another_subnet_of_the_first_is() {
+    fn only_another_subnet_of_the_first_nat_address_is_a_difference() {
         let nat = |subnet: &str, primary: bool| {
             json!({"name": subnet, "properties": {"primary": primary,
                 "subnet": {"id": format!("{NET}/virtualNetworks/v/subnets/{subnet}")}}})
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn revoked_subscription_is_a_difference_that_a_put_mends() {
+    fn put_repairs_the_difference_of_a_revoked_subscription() {
         for list in ["visibility", "autoApproval"] {
             let mut body = found();
             let revoked = json!({"subscriptions": ["guest", "revoked"]});
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_protocol_is_a_difference_that_a_put_mends() {
+    fn put_repairs_the_difference_of_proxy_protocol() {
         let mut body = found();
         set(&mut body, &["properties", "enableProxyProtocol"], json!(true));
         assert_eq!(desired().differs(&body), [Difference::of("enableProxyProtocol")]);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn unmarked_service_that_forwards_elsewhere_too_is_not_ours() {
+    fn untagged_service_that_forwards_elsewhere_too_is_not_owned() {
         let mut body = found();
         body.as_object_mut().unwrap().remove("tags");
         set(

@@ -1,4 +1,4 @@
-//! Looks at one resource: from memory while that is good enough, else by one read. Never writes.
+//! Reads one resource: from the observation cache while that is fresh, else with GETs. Never writes.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use super::private_link_service;
 use super::resource::{Kind, Observed, Progress, progress};
 use super::{zone, zone_link};
 
-/// What a look needs.
+/// What reads need.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    /// Reads.
+    /// The client that reads.
     pub client: &'a Client,
-    /// Remembers.
+    /// The cache that stores what was observed.
     pub observations: &'a ObservationCache,
-    /// Lists for many.
+    /// The lists that all clusters share.
     pub inventory: &'a Inventory,
-    /// The pass that looks.
+    /// The reconcile that reads.
     pub reconcile: Reconcile,
 }
 
 impl Reader<'_> {
-    /// What is known or can be seen of a resource.
+    /// The state of a resource, from the observation cache while that is fresh.
     ///
-    /// What lies in a parent that this process made, and was never put there by it, is taken for absent without a read. Where
-    /// others have put it there, the create that follows is refused, as it holds only for something new.
+    /// Without a read, a resource counts as absent if this process created its parent and never put anything under this
+    /// id. If others have put one there, the create that follows is refused, as it holds only for a new resource.
     pub async fn read(&self, kind: Kind, id: &ResourceId) -> Observed {
         let now = Instant::now();
         if let Some(observed) = self.observations.fresh(id, now) {
@@ -45,7 +45,7 @@ impl Reader<'_> {
         self.get(kind, id).await
     }
 
-    /// What can be seen of a resource now, whatever is remembered of it.
+    /// The state of a resource in Azure now. What the observation cache holds of it is not used.
     pub async fn read_uncached(&self, kind: Kind, id: &ResourceId) -> Observed {
         if let Some(observed) = self.observations.observed_instead(id, self.reconcile.began) {
             return observed;
@@ -70,18 +70,18 @@ impl Reader<'_> {
         if let Some(listed) = listed {
             self.observations.listed(id, listed);
         }
-        self.observations.forget_left(Instant::now());
+        self.observations.forget_overdue(Instant::now());
         observed
     }
 
-    /// Whether a link that this process deletes is gone by what its zone shows, which is read next anyway.
+    /// Whether a link that this process deletes is gone, by its zone's count of links. The zone is read next anyway.
     async fn is_out_of_its_zone(&self, id: &ResourceId) -> bool {
-        let goes = |id: &ResourceId| {
+        let is_deleting = |id: &ResourceId| {
             self.observations
                 .operation(id)
                 .is_some_and(|operation| operation.deletes)
         };
-        let Some(zone) = id.parent().filter(|zone| goes(id) && !goes(zone)) else {
+        let Some(zone) = id.parent().filter(|zone| is_deleting(id) && !is_deleting(zone)) else {
             return false;
         };
         let Ok(answer) = self.client.get(self.reconcile, Kind::Zone, &zone).await else {
@@ -89,14 +89,14 @@ impl Reader<'_> {
         };
         let out = zone::links(&answer.body) == Some(0);
         if out {
-            // With the link still in it, it would pass for what it is once the link is gone.
+            // Else the zone's state from before, with the link in it, would be used after the link is gone.
             self.found(Kind::Zone, &zone, answer.body).await;
             self.observations.was_read_instead(&zone, Instant::now());
         }
         out
     }
 
-    /// How a list shows a resource that was at rest.
+    /// How a list shows a resource that was ready.
     async fn listed(&self, kind: Kind, id: &ResourceId) -> Option<Listed> {
         let since = self.observations.list_since(id, Instant::now())?;
         let serves = || self.observations.share_a_list(kind, id);
@@ -119,7 +119,7 @@ impl Reader<'_> {
             (_, Some(operation)) if operation.deletes => self.deleting(kind, id, &operation).await,
             (Progress::InProgress, _) => self.in_progress(kind, id, observed, None),
             (Progress::Ready, _) if half_linked => self.in_progress(kind, id, Observed::Pending, None),
-            (Progress::Failed, Some(operation)) => match self.ask(kind, id, &operation).await {
+            (Progress::Failed, Some(operation)) => match self.poll(kind, id, &operation).await {
                 Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
                 _ => self.failed_state(kind, id, observed),
             },
@@ -128,7 +128,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A resource that says that its last operation failed. If that was ours, it is put again only after a while.
+    /// Handles a resource whose last operation failed by its `provisioningState`. If this process started that
+    /// operation, the resource is put again only after a wait.
     fn failed_state(&self, kind: Kind, id: &ResourceId, observed: Observed) -> Observed {
         if self.observations.is_put(id) {
             self.write_failed(kind, id, ArmError::own(Class::Busy, "OperationFailed"))
@@ -137,24 +138,25 @@ impl Reader<'_> {
         }
     }
 
-    /// A delete was accepted, and the resource is still shown and does not say that it is going.
+    /// The state of a resource whose delete was accepted, but which is still shown and not as deleting.
     pub async fn deleting(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Observed {
-        let said = self.ask(kind, id, operation).await;
-        match deletion::progress(operation, said, Instant::now()) {
+        let polled = self.poll(kind, id, operation).await;
+        match deletion::progress(operation, polled, Instant::now()) {
             Deletion::Running(wait) => self.in_progress(kind, id, Observed::Pending, wait),
             Deletion::Failed(error) => self.delete_failed(kind, id, error),
             Deletion::Unread(error) => self.read_failed(kind, id, error),
         }
     }
 
-    /// A create may have been accepted of which nothing can be read yet; only its operation tells how it stands.
+    /// The state of a resource that a read does not find. Its create may have been accepted; then only the operation
+    /// shows how it stands.
     async fn not_found(&self, kind: Kind, id: &ResourceId, missing: ArmError) -> Observed {
         let operation = self.observations.operation(id).filter(|operation| !operation.deletes);
         let succeeded = self.observations.wait_to_be_shown(id, Instant::now()).is_some();
         let Some(operation) = operation.filter(|_| !succeeded) else {
             return self.absent(kind, id, missing);
         };
-        match self.ask(kind, id, &operation).await {
+        match self.poll(kind, id, &operation).await {
             Ok(OperationState::Running(wait)) => self.in_progress(kind, id, Observed::Pending, wait),
             Ok(OperationState::Failed(error)) => self.write_failed(kind, id, error),
             Ok(OperationState::Succeeded) => self.made_meanwhile(kind, id).await,
@@ -163,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The create has ended since the resource was looked for.
+    /// Reads a resource again whose create ended after the first read.
     async fn made_meanwhile(&self, kind: Kind, id: &ResourceId) -> Observed {
         self.observations.put_succeeded(id, Instant::now());
         match self.client.get(self.reconcile, kind, id).await {
@@ -173,8 +175,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A read found nothing. Just after a PUT that was taken that proves nothing. Of what was there it is a read that failed until a
-    /// second one finds nothing either: what would follow is a write over whatever is there.
+    /// Handles a read that found nothing. Just after an accepted PUT it proves nothing. If the resource was there
+    /// before, it counts as a failed read until a second read finds nothing either: what follows is a write over
+    /// whatever is there.
     fn absent(&self, kind: Kind, id: &ResourceId, missing: ArmError) -> Observed {
         let now = Instant::now();
         if self.observations.shows_late(id, now) {
@@ -188,9 +191,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Asks how the DELETE of a resource that is not found any more has ended, unless it is gone for certain anyway.
+    /// Polls the DELETE of a resource that is no longer found, unless the resource is already known to be gone.
     pub async fn prove_gone(&self, kind: Kind, id: &ResourceId) {
-        let Some(url) = self.observations.delete_to_ask_about(id) else {
+        let Some(url) = self.observations.delete_to_poll(id) else {
             return;
         };
         match self.client.operation(self.reconcile, kind, id, &url).await {
@@ -200,7 +203,7 @@ impl Reader<'_> {
         }
     }
 
-    async fn ask(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Result<OperationState, ArmError> {
+    async fn poll(&self, kind: Kind, id: &ResourceId, operation: &Operation) -> Result<OperationState, ArmError> {
         match &operation.url {
             Some(url) => self.client.operation(self.reconcile, kind, id, url).await,
             None => Err(ArmError::own(Class::Gone, "NoOperation")),

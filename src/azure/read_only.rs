@@ -1,4 +1,5 @@
-//! What a process gets that must change nothing: a transport that sends reads only, and a gate that never opens.
+//! The transport and the gate of a process that must change nothing. The transport sends reads only; the gate is never
+//! open.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use http::{Method, Request, Response};
 use super::ports::Gate;
 use super::transport::{Transport, TransportError};
 
-/// Sends GET requests; refuses all others, whoever asks.
+/// A transport that sends GET requests and refuses all others.
 pub struct ReadOnly(pub Arc<dyn Transport>);
 
 #[async_trait]
@@ -27,7 +28,7 @@ impl Transport for ReadOnly {
     }
 }
 
-/// Lets no write pass.
+/// A gate that lets no write pass.
 pub struct NeverOpen;
 
 impl Gate for NeverOpen {
@@ -44,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers everything.
+    /// Answers every request and counts them.
     #[derive(Default)]
     struct Azure(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! An A record set in a private DNS zone.
+//! The A record set in a private DNS zone.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,19 +9,19 @@ use super::id::ResourceId;
 use super::owner_tags::OwnerTags;
 use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 
-/// Seconds that resolvers may keep an answer.
+/// The time for which resolvers may keep an answer, in seconds.
 const TTL: u64 = 300;
 /// The limit of metadata entries on a record set.
 const MAX_METADATA: usize = 10;
 
-/// An A record set as it is wanted.
+/// A desired A record set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Its id; the name is relative to the zone.
+    /// The ARM id; its name is relative to the zone.
     pub id: ResourceId,
     /// Metadata, one entry of which names the owner.
     pub owner_tags: OwnerTags,
-    /// The one address that it shall have.
+    /// The only address that it should have.
     pub address: Option<IpAddr>,
 }
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_value_beside_ours_is_drift() {
+    fn foreign_value_beside_the_desired_one_is_drift() {
         let mut body = desired().body(None);
         assert_eq!(desired().differs(&body), []);
         set(
@@ -114,7 +114,7 @@ mod tests {
         let body =
             |metadata: Value| json!({"properties": {"metadata": metadata, "aRecords": [{"ipv4Address": "1.1.1.1"}]}});
         assert!(!desired().is_owned(&body(json!({"cluster": "another"}))));
-        // Records are looked at only in a zone that is ours.
+        // Records are read only in a zone that is owned.
         assert!(desired().is_owned(&body(Value::Null)));
     }
 

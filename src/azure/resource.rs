@@ -1,4 +1,4 @@
-//! What all kinds of ARM resources have in common: type, api-version, how they are compared and what body they want.
+//! What all kinds of ARM resources have in common: type, api-version, how they are compared and which body they need.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,19 +16,19 @@ pub enum Kind {
     LoadBalancer,
     /// `Microsoft.Network/virtualNetworks`, only read.
     VirtualNetwork,
-    /// `Microsoft.Network/virtualNetworks/subnets`
+    /// `Microsoft.Network/virtualNetworks/subnets`, read and written.
     Subnet,
-    /// `Microsoft.Network/privateLinkServices`
+    /// `Microsoft.Network/privateLinkServices`, read and written.
     PrivateLinkService,
-    /// `Microsoft.Network/privateLinkServices/privateEndpointConnections`
+    /// `Microsoft.Network/privateLinkServices/privateEndpointConnections`, only deleted.
     Connection,
-    /// `Microsoft.Network/privateEndpoints`
+    /// `Microsoft.Network/privateEndpoints`, read and written.
     PrivateEndpoint,
-    /// `Microsoft.Network/privateDnsZones`
+    /// `Microsoft.Network/privateDnsZones`, read and written.
     Zone,
-    /// `Microsoft.Network/privateDnsZones/virtualNetworkLinks`
+    /// `Microsoft.Network/privateDnsZones/virtualNetworkLinks`, read and written.
     ZoneLink,
-    /// `Microsoft.Network/privateDnsZones/A`
+    /// `Microsoft.Network/privateDnsZones/A`, read and written.
     Record,
 }
 
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// How long to wait between two looks at a resource of this kind while it changes and Azure names no time.
+    /// The time between two reads of a resource of this kind while it is in progress and Azure gives no time.
     pub fn pace(self) -> Duration {
         match self {
             Kind::Subnet => Duration::from_secs(2),
@@ -98,26 +98,27 @@ impl Kind {
     }
 }
 
-/// What this process has never seen is gone for certain when reads have said so for this long.
+/// A resource that this process has never observed is gone for certain after reads have shown that for this long.
 pub const GONE_FOR: Duration = Duration::from_secs(30);
 
-/// What was there and is not found counts as absent only when a second read, so long after the first, does not find it either.
+/// A resource that was there and is not found counts as absent only if a second read, this long after the first, does
+/// not find it either.
 pub const MISSED: Duration = Duration::from_secs(5);
 
-/// What was seen of one resource.
+/// What was observed of one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observed {
-    /// It is there; ARM's JSON.
+    /// The resource is there; holds ARM's JSON.
     Found(Value),
-    /// It is not there.
+    /// The resource is not there.
     Absent,
     /// A create was accepted and is still under way; nothing can be read yet.
     Pending,
-    /// The last PUT of it was refused, or its operation failed.
+    /// The last PUT of the resource was refused, or its operation failed.
     WriteFailed(ArmError),
-    /// The last DELETE of it was refused, or its operation failed.
+    /// The last DELETE of the resource was refused, or its operation failed.
     DeleteFailed(ArmError),
-    /// It could not be read.
+    /// The resource could not be read.
     ReadFailed(ArmError),
 }
 
@@ -131,20 +132,20 @@ impl Observed {
     }
 }
 
-/// Where a resource stands by its own account.
+/// The state of a resource by its `provisioningState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing is under way.
     Ready,
-    /// An operation is changing or making it.
+    /// An operation creates or changes the resource.
     InProgress,
-    /// An operation is removing it.
+    /// An operation deletes the resource.
     Deleting,
     /// The last operation failed or was cancelled.
     Failed,
 }
 
-/// Reads `properties.provisioningState`. Absent means settled, unknown words mean moving
+/// Reads `properties.provisioningState`. A missing one means ready, an unknown one means in progress
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations>).
 pub fn progress(body: &Value) -> Progress {
     match body.pointer("/properties/provisioningState").and_then(Value::as_str) {
@@ -155,12 +156,12 @@ pub fn progress(body: &Value) -> Progress {
     }
 }
 
-/// A field of ours that is not as wanted.
+/// A field that is not as desired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Difference {
     /// The field's name in ARM's JSON.
     pub field: &'static str,
-    /// Azure cannot change it: the resource has to be made anew.
+    /// Whether Azure cannot change it: the resource has to be recreated.
     pub immutable: bool,
 }
 
@@ -179,29 +180,30 @@ impl Difference {
     }
 }
 
-/// A resource as far as it must be known to be taken away.
+/// What must be known of a resource to delete it.
 pub trait Owned: Debug + Send + Sync {
-    /// Its kind.
+    /// The resource's kind.
     fn kind(&self) -> Kind;
-    /// Its id.
+    /// The resource's ARM id.
     fn id(&self) -> &ResourceId;
-    /// Whether `current` is provably ours: by our mark, or by a structure that only ours can have.
+    /// Whether `current` is owned for certain: by the owner tags, or by a structure that only this cluster's resource
+    /// can have.
     fn is_owned(&self, current: &Value) -> bool;
 }
 
-/// A resource as it is wanted.
+/// A desired resource.
 pub trait Resource: Owned {
-    /// Whether a change under way shows by itself that it is not of our making, and keeps what is there in force.
+    /// Whether an operation under way was certainly started by others and leaves the resource in force meanwhile.
     fn moved_by_others(&self, _current: &Value) -> bool {
         false
     }
-    /// The fields of ours that differ in `current`. A missing mark is no difference.
+    /// The fields that are not as desired in `current`. Missing owner tags are no difference.
     fn differs(&self, current: &Value) -> Vec<Difference>;
-    /// The body to PUT: what we own, laid over what is there.
+    /// The body to PUT: the desired fields, laid over what is there.
     fn body(&self, current: Option<&Value>) -> Value;
 }
 
-/// The body to start from: what is there without what only the service writes, or the empty object.
+/// The body to start from: what is there, without the fields that only the service writes, or an empty object.
 pub(super) fn base(current: Option<&Value>) -> Value {
     let mut body = current.cloned().unwrap_or_else(|| Value::Object(Map::new()));
     if let Some(root) = body.as_object_mut() {
@@ -213,7 +215,7 @@ pub(super) fn base(current: Option<&Value>) -> Value {
     body
 }
 
-/// Sets the value at a path of object keys, making the objects on the way.
+/// Sets the value at a path of object keys. Creates missing objects on the way.
 pub(super) fn set(body: &mut Value, path: &[&str], value: Value) {
     let mut at = body;
     for key in path {
@@ -225,13 +227,13 @@ pub(super) fn set(body: &mut Value, path: &[&str], value: Value) {
     *at = value;
 }
 
-/// Adds tags (or record metadata) at `path`, keeping others, if there is room for all of ours.
-pub(super) fn mark(body: &mut Value, path: &str, owner_tags: &BTreeMap<String, String>, room: usize) {
+/// Adds owner tags (or record metadata) at `path` and keeps the others. Adds none if there is no room for all.
+pub(super) fn mark(body: &mut Value, path: &str, owner_tags: &BTreeMap<String, String>, max_entries: usize) {
     let mut all = body.get(path).and_then(Value::as_object).cloned().unwrap_or_default();
     for (key, value) in owner_tags {
         all.insert(key.clone(), Value::String(value.clone()));
     }
-    if all.len() <= room {
+    if all.len() <= max_entries {
         set(body, &[path], Value::Object(all));
     }
 }
@@ -250,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_never_seen_before_mean_moving() {
+    fn unknown_provisioning_state_means_in_progress() {
         let state = |word: &str| progress(&json!({"properties": {"provisioningState": word}}));
         assert_eq!(state("Succeeded"), Progress::Ready);
         assert_eq!(state("Canceled"), Progress::Failed);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_for_marks_means_no_marks_and_the_others_stay() {
+    fn owner_tags_without_room_are_left_out_and_the_others_stay() {
         let full: Map<String, Value> = (0..15).map(|n| (format!("t{n}"), json!("x"))).collect();
         let mut body = json!({"tags": full.clone()});
         mark(

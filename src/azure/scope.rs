@@ -1,4 +1,5 @@
-//! Parts of Azure that somebody may use: a subscription, a resource group or a virtual network. Parsed once, compared the way ARM does.
+//! Parts of Azure that a control plane may use: a subscription, a resource group or a virtual network. Parsed once,
+//! compared the way ARM does.
 
 use super::id::{IdError, ResourceId, SubscriptionId, is_group_name, same};
 use super::resource::Kind;
@@ -8,7 +9,7 @@ use super::resource::Kind;
 pub enum Scope {
     /// A whole subscription.
     Subscription(SubscriptionId),
-    /// A resource group.
+    /// A whole resource group.
     Group(SubscriptionId, String),
     /// A virtual network with its subnets.
     Network(ResourceId),
@@ -28,7 +29,7 @@ impl Scope {
         }
     }
 
-    /// The subscription that it is, or is a part of.
+    /// The subscription that the scope is, or is a part of.
     pub fn subscription(&self) -> &SubscriptionId {
         match self {
             Self::Subscription(own) | Self::Group(own, _) => own,

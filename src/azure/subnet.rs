@@ -1,4 +1,4 @@
-//! The NAT subnet of a private link service.
+//! The NAT subnet of a Private Link Service.
 
 use ipnet::Ipv4Net;
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use super::id::{ResourceId, lower};
 use super::resource::{Difference, Kind, Owned, Resource, base, set};
 
-/// A subnet for NAT addresses. Its exact name is its ownership.
+/// A desired subnet for NAT addresses. It is owned by its exact name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NatSubnet {
-    /// Its id.
+    /// The subnet's ARM id.
     pub id: ResourceId,
-    /// The prefix to create it with; one that exists keeps its own.
+    /// The prefix to create it with; an existing subnet keeps its own.
     pub prefix: Option<Ipv4Net>,
 }
 
-/// Whether private link services may take addresses from this subnet.
+/// Whether Private Link Services may take addresses from this subnet.
 pub fn takes_link_services(subnet: &Value) -> bool {
     let policies = subnet
         .pointer("/properties/privateLinkServiceNetworkPolicies")
@@ -23,7 +23,7 @@ pub fn takes_link_services(subnet: &Value) -> bool {
     policies.is_some_and(|p| p.eq_ignore_ascii_case("Disabled"))
 }
 
-/// What a subnet shows of its users.
+/// The properties in which a subnet lists its users.
 const USERS: [&str; 5] = [
     "ipConfigurations",
     "privateEndpoints",
@@ -40,35 +40,36 @@ fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// What uses or configures the subnet, if anything does.
+/// The name of the first property that shows a use or a configuration of the subnet; none if there is none.
 pub fn used_by_others(subnet: &Value) -> Option<&'static str> {
     const REFERENCES: [&str; 3] = ["networkSecurityGroup", "routeTable", "natGateway"];
     let all = USERS.into_iter().chain(REFERENCES);
-    let mut set = all.filter(|name| property(subnet, name).is_some_and(|value| !is_empty(value)));
-    set.next()
+    let mut in_use = all.filter(|name| property(subnet, name).is_some_and(|value| !is_empty(value)));
+    in_use.next()
 }
 
-/// Whether nothing uses the subnet but the addresses of link services that are gone: they go too, a little later.
+/// Whether nothing uses the subnet but addresses of these deleted Private Link Services. Azure removes such addresses a
+/// little later.
 pub fn used_only_by(subnet: &Value, services: &[ResourceId]) -> bool {
-    let own = |service: &ResourceId| {
+    let id_parts = |service: &ResourceId| {
         let name = lower(service.name());
         let below = lower(&format!("{service}/"));
         (below, format!("/networkinterfaces/{name}.nic."))
     };
-    let own: Vec<(String, String)> = services.iter().map(own).collect();
+    let own: Vec<(String, String)> = services.iter().map(id_parts).collect();
     let is_own = |user: &Value| {
         let id = lower(user.get("id").and_then(Value::as_str).unwrap_or_default());
         own.iter()
             .any(|(below, interface)| id.starts_with(below) || id.contains(interface))
     };
     let addresses = property(subnet, USERS[0]).and_then(Value::as_array);
-    let mut rest = subnet.clone();
-    set(&mut rest, &["properties", USERS[0]], Value::Null);
-    addresses.is_some_and(|all| all.iter().all(is_own)) && used_by_others(&rest).is_none()
+    let mut without_addresses = subnet.clone();
+    set(&mut without_addresses, &["properties", USERS[0]], Value::Null);
+    addresses.is_some_and(|all| all.iter().all(is_own)) && used_by_others(&without_addresses).is_none()
 }
 
-/// Whether the subnet is exactly as HyperShift's operator makes one: a /24 whose policies let link services in, and
-/// nothing else set. What Azure fills in by itself does not count.
+/// Whether the subnet is exactly as HyperShift's operator creates one: a /24 whose policies let Private Link Services
+/// in, and nothing else set. What Azure fills in by itself does not count.
 pub fn has_reference_shape(subnet: &Value) -> bool {
     let one = property(subnet, "addressPrefix").into_iter();
     let many = property(subnet, "addressPrefixes").and_then(Value::as_array);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_our_own_service_are_told_from_others() {
+    fn addresses_of_the_own_service_are_distinguished_from_others() {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
         let service = [ResourceId::parse(&format!("{net}/privateLinkServices/pls-x")).unwrap()];
         let used = |ids: &[&str]| {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_in_use_is_seen_as_such() {
+    fn subnet_in_use_is_recognized() {
         let lists = USERS.map(|name| (name, json!([{"id": "x"}])));
         let references = ["networkSecurityGroup", "routeTable", "natGateway"].map(|name| (name, json!({"id": "x"})));
         for (name, value) in lists.into_iter().chain(references) {

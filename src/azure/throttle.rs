@@ -11,25 +11,25 @@ use super::id::SubscriptionId;
 use super::ports::Counters;
 use super::resource::Kind;
 
-/// Azure counts reads, writes and deletes by themselves.
+/// A request budget. Azure counts reads, writes and deletes separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Budget {
-    /// GET.
+    /// The budget of GET requests.
     Reads,
-    /// PUT.
+    /// The budget of PUT requests.
     Writes,
-    /// DELETE.
+    /// The budget of DELETE requests.
     Deletes,
 }
 
-/// Who counts: ARM every call, each service besides its own.
+/// Who counts requests: ARM counts every call, and each service its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Counts {
-    /// ARM.
+    /// Azure Resource Manager itself.
     Arm,
-    /// Microsoft.Network without private DNS.
+    /// The service Microsoft.Network, without private DNS.
     Network,
-    /// Private DNS.
+    /// The private DNS service.
     PrivateDns,
 }
 
@@ -43,7 +43,7 @@ impl Counts {
     }
 }
 
-/// `x-ms-ratelimit-remaining-` headers that are counted, without that prefix.
+/// The `x-ms-ratelimit-remaining-` headers that are counted, without that prefix.
 pub const BUDGETS: [&str; 7] = [
     "subscription-reads",
     "subscription-writes",
@@ -54,14 +54,14 @@ pub const BUDGETS: [&str; 7] = [
     "subscription-resource-requests",
 ];
 
-/// Remembers until when a budget of a subscription is used up.
+/// Knows until when a request budget of a subscription is exhausted.
 #[derive(Debug, Default)]
 pub struct Throttle {
     until: Mutex<HashMap<(SubscriptionId, Budget, Counts), Instant>>,
 }
 
 impl Throttle {
-    /// How long calls on this budget have to wait; asking Azure earlier would only prolong it.
+    /// How long calls on this budget have to wait. An earlier call would only prolong the wait.
     pub fn wait(&self, subscription: &SubscriptionId, budget: Budget, kind: Kind, now: Instant) -> Option<Duration> {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.retain(|_, end| *end > now);
@@ -70,14 +70,14 @@ impl Throttle {
         ends.into_iter().flatten().max().map(|end| end - now)
     }
 
-    /// Whoever counts answered that the budget is used up for this long.
+    /// Notes that the budget is exhausted for this long, as the one who counts it answered.
     pub fn used_up(&self, subscription: &SubscriptionId, budget: Budget, counts: Counts, wait: Duration, now: Instant) {
         let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
         until.insert((subscription.clone(), budget, counts), now + wait);
     }
 }
 
-/// Passes on what the headers of an answer say is left.
+/// Reports to the counters what is left of each budget by the headers of an answer.
 pub fn count_budgets(headers: &HeaderMap, counters: &dyn Counters) {
     for budget in BUDGETS {
         let value = headers.get(format!("x-ms-ratelimit-remaining-{budget}"));

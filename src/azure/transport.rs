@@ -1,4 +1,5 @@
-//! How requests reach ARM: one trait, and its HTTPS form. Tokens go to the configured host and nowhere else.
+//! How requests reach ARM: a trait, and its implementation for HTTPS. Tokens go to the configured host and nowhere
+//! else.
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ pub const ANSWER_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Sends one request and returns the whole answer.
 ///
-/// Requests carry absolute URIs and no `authorization` header; the transport adds what it needs to be let in.
+/// Requests carry absolute URIs and no `authorization` header; the transport adds the credentials.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Waits for what sending needs. What is decided after this is decided right before the sending.
+    /// Waits until a request can be sent at once, so that a check after this is made right before the sending.
     async fn ready(&self) -> Result<(), TransportError>;
 
-    /// Sends `request`: no redirect, and no retry but one: a read whose token is refused is sent again with a newer one, if there is
-    /// one.
+    /// Sends `request`. Follows no redirect. Retries only a read whose token is refused, once, if there is a newer
+    /// token.
     async fn send(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, TransportError>;
 }
 
@@ -47,7 +48,7 @@ pub enum TransportError {
     /// The connection failed.
     #[error("connection failed: {0}")]
     Connection(String),
-    /// No token could be had; nothing was sent.
+    /// No token could be obtained; nothing was sent.
     #[error(transparent)]
     Token(#[from] AuthError),
 }
@@ -94,7 +95,8 @@ impl HttpsTransport {
         }
     }
 
-    /// The server chooses polling URLs, nextLinks and redirects, so every address is compared.
+    /// Compares the address with the configured host. The server chooses polling URLs, nextLinks and redirects, so
+    /// every address is compared.
     fn check(&self, url: &Url) -> Result<(), TransportError> {
         let same = url.scheme() == self.endpoint.scheme()
             && url.host() == self.endpoint.host()
@@ -110,7 +112,7 @@ impl HttpsTransport {
         Ok(())
     }
 
-    /// Sends it with this token, which is given up if Azure refuses it.
+    /// Sends the request with this token. The token is invalidated if Azure refuses it.
     async fn execute(&self, mut request: reqwest::Request, token: &Token) -> Result<reqwest::Response, TransportError> {
         request.headers_mut().insert(AUTHORIZATION, token.authorization());
         let answer = self.client.execute(request).await?;

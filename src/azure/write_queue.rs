@@ -1,5 +1,5 @@
-//! Whose turn it is to write into a virtual network. Azure takes one write at a time there and refuses all others, so those of
-//! one process line up instead of being refused again and again.
+//! The order of writes into a virtual network. Azure takes one write at a time there and refuses all others, so those
+//! of one process wait in a queue instead of being refused again and again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::id::ResourceId;
 
-/// Who does not come back for its turn within this long after it has lost it.
+/// A write that is not taken up within this long after its time loses its place in the queue.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long a write usually takes where writes go one after the other.
+/// How long a write usually takes when writes are sent one after the other.
 pub fn usual(deletes: bool) -> Duration {
     Duration::from_secs(if deletes { 10 } else { 3 })
 }
@@ -24,16 +24,16 @@ pub struct WriteQueue(Mutex<HashMap<ResourceId, Vec<QueuedWrite>>>);
 #[derive(Debug)]
 struct QueuedWrite {
     id: ResourceId,
-    lapses: Instant,
-    /// Its write is sent and not answered yet.
-    taken: bool,
+    expires: Instant,
+    /// Whether the write is sent and not answered yet.
+    sent: bool,
 }
 
 impl WriteQueue {
-    /// How long a write of `id` has to wait still, if each takes as long as `lasts`; none if its turn is now, and that is [`over`](Self::over)
-    /// with the answer.
+    /// How long a write of `id` still has to wait, if each write takes as long as `lasts`. None if it is due now; its
+    /// answer then has to be reported with [`over`](Self::over).
     ///
-    /// `busy`: Azure works on a write of this process in the network, for so long still.
+    /// `busy`: how long Azure still works on another write of this process in the network.
     pub fn take(
         &self,
         network: &ResourceId,
@@ -44,47 +44,48 @@ impl WriteQueue {
     ) -> Option<Duration> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = all.entry(network.clone()).or_default();
-        queue.retain(|turn| turn.lapses > now || (turn.id == *id && !turn.taken));
-        let found = queue.iter().position(|turn| turn.id == *id && !turn.taken);
-        let place = found.unwrap_or(queue.len());
-        let taken = place == 0 && busy.is_none();
-        let ahead = lasts.saturating_mul(u32::try_from(place).unwrap_or(u32::MAX));
+        queue.retain(|queued| queued.expires > now || (queued.id == *id && !queued.sent));
+        let found = queue.iter().position(|queued| queued.id == *id && !queued.sent);
+        let position = found.unwrap_or(queue.len());
+        let sent = position == 0 && busy.is_none();
+        let ahead = lasts.saturating_mul(u32::try_from(position).unwrap_or(u32::MAX));
         let wait = ahead.saturating_add(busy.unwrap_or_default());
-        let turn = QueuedWrite {
+        let queued = QueuedWrite {
             id: id.clone(),
-            lapses: now + if taken { lasts } else { wait } + GRACE,
-            taken,
+            expires: now + if sent { lasts } else { wait } + GRACE,
+            sent,
         };
         match found {
-            Some(place) => queue[place] = turn,
-            None => queue.push(turn),
+            Some(position) => queue[position] = queued,
+            None => queue.push(queued),
         }
-        (!taken).then_some(wait)
+        (!sent).then_some(wait)
     }
 
-    /// The write of `id` whose turn it was is answered.
+    /// Ends the write of `id` that was sent: it is answered.
     pub fn over(&self, network: &ResourceId, id: &ResourceId) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(queue) = all.get_mut(network) {
-            queue.retain(|turn| !(turn.taken && turn.id == *id));
+            queue.retain(|queued| !(queued.sent && queued.id == *id));
             if queue.is_empty() {
                 all.remove(network);
             }
         }
     }
 
-    /// Who is the first of those that wait for their turn.
+    /// The first resource that waits for its write.
     pub fn next(&self, network: &ResourceId) -> Option<ResourceId> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let waiting = all.get(network)?.iter().find(|turn| !turn.taken);
-        waiting.map(|turn| turn.id.clone())
+        let waiting = all.get(network)?.iter().find(|queued| !queued.sent);
+        waiting.map(|queued| queued.id.clone())
     }
 
-    /// Who needs no turn any more holds nobody up. What is sent keeps its turn until it is answered.
+    /// Drops the waiting writes of `id`, so that they hold up no others. A write that is sent stays until it is
+    /// answered.
     pub fn leave(&self, id: &ResourceId) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, queue| {
-            queue.retain(|turn| turn.taken || turn.id != *id);
+            queue.retain(|queued| queued.sent || queued.id != *id);
             !queue.is_empty()
         });
     }
@@ -104,12 +105,12 @@ mod tests {
     struct Line(WriteQueue, Instant);
 
     impl Line {
-        /// Seconds to wait, at such a second.
+        /// Seconds to wait, asked at this second.
         fn at(&self, second: u64, name: &str, busy: bool) -> Option<u64> {
             self.beside(second, name, busy.then_some(LASTS))
         }
 
-        /// The same, beside a write that goes on for so long. What is sent is answered at once.
+        /// Seconds to wait while another write takes this much longer. A write that is sent is answered at once.
         fn beside(&self, second: u64, name: &str, busy: Option<Duration>) -> Option<u64> {
             let (id, now) = (id(name), self.1 + Duration::from_secs(second));
             let network = id.parent().unwrap();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_left_of_the_write_under_way_is_waited_for_and_no_more() {
+    async fn write_waits_only_for_what_is_left_of_the_one_under_way() {
         let line = Line(WriteQueue::default(), Instant::now());
         let left = Some(Duration::from_secs(1));
         assert_eq!(

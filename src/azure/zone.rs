@@ -1,4 +1,4 @@
-//! A private DNS zone.
+//! The private DNS zone.
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,15 @@ use super::resource::{Difference, Kind, Owned, Resource, base, mark, set};
 /// The limit of tags on private DNS resources.
 pub(super) const MAX_DNS_TAGS: usize = 15;
 
-/// A private DNS zone as it is wanted.
+/// A desired private DNS zone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone {
-    /// Its id; the name is the zone's domain.
+    /// The ARM id; its name is the zone's domain.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub owner_tags: OwnerTags,
-    /// Whether its structure proves that it is ours: our link and records are in it, or were when this process saw it.
+    /// Whether its structure proves that it is owned: this cluster's link and records are in it, or were when this
+    /// process read it.
     pub proven: bool,
 }
 
@@ -40,7 +41,7 @@ impl Owned for Zone {
 }
 
 impl Resource for Zone {
-    /// Every PUT of ours carries the mark; HyperShift's, which come without end, wipe it.
+    /// Every PUT of Hyperlink carries the owner tags; HyperShift's PUTs, which do not end, remove them.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)
     }

@@ -7,16 +7,17 @@ use super::owner_tags::OwnerTags;
 use super::resource::{Difference, Kind, Owned, Resource, base, id_at, mark, set};
 use super::zone::MAX_DNS_TAGS;
 
-/// A virtual network link as it is wanted.
+/// A desired virtual network link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneLink {
-    /// Its id.
+    /// The link's ARM id.
     pub id: ResourceId,
     /// Tags, one of which proves ownership.
     pub owner_tags: OwnerTags,
-    /// The virtual network whose machines shall resolve names in the zone.
+    /// The virtual network whose machines resolve names in the zone.
     pub virtual_network: ResourceId,
-    /// Whether what is around it proves it ours, if it leads to that network: the zone's mark, or our records in the zone.
+    /// Whether other resources prove that the link is owned, if it leads to that network: the zone's owner tags, or
+    /// this cluster's records in the zone.
     pub proven: bool,
 }
 
@@ -25,7 +26,7 @@ pub fn virtual_network(body: &Value) -> Option<ResourceId> {
     id_at(body, "/properties/virtualNetwork/id")
 }
 
-/// Whether the link is in force. Success of its operation alone does not say so.
+/// Whether the link is in force. The success of its operation alone does not prove that.
 pub fn completed(body: &Value) -> bool {
     body.pointer("/properties/virtualNetworkLinkState")
         .and_then(Value::as_str)
@@ -33,8 +34,8 @@ pub fn completed(body: &Value) -> bool {
 }
 
 impl ZoneLink {
-    /// Whether it leads to the wanted virtual network.
-    pub fn leads_to_ours(&self, current: &Value) -> bool {
+    /// Whether it leads to the desired virtual network.
+    pub fn leads_to_desired(&self, current: &Value) -> bool {
         virtual_network(current).as_ref() == Some(&self.virtual_network)
     }
 }
@@ -49,12 +50,13 @@ impl Owned for ZoneLink {
     }
 
     fn is_owned(&self, current: &Value) -> bool {
-        self.owner_tags.prove(current) || (self.proven && self.leads_to_ours(current) && !self.owner_tags.deny(current))
+        self.owner_tags.prove(current)
+            || (self.proven && self.leads_to_desired(current) && !self.owner_tags.deny(current))
     }
 }
 
 impl Resource for ZoneLink {
-    /// As with zones: what is as wanted and written again goes on resolving.
+    /// As with zones: a link that is as desired keeps resolving names while others write it again.
     fn moved_by_others(&self, current: &Value) -> bool {
         !self.owner_tags.prove(current)
     }
@@ -65,7 +67,7 @@ impl Resource for ZoneLink {
             .and_then(Value::as_bool)
             .unwrap_or(false);
         let rules = [
-            (!self.leads_to_ours(current), Difference::immutable("virtualNetwork")),
+            (!self.leads_to_desired(current), Difference::immutable("virtualNetwork")),
             (registers, Difference::of("registrationEnabled")),
         ];
         rules
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn unmarked_link_is_ours_only_where_its_surroundings_prove_it_and_to_our_network() {
+    fn untagged_link_is_owned_if_proven_and_to_the_desired_network() {
         let body = json!({"properties": {"virtualNetwork": {"id": desired(true).virtual_network.to_string().to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")}}});
         assert!(desired(true).is_owned(&body));
         assert!(!desired(false).is_owned(&body));

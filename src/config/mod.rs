@@ -140,8 +140,8 @@ pub fn resolve(given: &Given, environment: &Environment) -> Result<Config, Probl
     if for_many && roles.contains(&Role::Cpo) && !reader.is_given(&setting::ALLOW_SCOPES) {
         reader.missing(&setting::ALLOW_SCOPES, "; role cpo needs it, or --namespace");
     }
-    let settled = settle(&mut reader, roles, lease);
-    reader.finish(settled)
+    let result = settle(&mut reader, roles, lease);
+    reader.finish(result)
 }
 
 /// The same for `hyperlink plan`, which leads nobody. Without a role it is cpo, and ho too where its resource group is given.
@@ -152,8 +152,8 @@ pub fn resolve_for_plan(given: &Given, environment: &Environment) -> Result<Conf
         roles.insert(Role::Cpo);
         roles.extend(reader.is_given(&setting::RESOURCE_GROUP).then_some(Role::Ho));
     }
-    let settled = settle(&mut reader, roles, |_, _| Some(None));
-    reader.finish(settled)
+    let result = settle(&mut reader, roles, |_, _| Some(None));
+    reader.finish(result)
 }
 
 /// The form of the log, also where other settings are wrong; text where it is wrong itself.
@@ -258,16 +258,16 @@ fn lease(reader: &mut Reader<'_>, scope: Option<&str>) -> Option<Option<Lease>> 
     let namespace = if reader.is_given(&LEASE_NAMESPACE) {
         reader.one(&LEASE_NAMESPACE, parse::namespace)
     } else {
-        let told = around.variable("POD_NAMESPACE");
-        let told = told.or_else(|| around.service_account_namespace());
-        let told = told.or_else(|| scope.map(str::to_owned));
-        if told.is_none() {
+        let own_namespace = around.variable("POD_NAMESPACE");
+        let own_namespace = own_namespace.or_else(|| around.service_account_namespace());
+        let own_namespace = own_namespace.or_else(|| scope.map(str::to_owned));
+        if own_namespace.is_none() {
             reader.missing(
                 &LEASE_NAMESPACE,
                 ", and neither POD_NAMESPACE nor a service account nor --namespace tells where the lease is kept",
             );
         }
-        told
+        own_namespace
     };
     let candidate = around.variable("POD_NAME").or_else(|| around.variable("HOSTNAME"));
     Some(Some(Lease {

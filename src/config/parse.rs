@@ -123,8 +123,8 @@ pub(super) fn network(text: &str) -> Result<Ipv4Net, String> {
     if network.addr() == network.network() {
         Ok(network)
     } else {
-        let meant = network.trunc();
-        Err(format!("{text} is an address in {meant}; write the network"))
+        let in_bits = network.trunc();
+        Err(format!("{text} is an address in {in_bits}; write the network"))
     }
 }
 

@@ -117,9 +117,9 @@ impl<'a> Reader<'a> {
     }
 
     /// What came out of it all, unless something was wrong.
-    pub(super) fn finish<T>(self, settled: Option<T>) -> Result<T, Problems> {
-        match settled {
-            Some(settled) if self.problems.is_empty() => Ok(settled),
+    pub(super) fn finish<T>(self, result: Option<T>) -> Result<T, Problems> {
+        match result {
+            Some(result) if self.problems.is_empty() => Ok(result),
             _ => Err(Problems(self.problems)),
         }
     }

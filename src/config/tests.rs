@@ -130,7 +130,7 @@ fn both_roles_in_one_process(#[case] line: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_flag_goes_before_its_variable_and_an_empty_variable_counts_as_none() {
+fn flag_precedes_its_variable_and_an_empty_variable_is_none() {
     let mut variables = CPO.to_vec();
     variables.extend([
         ("HYPERLINK_ROLE", "cpo"),
@@ -146,7 +146,7 @@ fn a_flag_goes_before_its_variable_and_an_empty_variable_counts_as_none() {
 }
 
 #[test]
-fn plan_leads_nobody_and_takes_the_management_side_where_its_group_is_given() {
+fn plan_leads_nobody_and_includes_ho_where_its_group_is_set() {
     let roles = |line: &[(&str, &str)], variables: &[(&str, &str)]| {
         let config = resolve_for_plan(&flags(line), &Environment::of(variables)).unwrap();
         assert_eq!(config.lease, None);

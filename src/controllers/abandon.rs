@@ -1,5 +1,5 @@
-//! When a custom resource that goes is let go although something of its cluster stays in Azure: a lock forbids its removal, Azure
-//! has refused it for long, or access is denied and a person has said so. Pure.
+//! When a deleted custom resource is released although something of its cluster stays in Azure: a lock forbids its
+//! removal, Azure has refused it for long, or access is denied and a person has allowed it. Pure.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 use crate::conditions;
 
-/// What to say when the custom resource may go now; none if it may not.
+/// The Event if the custom resource may be released now; none if it may not.
 ///
-/// Never for a failure that time can mend: at least one has to be a denial. What is locked, or refused as in use, as long as
-/// `OVERDUE` needs no word: who set the lock keeps what is locked, and all else is gone by then. `failing` tells how long each
-/// step has failed.
+/// A failure that time can solve does not release it: at least one failure has to be a denial, and a person has to
+/// allow it. What has been locked, or refused as in use, for [`OVERDUE`] needs no permission: whoever set the lock
+/// keeps what is locked, and everything else is gone by then. `failing` gives how long each step has failed.
 pub fn permission(
     cr: &AzurePrivateLinkService,
     role: Role,
@@ -28,7 +28,7 @@ pub fn permission(
 ) -> Option<Event> {
     let steps = decision.steps.iter().zip(outcomes);
     let remaining: Vec<(&Step, &Outcome)> = steps.filter(|(step, _)| !step.gone() && !step.left()).collect();
-    let error = |(step, outcomes): &(&Step, &Outcome)| failure(step, outcomes).cloned();
+    let error = |(step, outcome): &(&Step, &Outcome)| failure(step, outcome).cloned();
     let waits = |(step, _): &(&Step, &Outcome)| matches!(step.why, Why::Needs(_));
     let overdue = |one: &(&Step, &Outcome)| failing(one.0) >= OVERDUE;
     let locked = |one: &(&Step, &Outcome)| error(one).is_some_and(|error| is_lock(&error));
@@ -52,7 +52,7 @@ pub fn permission(
         .problem
         .as_ref()
         .is_some_and(|problem| problem.reason == Reason::ScopeNotAllowed);
-    let reason = word(cr, role)?.ok().filter(|_| denied || outside)?;
+    let reason = abandon_reason(cr, role)?.ok().filter(|_| denied || outside)?;
     let forwards = match role {
         Role::Ho => "; a Private Link Service that is abandoned still forwards",
         Role::Cpo => "",
@@ -67,12 +67,12 @@ pub fn permission(
 /// The steps of a deletion that a lock forbids.
 pub fn locked<'a>(decision: &'a Decision, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Step> {
     let steps = decision.steps.iter().zip(outcomes);
-    let locked = steps.filter(|(step, outcomes)| failure(step, outcomes).is_some_and(is_lock));
+    let locked = steps.filter(|(step, outcome)| failure(step, outcome).is_some_and(is_lock));
     locked.map(|(step, _)| step)
 }
 
-/// Whether the guest's side reports that a lock keeps it from being deleted. It cannot tell the HostedCluster; and what it
-/// says besides may be forged.
+/// Whether the CPO role reports that a lock prevents the deletion of its resources. It cannot report on the
+/// HostedCluster, and whatever else it reports may be forged.
 pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     let deleted = cr.metadata.deletion_timestamp.is_some();
     let stored = cr.status.as_ref().filter(|_| deleted);
@@ -81,15 +81,15 @@ pub fn guest_is_locked(cr: &AzurePrivateLinkService) -> bool {
     reasons.any(|reason| reason == Reason::ScopeLocked.as_str())
 }
 
-fn failure<'a>(step: &'a Step, outcomes: &'a Outcome) -> Option<&'a ArmError> {
-    match outcomes {
+fn failure<'a>(step: &'a Step, outcome: &'a Outcome) -> Option<&'a ArmError> {
+    match outcome {
         Outcome::Failed(error) => Some(error),
         Outcome::Nothing => step.why.error(),
         _ => None,
     }
 }
 
-/// What is or seems to be in use when everything else is gone is waited for this long.
+/// How long to wait for what is locked, or is or seems to be in use, when everything else is gone.
 pub const OVERDUE: Duration = Duration::from_secs(600);
 
 fn is_in_use(step: &Step, error: &ArmError) -> bool {
@@ -105,7 +105,7 @@ fn is_lock(error: &ArmError) -> bool {
     error.code.eq_ignore_ascii_case("ScopeLocked")
 }
 
-/// The ids that stay. A connection stays with its service; where nothing could be looked at, what the status shows.
+/// The ids that stay. A connection stays with its service; where nothing could be read, what the status shows.
 fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Outcome)]) -> String {
     let steps = remaining.iter().filter(|(step, _)| step.kind != Kind::Connection);
     let mut ids: Vec<String> = steps.map(|(step, _)| step.id.to_string()).collect();
@@ -125,7 +125,7 @@ fn listed(cr: &AzurePrivateLinkService, role: Role, remaining: &[(&Step, &Outcom
 }
 
 /// The reason in the annotation, if it is there and for this role; or why it does not count.
-fn word(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'static str>> {
+fn abandon_reason(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'static str>> {
     let text = cr.annotations().get(ABANDON)?;
     let mut parts = text.splitn(3, '/');
     let (uid, named, reason) = (parts.next(), parts.next(), parts.next());
@@ -144,15 +144,16 @@ fn word(cr: &AzurePrivateLinkService, role: Role) -> Option<Result<&str, &'stati
     }
 }
 
-/// What becomes of what is locked, for people.
+/// What happens to a locked resource, for people.
 pub const LOCKED_STAYS: &str = "what is locked is left if the lock stays for 10 minutes";
 
-/// The problem that keeps the custom resource from going, how a lock ends, and what is wrong with the word that shall let it go.
+/// The problem that blocks a deletion, with how a lock ends and what is wrong with the annotation that allows to
+/// abandon.
 pub fn noted(cr: &AzurePrivateLinkService, role: Role, mut problem: Problem) -> Problem {
     if problem.reason == Reason::ScopeLocked {
         problem.message = format!("{}; {LOCKED_STAYS}", problem.message);
     }
-    match word(cr, role) {
+    match abandon_reason(cr, role) {
         Some(Err(wrong)) => Problem {
             message: format!("{}; the annotation {ABANDON} does not count: {wrong}", problem.message),
             ..problem

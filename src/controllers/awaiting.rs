@@ -1,4 +1,5 @@
-//! Which custom resource waits for its turn to write a resource in Azure, so that it is reconciled when the turn comes.
+//! Which custom resource waits in a write queue for a resource in Azure, so that it is reconciled when its write is
+//! next.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use crate::azure::resource::Kind;
 /// A custom resource and its UID.
 type Waiting = (String, ObjectRef<AzurePrivateLinkService>);
 
-/// Those of one process, by what they wait to write.
+/// The waiting custom resources of one process, by the resource that they are to write.
 #[derive(Debug, Default)]
 pub struct Awaiting(Mutex<HashMap<ResourceId, Waiting>>);
 
@@ -23,10 +24,10 @@ impl Awaiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps which of these writes were not sent, because others into the same network come before.
+    /// Records which of these writes were not sent, because others into the same network come before.
     pub fn note(&self, cr: &AzurePrivateLinkService, steps: &[Step], outcomes: &[Outcome]) {
-        let waits = |(step, outcomes): &(&Step, &Outcome)| {
-            step.kind == Kind::Subnet && step.writes() && **outcomes == Outcome::Nothing
+        let waits = |(step, outcome): &(&Step, &Outcome)| {
+            step.kind == Kind::Subnet && step.writes() && **outcome == Outcome::Nothing
         };
         for (step, _) in steps.iter().zip(outcomes).filter(waits) {
             let waiting = (cr.uid().unwrap_or_default(), ObjectRef::from_obj(cr));
@@ -34,12 +35,12 @@ impl Awaiting {
         }
     }
 
-    /// Who waits to write this resource, if anybody does. He is told once.
+    /// Removes and returns the custom resource that waits to write this resource, if there is one.
     pub fn take(&self, id: &ResourceId) -> Option<Waiting> {
         self.all().remove(id)
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.all().retain(|_, (waiting, _)| waiting != uid);
     }
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_once_and_nobody_else() {
+    fn waiting_custom_resource_is_returned_once() {
         let (all, mut waiting) = (Awaiting::default(), cr(Value::Null, json!({})));
         waiting.metadata.uid = Some("u".to_owned());
         let put = || [step(Verb::Put(json!({})))];

@@ -1,8 +1,10 @@
-//! Who names what only one cluster may have, and in which order they came. Pure: the index over all that is watched.
+//! Which objects name what only one cluster may have, and in which order they came. Pure: the index over all that is
+//! watched.
 //!
-//! What an object names from the first is as old as the object. What it comes to name while this process watches is newer than
-//! all that stood then: an object that was made early and left blank takes nothing from those that came between. Nothing in
-//! Kubernetes tells when a field was set, so after a restart the object's age counts again.
+//! What an object has named since its creation is as old as the object. What it begins to name while this process
+//! watches is newer than all claims known then: an object that was created early and left blank takes nothing from
+//! those that came between. Nothing in Kubernetes shows when a field was set, so after a restart the object's age
+//! counts again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
@@ -17,16 +19,16 @@ use crate::azure::id::lower;
 use crate::names;
 use crate::observer::spec::base_domain;
 
-/// Something that one object only may have. Spelt in lower case, as Azure and DNS compare.
+/// Something that only one object may have. In lower case, as Azure and DNS compare.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Claim {
-    /// `spec.clusterID`
+    /// The cluster id, `spec.clusterID`.
     ClusterId(String),
-    /// `spec.infraID`
+    /// The infra id, `spec.infraID`.
     InfraId(String),
     /// The public name of the API server or of OAuth.
     HostName(String),
-    /// The namespace of the control plane, which is not to be told from the HostedCluster's name alone.
+    /// The namespace of the control plane, which does not follow from the HostedCluster's name alone.
     Namespace(String),
     /// The ARM id of a NAT subnet that somebody else made. Several may use one.
     NatSubnet(String),
@@ -84,7 +86,8 @@ impl Claim {
         Some(Self::Address(address.to_string()))
     }
 
-    /// What a custom resource claims: nothing under a name that no Service of HyperShift's has, for none vouches for that.
+    /// What a custom resource claims. Under a name that no Service of HyperShift has it claims nothing, because no
+    /// Service vouches for it.
     pub fn of_resource(cr: &AzurePrivateLinkService) -> Vec<Self> {
         let named = SERVICES.contains(&cr.name_any().as_str());
         let address = cr.spec.load_balancer_ip.as_deref().filter(|_| named);
@@ -130,7 +133,7 @@ fn reference(object: &impl ResourceExt) -> ClusterRef {
     }
 }
 
-/// An object that claims. Older ones sort first, of the same second those with the lower name.
+/// An object with claims. Older ones sort first; of the same second, those with the lower name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Holder {
     created: Timestamp,
@@ -157,20 +160,20 @@ impl Holder {
 /// Since when something is claimed; earlier sorts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Since {
-    /// When its object was made, or the newest one that stood when it came later.
+    /// When its object was created; for a later claim, when the newest object known then was created.
     at: Timestamp,
-    /// Of what was claimed in one second, which it was; 0 for what stood when this process began.
+    /// The order among claims of one second; 0 for what was there when this process began.
     late: u64,
 }
 
 impl Since {
-    /// Later than all that stands.
+    /// Later than all that is known.
     const LAST: Self = Self {
         at: Timestamp::MAX,
         late: u64::MAX,
     };
 
-    fn the_first(holder: &Holder) -> Self {
+    fn from_creation(holder: &Holder) -> Self {
         Self {
             at: holder.created,
             late: 0,
@@ -190,29 +193,29 @@ struct Known {
 pub struct Claims {
     holders: HashMap<Claim, BTreeSet<(Since, Holder)>>,
     by_object: HashMap<ClusterRef, Known>,
-    /// When the newest object was made that ever was here.
+    /// When the newest object was created that was ever known.
     newest: Timestamp,
-    /// How often an object came, or came to claim more, since all were listed.
+    /// How many objects or claims were added since all were listed.
     late: u64,
     /// Whether all objects have been listed once.
     complete: bool,
-    /// While all objects are listed anew: which of them have come.
+    /// During a relist: which objects have come.
     listed: Option<HashSet<ClusterRef>>,
 }
 
 impl Claims {
-    /// An object claims this, and nothing else.
+    /// Sets all that an object claims.
     pub fn set(&mut self, holder: Holder, claims: Vec<Claim>) {
         if let Some(listed) = &mut self.listed {
             listed.insert(holder.object.clone());
         }
         let before = self.drop_of(&holder.object).filter(|known| known.holder == holder);
-        let anew = self.since_now(&holder, before.is_some());
+        let new_since = self.since_now(&holder, before.is_some());
         let since = |claim: &Claim| before.as_ref().and_then(|known| known.claims.get(claim).copied());
         let claims: HashMap<Claim, Since> = claims
             .into_iter()
             .map(|claim| {
-                let since = since(&claim).unwrap_or(anew);
+                let since = since(&claim).unwrap_or(new_since);
                 (claim, since)
             })
             .collect();
@@ -225,12 +228,12 @@ impl Claims {
 
     /// Since when an object claims what it did not claim before. One that claims nothing yet is `known` too.
     fn since_now(&mut self, holder: &Holder, known: bool) -> Since {
-        // What was not created yet is no measure.
+        // What was not created yet does not count.
         if holder.created < Timestamp::MAX {
             self.newest = self.newest.max(holder.created);
         }
         if !self.complete {
-            return Since::the_first(holder);
+            return Since::from_creation(holder);
         }
         self.late += 1;
         let late = self.late;
@@ -242,17 +245,17 @@ impl Claims {
         Since { at, late }
     }
 
-    /// An object is gone.
+    /// Removes an object that is gone.
     pub fn remove(&mut self, holder: &Holder) {
         self.drop_of(&holder.object);
     }
 
-    /// All objects come again.
+    /// A list of all objects begins.
     pub fn list_begins(&mut self) {
         self.listed = Some(HashSet::new());
     }
 
-    /// All objects have come; others are gone.
+    /// The list is complete; objects that are not in it are gone.
     pub fn list_ends(&mut self) {
         let listed = self.listed.take().unwrap_or_default();
         let known: Vec<ClusterRef> = self.by_object.keys().cloned().collect();
@@ -275,7 +278,7 @@ impl Claims {
         Some(known)
     }
 
-    /// Who claims this, the first of them first.
+    /// Who claims this, the earliest first.
     pub fn holders(&self, claim: &Claim) -> impl Iterator<Item = &Holder> {
         self.holders.get(claim).into_iter().flatten().map(|(_, holder)| holder)
     }
@@ -285,13 +288,13 @@ impl Claims {
         let known = self.by_object.get(&own.object).filter(|known| known.holder == *own);
         match known.map(|known| known.claims.get(claim)) {
             Some(Some(since)) => *since,
-            // It was read before the watch has told of it.
+            // It was read before the watch has shown it.
             Some(None) if self.complete => Since::LAST,
             None if self.complete => Since {
                 late: u64::MAX,
-                ..Since::the_first(own)
+                ..Since::from_creation(own)
             },
-            _ => Since::the_first(own),
+            _ => Since::from_creation(own),
         }
     }
 
@@ -323,7 +326,7 @@ impl Claims {
         self.holders(claim).any(|holder| Some(&holder.object) != own)
     }
 
-    /// The HostedClusters in a virtual network that have a base domain, with that.
+    /// The HostedClusters in a virtual network that have a base domain, with that domain.
     pub fn domains_in(&self, network: &str) -> Vec<(ClusterRef, String)> {
         let network = Claim::network(network);
         let there = self.holders(&network);
@@ -337,7 +340,7 @@ impl Claims {
         there.filter_map(domain).collect()
     }
 
-    /// The NAT subnets of this name that somebody gives, and who does.
+    /// The NAT subnets of this name that a cluster's owner gives, and who does.
     pub fn nat_subnets<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a str, &'a Holder)> {
         let end = format!("/{}", lower(name));
         let given = self.holders.iter().filter_map(move |(claim, givers)| match claim {

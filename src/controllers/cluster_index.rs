@@ -1,4 +1,4 @@
-//! What this process knows of all HostedClusters and custom resources together, kept from what is watched.
+//! What this process knows of all HostedClusters and custom resources together, from what it watches.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::claims::{Claim, Claims, Holder};
 use super::driver::{ReconcileError, within};
 use crate::api::{AzurePrivateLinkService, HostedCluster};
 
-/// A pass waits this long for the first lists.
+/// How long a reconcile waits for the first lists.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The claims of one kind, and whether all are known.
@@ -27,7 +27,7 @@ impl Known {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until all have been listed once: nobody decides on a part of them.
+    /// Waits until all have been listed once: no decision is made from a part of them.
     async fn known(&self, kind: &'static str) -> Result<(), ReconcileError> {
         let waited = tokio::time::timeout(PATIENCE, self.listed.cancelled()).await;
         waited.map_err(|_| ReconcileError::Unlisted(kind))
@@ -47,13 +47,13 @@ impl Known {
     }
 }
 
-/// A list as a watch would tell it.
+/// The events of a watch that begins with this list.
 fn events<K>(list: Vec<K>) -> impl Iterator<Item = Event<K>> {
     let all = list.into_iter().map(Event::InitApply);
     std::iter::once(Event::Init).chain(all).chain([Event::InitDone])
 }
 
-/// Everybody's claims.
+/// The claims of all clusters and custom resources.
 #[derive(Debug, Default)]
 pub struct ClusterIndex {
     clusters: Known,
@@ -61,7 +61,7 @@ pub struct ClusterIndex {
 }
 
 impl ClusterIndex {
-    /// What two lists tell, for who does not watch.
+    /// Reads two lists, for a process that does not watch.
     pub async fn read(kube: &kube::Client) -> Result<Self, ReconcileError> {
         let cluster_index = Self::read_clusters(kube).await?;
         let resources = Api::<AzurePrivateLinkService>::all(kube.clone());
@@ -70,7 +70,7 @@ impl ClusterIndex {
         Ok(cluster_index)
     }
 
-    /// What one list tells of the HostedClusters alone.
+    /// Reads one list, of the HostedClusters alone.
     pub async fn read_clusters(kube: &kube::Client) -> Result<Self, ReconcileError> {
         let cluster_index = Self::default();
         let clusters = within(Api::<HostedCluster>::all(kube.clone()).list(&ListParams::default())).await?;
@@ -78,22 +78,22 @@ impl ClusterIndex {
         Ok(cluster_index)
     }
 
-    /// A HostedCluster has changed.
+    /// Applies an event of the HostedClusters.
     pub fn cluster(&self, event: &Event<HostedCluster>) {
         self.clusters.heard(event, Claim::of_cluster);
     }
 
-    /// A custom resource has changed.
+    /// Applies an event of the custom resources.
     pub fn resource(&self, event: &Event<AzurePrivateLinkService>) {
         self.resources.heard(event, Claim::of_resource);
     }
 
-    /// Waits until all have been listed once: nobody decides on a part of them.
+    /// Waits until all have been listed once: no decision is made from a part of them.
     pub async fn known(&self) -> Result<(), ReconcileError> {
         tokio::try_join!(self.clusters_known(), self.resources.known("AzurePrivateLinkServices")).map(drop)
     }
 
-    /// The same of the HostedClusters alone.
+    /// Waits until all HostedClusters have been listed once.
     pub async fn clusters_known(&self) -> Result<(), ReconcileError> {
         self.clusters.known("HostedClusters").await
     }

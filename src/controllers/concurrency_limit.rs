@@ -1,5 +1,5 @@
-//! How many reconciles run at once, in all and of one namespace. The limit is kept here and not by kube's work queue, because
-//! that does not tell how long it is.
+//! How many reconciles run at once, in all and of one namespace. The limit is here and not in kube's work queue,
+//! because that does not show its length.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,26 +9,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{Controller, Metrics};
 
-/// So many of one namespace run at once, or one namespace could keep all others waiting.
+/// How many reconciles of one namespace run at once: otherwise one namespace could keep all others waiting.
 const PER_NAMESPACE: usize = 4;
 
-/// The places of a namespace, and how many have or await one.
+/// The permits of a namespace, and how many reconciles have or await one.
 type Namespaces = HashMap<String, (Arc<Semaphore>, usize)>;
 
-/// The places for the reconciles of one controller.
+/// The permits for the reconciles of one controller.
 pub struct ConcurrencyLimit {
     controller: Controller,
-    places: Semaphore,
-    /// Those of the namespaces for which something runs or waits.
+    permits: Semaphore,
+    /// The permits of the namespaces for which something runs or waits.
     namespaces: Mutex<Namespaces>,
 }
 
 impl ConcurrencyLimit {
-    /// `places` reconciles at once.
-    pub fn new(controller: Controller, places: u16) -> Self {
+    /// Allows this many reconciles at once.
+    pub fn new(controller: Controller, permits: u16) -> Self {
         Self {
             controller,
-            places: Semaphore::new(places.into()),
+            permits: Semaphore::new(permits.into()),
             namespaces: Mutex::default(),
         }
     }
@@ -37,7 +37,8 @@ impl ConcurrencyLimit {
         self.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` for a namespace when its turn comes; none if the process stops first. Who waits is counted as queued.
+    /// Runs `work` for a namespace once there is a permit; none if the process stops first. A reconcile that waits is
+    /// counted as queued.
     pub async fn take<F: Future>(
         &self,
         metrics: &Metrics,
@@ -47,41 +48,41 @@ impl ConcurrencyLimit {
         let due = metrics.due(self.controller.label());
         let queued = metrics.queued(self.controller);
         let own = NamespacePermit::of(self, namespace);
-        // First that of the namespace: who waits for it keeps nobody else waiting.
-        let _own = own.places.acquire().await.ok()?;
-        let _place = self.places.acquire().await.ok()?;
+        // The permit of the namespace comes first: a reconcile that waits for it keeps nobody else waiting.
+        let _own = own.permits.acquire().await.ok()?;
+        let _permit = self.permits.acquire().await.ok()?;
         drop(queued);
         due.moved();
         // Thousands may wait: the work takes memory only from now on.
         Some(Box::pin(work()).await)
     }
 
-    /// Ends with `stop`; from then on nobody gets a turn.
+    /// Ends with `stop`; from then on no reconcile gets a permit.
     pub async fn end_with(&self, stop: CancellationToken) {
         stop.cancelled().await;
-        self.places.close();
-        self.namespaces().values().for_each(|(places, _)| places.close());
+        self.permits.close();
+        self.namespaces().values().for_each(|(permits, _)| permits.close());
     }
 }
 
-/// The places of one namespace, kept as long as somebody has or awaits one.
+/// The permits of one namespace, kept as long as a reconcile has or awaits one.
 struct NamespacePermit<'a> {
     all: &'a ConcurrencyLimit,
     namespace: &'a str,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl<'a> NamespacePermit<'a> {
     fn of(all: &'a ConcurrencyLimit, namespace: &'a str) -> Self {
         let mut namespaces = all.namespaces();
-        let (places, users) = namespaces
+        let (permits, users) = namespaces
             .entry(namespace.to_owned())
             .or_insert_with(|| (Arc::new(Semaphore::new(PER_NAMESPACE)), 0));
         *users += 1;
         Self {
             all,
             namespace,
-            places: Arc::clone(places),
+            permits: Arc::clone(permits),
         }
     }
 }
@@ -111,24 +112,24 @@ mod tests {
         let text = metrics.render().unwrap();
         let depth = text
             .lines()
-            .find_map(|line| line.strip_prefix("hyperlink_work_queue_depth{controller=\"endpoint\"} "));
+            .find_map(|line| line.strip_prefix("hyperlink_workqueue_depth{controller=\"private_endpoint\"} "));
         depth.unwrap_or("absent").to_owned()
     }
 
     #[tokio::test]
-    async fn the_second_pass_is_queued_until_the_first_has_ended_and_the_stop_sends_the_third_away() {
+    async fn reconcile_over_the_limit_is_queued_and_dropped_at_the_stop() {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
-        let places = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
+        let limit = Arc::new(ConcurrencyLimit::new(Controller::PrivateEndpoint, 1));
         let start = || {
-            let (end, ended) = oneshot::channel::<()>();
+            let (end, end_signal) = oneshot::channel::<()>();
             let (began, beginning) = oneshot::channel::<()>();
-            let (places, metrics) = (Arc::clone(&places), Arc::clone(&metrics));
+            let (limit, metrics) = (Arc::clone(&limit), Arc::clone(&metrics));
             let task = tokio::spawn(async move {
                 let work = || async {
                     began.send(()).unwrap();
-                    ended.await.unwrap();
+                    end_signal.await.unwrap();
                 };
-                places.take(&metrics, "n", work).await
+                limit.take(&metrics, "n", work).await
             });
             (task, beginning, end)
         };
@@ -144,27 +145,27 @@ mod tests {
         let (third, _, _end) = start();
         let stop = CancellationToken::new();
         stop.cancel();
-        places.end_with(stop).await;
+        limit.end_with(stop).await;
         assert_eq!((third.await.unwrap(), depth(&metrics)), (None, "0".to_owned()));
         end_second.send(()).unwrap();
         assert_eq!(second.await.unwrap(), Some(()), "a running pass ends");
     }
 
     #[tokio::test]
-    async fn crowded_namespace_leaves_places_for_its_neighbour() {
+    async fn crowded_namespace_leaves_permits_for_others() {
         let metrics = Metrics::new("1", "c").unwrap();
-        let places = ConcurrencyLimit::new(Controller::PrivateEndpoint, 64);
+        let limit = ConcurrencyLimit::new(Controller::PrivateEndpoint, 64);
         let stuck = || std::future::pending::<()>();
         let mut crowd: Vec<_> = (0..200)
-            .map(|_| Box::pin(places.take(&metrics, "crowded", stuck)))
+            .map(|_| Box::pin(limit.take(&metrics, "crowded", stuck)))
             .collect();
         for one in &mut crowd {
             assert!(futures::poll!(one).is_pending());
         }
-        assert_eq!(places.places.available_permits(), 64 - PER_NAMESPACE);
+        assert_eq!(limit.permits.available_permits(), 64 - PER_NAMESPACE);
         assert_eq!(depth(&metrics), (200 - PER_NAMESPACE).to_string());
-        assert_eq!(places.take(&metrics, "neighbour", || async { 1 }).await, Some(1));
+        assert_eq!(limit.take(&metrics, "neighbour", || async { 1 }).await, Some(1));
         drop(crowd);
-        assert!(places.namespaces().is_empty(), "nothing is kept of who has left");
+        assert!(limit.namespaces().is_empty(), "nothing is kept of who has left");
     }
 }

@@ -19,7 +19,7 @@ use crate::azure::inventory::Inventory;
 use crate::azure::observation_cache::ObservationCache;
 use crate::metrics::Metrics;
 
-/// What a pass works with.
+/// What every reconcile of one role works with.
 pub struct Context {
     /// The role that this process plays.
     pub role: Role,
@@ -27,32 +27,32 @@ pub struct Context {
     pub kube: kube::Client,
     /// ARM; writes pass the gate.
     pub arm: ArmClient,
-    /// Where Events are said.
+    /// Writes the role's Events.
     pub events: Recorder,
-    /// What was stated in conditions.
+    /// The conditions as this process last published them.
     pub published: PublishedStore,
-    /// What is asked for again and again.
+    /// How often to poll for what no watch shows.
     pub polls: Polls,
-    /// Who waits for its turn to write.
+    /// The custom resources that wait in a write queue.
     pub awaiting: Awaiting,
-    /// The custom resources that are watched.
+    /// The custom resources that the role watches.
     pub resources: Arc<CustomResources>,
-    /// How often passes have failed in a row.
+    /// How many reconciles in a row have failed.
     pub failures: Failures,
-    /// What was seen in Azure.
+    /// What was last observed in Azure.
     pub observations: Arc<ObservationCache>,
-    /// Lists that clusters share.
+    /// Lists of resources that all clusters share.
     pub inventory: Inventory,
-    /// Where everything is counted.
+    /// The metrics of this process.
     pub metrics: Arc<Metrics>,
-    /// Which namespaces others serve.
+    /// The namespaces that the operator excludes.
     pub excluded: ExcludedNamespaces,
-    /// How often settled resources are looked at.
+    /// The interval at which ready resources are read again.
     pub resync: Duration,
 }
 
 impl Context {
-    /// Of each patch that the role sends.
+    /// The parameters of every patch that the role sends.
     pub fn patch_params(&self) -> PatchParams {
         PatchParams {
             field_manager: Some(self.role.field_manager().to_owned()),
@@ -61,7 +61,7 @@ impl Context {
     }
 }
 
-/// What this process has stated in conditions, by the UID of the object.
+/// The conditions that this process has published, by the UID of the object.
 #[derive(Debug, Default)]
 pub struct PublishedStore(Mutex<HashMap<String, PublishedConditions>>);
 
@@ -70,17 +70,17 @@ impl PublishedStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// About one object.
+    /// The published conditions of one object.
     pub fn of(&self, uid: &str) -> PublishedConditions {
         self.all().get(uid).cloned().unwrap_or_default()
     }
 
-    /// Keeps what is stated about one object.
+    /// Stores the published conditions of one object.
     pub fn keep(&self, uid: &str, published: PublishedConditions) {
         self.all().insert(uid.to_owned(), published);
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.all().remove(uid);
     }

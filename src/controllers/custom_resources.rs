@@ -22,13 +22,13 @@ use super::driver::{ReconcileError, within};
 use crate::api::markers::{CPO_FINALIZER, HO_FINALIZER};
 use crate::api::{AzurePrivateLinkService, ClusterRef, Prune, Role, held_by};
 
-/// So many custom resources of a namespace are served; HyperShift makes two.
+/// How many custom resources of a namespace are served; HyperShift creates two.
 pub const MOST: usize = 8;
 
-/// For so long it is not told again that some of a namespace are not served: one too many may come and go without end.
+/// How long it is not reported again that some of a namespace are not served: one too many may come and go without end.
 const REPORTED_FOR: Duration = Duration::from_secs(600);
 
-/// What is read at once from a list of custom resources.
+/// How many custom resources are read at once from a list.
 const PAGE: u32 = 10;
 
 type Reference = ObjectRef<AzurePrivateLinkService>;
@@ -36,14 +36,14 @@ type Reference = ObjectRef<AzurePrivateLinkService>;
 /// The custom resources of one namespace.
 #[derive(Debug, Default)]
 struct Namespace {
-    /// Those that stay, the oldest first.
+    /// Those that are not being deleted, the oldest first.
     staying: BTreeSet<Holder>,
     /// Those that are being deleted and that the role holds, the oldest first.
-    going: BTreeSet<Holder>,
+    deleting_of_role: BTreeSet<Holder>,
     /// Those that are being deleted and that any role holds, the oldest first.
-    deleting: BTreeSet<Holder>,
-    /// When an Event has told that some are not served.
-    told: Option<Reported>,
+    deleting_of_any: BTreeSet<Holder>,
+    /// The last Event that some are not served.
+    reported: Option<Reported>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,32 +66,36 @@ impl Namespace {
             return;
         }
         if held_by(cr, role.finalizer()) {
-            self.going.insert(Holder::of(cr));
+            self.deleting_of_role.insert(Holder::of(cr));
         }
         if held_by(cr, HO_FINALIZER) || held_by(cr, CPO_FINALIZER) {
-            self.deleting.insert(Holder::of(cr));
+            self.deleting_of_any.insert(Holder::of(cr));
         }
     }
 
     fn remove(&mut self, cr: &AzurePrivateLinkService) {
         let holder = Holder::of(cr);
-        for all in [&mut self.staying, &mut self.going, &mut self.deleting] {
+        for all in [&mut self.staying, &mut self.deleting_of_role, &mut self.deleting_of_any] {
             all.remove(&holder);
         }
     }
 
-    /// Those that are served. Who goes takes no place of one that stays, and has its turn when older ones have gone.
+    /// Those that are served. One that is being deleted does not displace one that stays, and is served once enough
+    /// older ones are gone.
     fn served(&self) -> impl Iterator<Item = &Holder> {
-        self.staying.iter().take(MOST).chain(self.going.iter().take(MOST))
+        self.staying
+            .iter()
+            .take(MOST)
+            .chain(self.deleting_of_role.iter().take(MOST))
     }
 
     /// How many are not served.
-    fn rest(&self) -> usize {
-        self.staying.len().saturating_sub(MOST) + self.going.len().saturating_sub(MOST)
+    fn unserved(&self) -> usize {
+        self.staying.len().saturating_sub(MOST) + self.deleting_of_role.len().saturating_sub(MOST)
     }
 }
 
-/// Whether it is one of the oldest, or would be if it was known.
+/// Whether a holder is one of the oldest, or would be if it was known.
 fn among_oldest(all: &BTreeSet<Holder>, holder: &Holder) -> bool {
     all.iter().take(MOST).filter(|other| *other < holder).count() < MOST
 }
@@ -113,7 +117,7 @@ pub struct CustomResources {
 }
 
 impl CustomResources {
-    /// None yet.
+    /// Without any custom resource yet.
     pub fn new(role: Role) -> Self {
         let writer = Writer::new(());
         Self {
@@ -139,26 +143,26 @@ impl CustomResources {
         self.store.clone()
     }
 
-    /// One of them, as last told.
+    /// One of them, as last observed.
     pub fn get(&self, object: &ClusterRef) -> Option<Arc<AzurePrivateLinkService>> {
         self.store.get(&Reference::new(&object.name).within(&object.namespace))
     }
 
-    /// Each custom resource that has come, changed or gone, from now on.
+    /// Each custom resource that is added, changed or removed, from now on.
     pub fn follow(&self) -> impl Stream<Item = Arc<AzurePrivateLinkService>> + Send + Unpin + use<> {
         let (sender, receiver) = unbounded_channel();
         self.state().followers.push(sender);
         items(receiver)
     }
 
-    /// Each custom resource that is served because an older one has gone, from now on.
+    /// Each custom resource that is served because an older one is gone, from now on.
     pub fn promoted(&self) -> impl Stream<Item = Reference> + Send + Unpin + use<> {
         let (sender, receiver) = unbounded_channel();
         self.state().promoted.push(sender);
         items(receiver)
     }
 
-    /// The watch has told something.
+    /// Applies an event of the watch.
     pub fn heard(&self, event: &Event<AzurePrivateLinkService>) {
         let mut state = self.state();
         match event {
@@ -176,7 +180,7 @@ impl CustomResources {
         }
     }
 
-    /// Fills it with the custom resources of a namespace, for who does not watch.
+    /// Lists the custom resources of a namespace, for a process that does not watch.
     pub async fn read(&self, api: &Api<AzurePrivateLinkService>) -> Result<(), ReconcileError> {
         self.heard(&Event::Init);
         let mut params = ListParams::default().limit(PAGE);
@@ -202,28 +206,37 @@ impl CustomResources {
     /// Whether the role serves a custom resource: one of the oldest of its namespace, or of those there that are being
     /// deleted and that the role holds.
     pub fn serves(&self, cr: &AzurePrivateLinkService) -> bool {
-        let going = cr.metadata.deletion_timestamp.is_some();
-        if going && !held_by(cr, self.role.finalizer()) {
+        let is_deleting = cr.metadata.deletion_timestamp.is_some();
+        if is_deleting && !held_by(cr, self.role.finalizer()) {
             return false;
         }
-        let among = |all: &Namespace| among_oldest(if going { &all.going } else { &all.staying }, &Holder::of(cr));
+        let among = |all: &Namespace| {
+            among_oldest(
+                if is_deleting {
+                    &all.deleting_of_role
+                } else {
+                    &all.staying
+                },
+                &Holder::of(cr),
+            )
+        };
         self.state().namespace_of(cr).is_none_or(among)
     }
 
-    /// How many of a namespace are not served, the first time that somebody asks while there are such, and not again soon.
+    /// How many of a namespace are not served. Returned on the first call while there are such, and not again soon.
     pub fn not_served(&self, namespace: &str) -> Option<usize> {
         let mut state = self.state();
         let namespace = state.namespaces.get_mut(namespace)?;
-        let (rest, now) = (namespace.rest(), Instant::now());
-        let stands = |told: Reported| !told.over || told.is_recent(now);
-        if rest == 0 || namespace.told.is_some_and(stands) {
+        let (unserved, now) = (namespace.unserved(), Instant::now());
+        let is_reported = |reported: Reported| !reported.over || reported.is_recent(now);
+        if unserved == 0 || namespace.reported.is_some_and(is_reported) {
             return None;
         }
-        namespace.told = Some(Reported { at: now, over: false });
-        Some(rest)
+        namespace.reported = Some(Reported { at: now, over: false });
+        Some(unserved)
     }
 
-    /// Those that metrics tell of: the oldest of each namespace, and of those there that are being deleted and that a role
+    /// Those that metrics show: the oldest of each namespace, and of those there that are being deleted and that a role
     /// holds.
     pub fn shown(&self) -> Vec<Arc<AzurePrivateLinkService>> {
         let mut all = self.store.state();
@@ -232,7 +245,7 @@ impl CustomResources {
             let holder = Holder::of(cr.as_ref());
             let oldest = |of: &BTreeSet<Holder>| of.iter().take(MOST).any(|one| *one == holder);
             let known = state.namespace_of(cr);
-            known.is_some_and(|known| oldest(&known.staying) || oldest(&known.deleting))
+            known.is_some_and(|known| oldest(&known.staying) || oldest(&known.deleting_of_any))
         });
         all
     }
@@ -246,11 +259,11 @@ impl CustomResources {
         all.served().filter_map(|holder| self.get(&holder.object)).collect()
     }
 
-    /// Whether any custom resource of a namespace has this finalizer of a role's, served or not.
+    /// Whether any custom resource of a namespace has this finalizer of a role, served or not.
     pub fn any_held(&self, namespace: &str, finalizer: &str) -> bool {
         let state = self.state();
         let all = state.namespaces.get(namespace).into_iter();
-        let holders = all.flat_map(|all| all.staying.iter().chain(&all.deleting));
+        let holders = all.flat_map(|all| all.staying.iter().chain(&all.deleting_of_any));
         let mut found = holders.filter_map(|holder| self.get(&holder.object));
         found.any(|cr| held_by(cr.as_ref(), finalizer))
     }
@@ -266,11 +279,11 @@ impl State {
         let before = std::mem::take(&mut self.namespaces);
         for cr in all {
             let name = cr.namespace().unwrap_or_default();
-            let told = before.get(&name).and_then(|namespace| namespace.told);
+            let reported = before.get(&name).and_then(|namespace| namespace.reported);
             let namespace = self.namespaces.entry(name).or_default();
-            namespace.told = told;
+            namespace.reported = reported;
             namespace.insert(cr, self.role);
-            self.tell(cr);
+            self.notify(cr);
         }
         self.listed = true;
     }
@@ -291,21 +304,23 @@ impl State {
             .filter(|holder| **holder != own && !served.contains(holder))
             .map(|holder| Reference::new(&holder.object.name).within(&name))
             .collect();
-        let served = namespace.rest() == 0;
-        if let Some(told) = &mut namespace.told {
-            told.over |= served;
+        let all_served = namespace.unserved() == 0;
+        if let Some(reported) = &mut namespace.reported {
+            reported.over |= all_served;
         }
-        let told = namespace.told.is_some_and(|told| told.is_recent(Instant::now()));
-        if namespace.staying.is_empty() && namespace.deleting.is_empty() && !told {
+        let reported = namespace
+            .reported
+            .is_some_and(|reported| reported.is_recent(Instant::now()));
+        if namespace.staying.is_empty() && namespace.deleting_of_any.is_empty() && !reported {
             self.namespaces.remove(&name);
         }
         for reference in promoted {
             self.promoted.retain(|sender| sender.send(reference.clone()).is_ok());
         }
-        self.tell(&Arc::new(cr.clone()));
+        self.notify(&Arc::new(cr.clone()));
     }
 
-    fn tell(&mut self, cr: &Arc<AzurePrivateLinkService>) {
+    fn notify(&mut self, cr: &Arc<AzurePrivateLinkService>) {
         self.followers.retain(|sender| sender.send(Arc::clone(cr)).is_ok());
     }
 }
@@ -314,8 +329,8 @@ fn items<T: Send>(mut receiver: UnboundedReceiver<T>) -> impl Stream<Item = T> +
     stream::poll_fn(move |cx| receiver.poll_recv(cx))
 }
 
-/// The other custom resources of a namespace that are served; read again where a deletion is decided on, which is not left to
-/// what watches have told.
+/// The other custom resources of a namespace that are served. With `again` they are read from the API server: a
+/// decision on a deletion must not rely on what watches have shown.
 pub async fn siblings(
     cx: &Context,
     cr: &AzurePrivateLinkService,

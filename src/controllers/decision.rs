@@ -1,4 +1,4 @@
-//! What a controller decides in one pass: steps, or a problem that keeps it from any. Data only.
+//! What a controller decides in one reconcile: steps, or a problem that prevents all steps. Data only.
 
 use std::time::Duration;
 
@@ -10,21 +10,22 @@ use crate::azure::error::{ArmError, Class};
 use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::Kind;
 
-/// Which way a pass goes.
+/// Whether a custom resource is built, torn down or left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifecycle {
-    /// What is wanted is brought about.
+    /// The desired resources are created and repaired.
     Build,
-    /// What is ours is taken away.
+    /// The owned resources are deleted.
     Teardown,
-    /// The role holds nothing of an object that goes.
+    /// The object is being deleted and does not have the role's finalizer.
     Nothing,
 }
 
 impl Lifecycle {
-    /// The way of `role` with an object; `going` is whether the object goes, or what it belongs to.
-    pub fn of(role: Role, cr: &AzurePrivateLinkService, going: bool) -> Self {
-        match (going, held_by(cr, role.finalizer())) {
+    /// The lifecycle of an object for `role`; `deleting` is whether the object, or what it belongs to, is being
+    /// deleted.
+    pub fn of(role: Role, cr: &AzurePrivateLinkService, deleting: bool) -> Self {
+        match (deleting, held_by(cr, role.finalizer())) {
             (false, _) => Self::Build,
             (true, true) => Self::Teardown,
             (true, false) => Self::Nothing,
@@ -32,7 +33,7 @@ impl Lifecycle {
     }
 }
 
-/// Since when an object goes, if it does.
+/// When an object was deleted, if it was: its deletion timestamp.
 pub fn deleted_at(object: &impl ResourceExt) -> Option<Timestamp> {
     object.meta().deletion_timestamp.as_ref().map(|time| time.0)
 }
@@ -44,17 +45,17 @@ pub struct Problem {
     pub reason: Reason,
     /// The condition's message: short and stable.
     pub message: String,
-    /// When to look again though nothing has changed; none where only a change can help.
+    /// After how long to reconcile again though nothing has changed; none where only a change can help.
     pub again: Option<Duration>,
-    /// The class of the error that it is, if it is one of Azure's.
+    /// The class of Azure's error, if the problem is one.
     pub class: Option<Class>,
-    /// Whether it is only that something could not be read for a short while, or that Azure has no time: nothing is known to
-    /// have changed.
+    /// Whether this is only a read that failed for a short while, or Azure being busy: nothing is known to have
+    /// changed.
     pub unread: bool,
 }
 
 impl Problem {
-    /// A problem that only a change of some object can mend.
+    /// A problem that only a change of some object can solve.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
         Self {
             reason,
@@ -65,7 +66,7 @@ impl Problem {
         }
     }
 
-    /// An error of Azure's about `subject`.
+    /// The problem of an Azure error about `subject`.
     pub fn error(reason: Reason, subject: &str, error: &ArmError) -> Self {
         Self {
             class: Some(error.class),
@@ -73,7 +74,7 @@ impl Problem {
         }
     }
 
-    /// An error of Azure's to a read of `subject`.
+    /// The problem of an Azure error in a read of `subject`.
     pub fn unread(reason: Reason, subject: &str, error: &ArmError) -> Self {
         if has_no_time(error.class) || !error.lasting {
             return Self {
@@ -85,34 +86,34 @@ impl Problem {
         Self::error(reason, &subject, error)
     }
 
-    /// The same, but looked at again after `wait`.
+    /// This problem, with another reconcile after `wait`.
     pub fn again(mut self, wait: Duration) -> Self {
         self.again = Some(wait);
         self
     }
 }
 
-/// What one pass does and what it makes of it.
+/// What one reconcile is to do.
 #[derive(Debug, Clone, Default)]
 pub struct Decision {
     /// The steps, in the order in which they are sent.
     pub steps: Vec<Step>,
-    /// What keeps the whole pass from any step.
+    /// What prevents all steps.
     pub problem: Option<Problem>,
     /// Whether nothing at all is to be touched, not even the status.
     pub paused: bool,
     /// What to record on the object before the first write.
     pub intent: Option<String>,
-    /// When to look again, whatever the resources say.
+    /// After how long to reconcile again, whatever the resources show.
     pub again: Option<Duration>,
-    /// Of what is deleted: whether the cluster's other custom resource goes on using a part, which has no step.
+    /// In a deletion: whether the cluster's other custom resource still uses a part, which therefore has no step.
     pub shared: bool,
-    /// Of what is deleted: a part that may be left and has no step, because nothing tells where it is.
+    /// In a deletion: a part that may be left and has no step, because nothing shows where it is.
     pub not_found: Option<String>,
 }
 
 impl Decision {
-    /// Nothing can be done.
+    /// A decision that can do nothing because of a problem.
     pub fn stuck(problem: Problem) -> Self {
         Self {
             again: problem.again,
@@ -121,7 +122,7 @@ impl Decision {
         }
     }
 
-    /// Nothing shall be done.
+    /// A decision that is not to do anything, because the cluster is paused.
     pub fn paused(problem: Problem) -> Self {
         Self {
             paused: true,
@@ -129,12 +130,12 @@ impl Decision {
         }
     }
 
-    /// Whether nothing of ours is left: everything is gone or left to others.
+    /// Whether nothing owned is left: everything is gone or left to others.
     pub fn nothing_left(&self) -> bool {
         self.problem.is_none() && self.steps.iter().all(|step| step.gone() || step.left())
     }
 
-    /// Whether an error of Azure's is in the way, as it was seen last. That Azure has no time is none.
+    /// Whether an Azure error, as last observed, is in the way. That Azure is throttling or busy does not count.
     pub fn fails(&self) -> bool {
         let of_steps = self.steps.iter().filter_map(|step| match &step.why {
             Why::Unread(error) | Why::Error(error) => Some(error.class),
@@ -151,7 +152,8 @@ impl Decision {
     }
 }
 
-/// What to say of a step that is not done, and why: none if it is settled, or gone as wanted.
+/// The problem of a step that is not complete; none if its resource is ready, or gone as desired. `failure` is the
+/// reason if the step fails.
 pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<Problem> {
     let problem = |reason, text: String| Some(Problem::new(reason, text));
     let (kind, name) = (step.kind.label(), step.id.name());
@@ -181,7 +183,7 @@ pub fn step_problem(step: &Step, outcome: &Outcome, failure: Reason) -> Option<P
     }
 }
 
-/// What is in the way of a decision: its problem, or that of the first of some steps; `failure` names what it means if a step
+/// What blocks a decision: its own problem, or the first problem of these steps. `failure` gives the reason if a step
 /// fails.
 pub fn blocking_problem<'a>(
     decision: &Decision,
@@ -194,8 +196,8 @@ pub fn blocking_problem<'a>(
     decision.problem.clone().or_else(|| first_problem(None, problems))
 }
 
-/// The first of several problems. What could not be read just now says least, and so does what waits for it: `unread` tells
-/// that there is such a thing already.
+/// The first of several problems. What could not be read just now comes last, and so does a step that waits for it;
+/// `unread` is an earlier problem, which may be such a one.
 pub fn first_problem<'a>(
     unread: Option<&Problem>,
     problems: impl IntoIterator<Item = (&'a Step, Problem)>,
@@ -212,17 +214,17 @@ pub fn first_problem<'a>(
         let Some(class) = unread.filter(|_| matches!(step.why, Why::Needs(_))) else {
             return Some(problem);
         };
-        let waits = Problem {
+        let waiting = Problem {
             unread: true,
             class,
             ..problem
         };
-        first.get_or_insert(waits);
+        first.get_or_insert(waiting);
     }
     first
 }
 
-/// Whether Azure has no time for a call, which is no failure.
+/// Whether Azure is throttling or busy, which is no failure.
 fn has_no_time(class: Class) -> bool {
     matches!(class, Class::Throttled | Class::Busy)
 }
@@ -268,22 +270,22 @@ mod tests {
 
     #[rstest]
     #[case::ready(Why::Absent, Outcome::Ready, None)]
-    #[case::as_wanted(Why::UpToDate, Outcome::Nothing, None)]
+    #[case::up_to_date(Why::UpToDate, Outcome::Nothing, None)]
     #[case::under_way(Why::Absent, Outcome::Accepted, Some((Reason::Provisioning, "private_endpoint pe is being provisioned")))]
     #[case::refused_by_azure(Why::Absent, Outcome::Failed(denied()), Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::unreadable(Why::Error(denied()), Outcome::Nothing, Some((Reason::PrivateEndpointCreationFailed, "private_endpoint pe: AuthorizationFailed: check the role assignments of the identity")))]
     #[case::foreign(Why::NotOurs, Outcome::Nothing, Some((Reason::NotOurs, "private_endpoint pe exists and does not belong to this cluster")))]
     #[case::used_by_others(Why::InUse("links of others"), Outcome::Nothing, None)]
     #[case::old_one_deleted(Why::Replace(vec!["x"]), Outcome::Ready, Some((Reason::Provisioning, "private_endpoint pe is being replaced")))]
-    #[case::going(Why::Unwanted, Outcome::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
+    #[case::deleting(Why::Unwanted, Outcome::Accepted, Some((Reason::Deleting, "private_endpoint pe is being deleted")))]
     fn every_unfinished_step_has_a_reason(
         #[case] why: Why,
         #[case] outcome: Outcome,
         #[case] expected: Option<(Reason, &str)>,
     ) {
-        let said = step_problem(&step(why), &outcome, Reason::PrivateEndpointCreationFailed);
+        let actual = step_problem(&step(why), &outcome, Reason::PrivateEndpointCreationFailed);
         assert_eq!(
-            said.map(|p| (p.reason, p.message)),
+            actual.map(|p| (p.reason, p.message)),
             expected.map(|(r, m)| (r, m.to_owned()))
         );
     }
@@ -293,25 +295,25 @@ mod tests {
     #[case::conflict(409, "AnotherOperationInProgress", Reason::DeletionFailed)]
     fn lock_has_a_reason_of_its_own(#[case] status: u16, #[case] code: &str, #[case] reason: Reason) {
         let error = ArmError::from_json(status, &json!({"error": {"code": code, "message": "x"}}), None);
-        let said = step_problem(&step(Why::Unwanted), &Outcome::Failed(error), Reason::DeletionFailed);
-        assert_eq!(said.map(|p| p.reason), Some(reason));
+        let actual = step_problem(&step(Why::Unwanted), &Outcome::Failed(error), Reason::DeletionFailed);
+        assert_eq!(actual.map(|p| p.reason), Some(reason));
     }
 
     #[test]
-    fn what_moves_while_it_goes_is_being_deleted() {
-        let said = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::DeletionFailed);
-        assert_eq!(said.map(|p| p.reason), Some(Reason::Deleting));
-        let said = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::PLSCreationFailed);
-        assert_eq!(said.map(|p| p.reason), Some(Reason::Provisioning));
+    fn resource_in_progress_during_a_teardown_is_being_deleted() {
+        let actual = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::DeletionFailed);
+        assert_eq!(actual.map(|p| p.reason), Some(Reason::Deleting));
+        let actual = step_problem(&step(Why::InProgress), &Outcome::Nothing, Reason::PLSCreationFailed);
+        assert_eq!(actual.map(|p| p.reason), Some(Reason::Provisioning));
     }
 
     #[rstest]
     #[case::unreadable(Why::Unread(ArmError::own(Class::Down, "X")), true)]
     #[case::refused_and_waited_out(Why::Error(denied()), true)]
     #[case::no_time_for_a_read(Why::Unread(ArmError::own(Class::Throttled, "X")), false)]
-    #[case::neighbour_changes(Why::Error(ArmError::own(Class::Busy, "X")), false)]
+    #[case::sibling_changes(Why::Error(ArmError::own(Class::Busy, "X")), false)]
     #[case::under_way(Why::InProgress, false)]
-    fn pass_that_an_error_keeps_from_its_end_has_failed(#[case] why: Why, #[case] fails: bool) {
+    fn azure_error_fails_a_reconcile_and_a_busy_azure_does_not(#[case] why: Why, #[case] fails: bool) {
         let decision = Decision {
             steps: vec![step(Why::UpToDate), step(why)],
             ..Decision::default()
@@ -320,14 +322,14 @@ mod tests {
     }
 
     #[test]
-    fn pass_without_any_step_has_failed_only_by_an_error_of_azures() {
+    fn reconcile_without_steps_fails_only_by_an_azure_error() {
         let unread = Problem::unread(Reason::NATSubnetCreationFailed, "subnet s", &denied());
         assert!(Decision::stuck(unread).fails());
         assert!(!Decision::stuck(Problem::new(Reason::HostedClusterNotFound, "x")).fails());
     }
 
     proptest! {
-        /// A condition or Event says Azure's code and our own words, whatever Azure writes beside them.
+        /// A condition or Event has Azure's code and our own text, whatever Azure writes beside them.
         #[test]
         fn no_text_of_azures_reaches_a_person(
             status in 400_u16..600,

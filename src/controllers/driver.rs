@@ -1,4 +1,4 @@
-//! What every pass has in common: decide, record the intent, execute, release, and when to look again.
+//! The part of a reconcile that all controllers share: decide, record the intent, execute, release, and requeue.
 
 mod gone;
 
@@ -29,42 +29,42 @@ use crate::azure::plan::{Outcome, Step, Why};
 use crate::azure::resource::{Kind, Observed};
 use crate::metrics::{KubeResource, KubeVerb};
 
-/// Every call but a watch ends after this long.
+/// The timeout of every Kubernetes call but a watch.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What was read so shortly before a reconcile counts as read in it: one that met a conflict begins again at once.
+/// What was read this shortly before a reconcile counts as read in it: after a conflict the next one begins at once.
 const JUST_NOW: Duration = Duration::from_millis(500);
-/// Rounds of one pass; each brings at least one resource to rest.
+/// The most rounds of one reconcile; each makes at least one resource ready.
 const ROUNDS: usize = 16;
 
-/// Why a pass could not go on.
+/// Why a reconcile could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconcileError {
     /// The API server refused or did not answer.
     #[error("Kubernetes: {0}")]
     Kube(#[from] kube::Error),
-    /// What was to be changed had been read just before, and somebody has removed it since.
+    /// The object to change had just been read, and somebody has removed it since.
     #[error("Kubernetes: somebody removed the object first")]
     Gone,
     /// The API server did not answer in time.
     #[error("Kubernetes: no answer in time")]
     Timeout,
-    /// The first list of a kind has not come yet, and a part of it is not to decide on.
+    /// The first list of a kind is not complete yet, and no decision is made from a part of it.
     #[error("not all {0} are known yet; /readyz says why")]
     Unlisted(&'static str),
 }
 
 impl ReconcileError {
-    /// Whether somebody else changed or removed the object first: nothing is wrong, the pass is run again.
+    /// Whether somebody else changed or removed the object first: nothing is wrong, the object is reconciled again.
     pub fn conflict(&self) -> bool {
         matches!(self, Self::Gone) || self.refused_with(409)
     }
 
-    /// Whether the API server does not take the object as it is.
+    /// Whether the API server rejects the object as invalid.
     pub fn invalid(&self) -> bool {
         self.refused_with(422)
     }
 
-    /// The status fields for which the API server does not take the object.
+    /// The status fields for which the API server rejects the object.
     pub(super) fn invalid_fields(&self) -> Vec<&str> {
         let status = match self {
             Self::Kube(kube::Error::Api(status)) if self.invalid() => status,
@@ -87,7 +87,7 @@ pub async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T,
         .map_err(ReconcileError::Kube)
 }
 
-/// The same for a change, or the deletion, of an object that was read just before.
+/// Like [`within`], for a change or the deletion of an object that was just read: not found means that it is gone.
 pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, ReconcileError> {
     within(call).await.map_err(|error| {
         if error.refused_with(404) {
@@ -98,20 +98,20 @@ pub async fn changing<T>(call: impl Future<Output = kube::Result<T>>) -> Result<
     })
 }
 
-/// What came of a decision.
+/// A decision and what came of it.
 pub struct Executed<X> {
     /// The last decision.
     pub decision: Decision,
-    /// What the controller decided besides.
+    /// What the controller decided in addition.
     pub extra: X,
-    /// What became of each step.
+    /// The outcome of each step.
     pub outcomes: Vec<Outcome>,
     /// The object as it was last written.
     pub cr: AzurePrivateLinkService,
 }
 
-/// Decides; what would be written on the strength of memory is read before. So is, before a custom resource that goes is let
-/// go, what was last seen to be gone while it stayed.
+/// Makes a decision. Whatever it would write because of cached observations is read again first. So is, before a
+/// deleted custom resource is released, what was last observed as gone before its deletion.
 pub async fn decided<X>(
     cx: &Context,
     reconcile: Reconcile,
@@ -123,30 +123,30 @@ pub async fn decided<X>(
     let just_now = began.checked_sub(JUST_NOW).unwrap_or(began);
     loop {
         let (decision, extra) = until_decided(cx, reconcile, facts, decide).await;
-        let mut doubted = execute::invalidate_cached(&decision.steps, &cx.observations, just_now);
+        let mut invalidated = execute::invalidate_cached(&decision.steps, &cx.observations, just_now);
         if let Some(since) = deleting_since.take_if(|_| decision.nothing_left()) {
-            doubted.extend(execute::invalidate_gone(&decision.steps, &cx.observations, since));
+            invalidated.extend(execute::invalidate_gone(&decision.steps, &cx.observations, since));
         }
-        // What a read could not show better the first time, it does not the second.
-        doubted.retain(|id| read_again.insert(id.clone()));
-        if doubted.is_empty() {
+        // Each resource is read again only once: a second read would show nothing better.
+        invalidated.retain(|id| read_again.insert(id.clone()));
+        if invalidated.is_empty() {
             return (decision, extra);
         }
-        doubted.iter().for_each(|id| drop(facts.reads.remove(id)));
+        invalidated.iter().for_each(|id| drop(facts.reads.remove(id)));
     }
 }
 
-/// The same moment by this process' clock; none if it lies before that clock began.
-fn by_our_clock(since: Timestamp, began: Instant) -> Option<Instant> {
+/// Converts a time to this process' monotonic clock; none if it lies before that clock began.
+fn to_instant(since: Timestamp, began: Instant) -> Option<Instant> {
     let past = Duration::try_from(Timestamp::now().duration_since(since)).unwrap_or_default();
     began.checked_sub(past)
 }
 
-/// Decides and executes, again and again as long as something comes to rest at once.
+/// Decides and executes, and repeats both as long as a step makes its resource ready at once.
 ///
-/// Before the first write the intent is recorded. What has changed is said on the custom resource and on `also`.
-/// `deleting_since` is since when what is decided on goes, if it does. `recorded` is asked once finalizer and intent stand, before the first
-/// write to Azure; its error ends the reconcile.
+/// Before the first write the intent is recorded. Events about changes are written on the custom resource and on
+/// `also`. `deleting_since` is when the deletion of what is decided on began, if it is being deleted. `recorded` is
+/// called once finalizer and intent are written, before the first write to Azure; its error ends the reconcile.
 pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
     cx: &Context,
     reconcile: Reconcile,
@@ -157,7 +157,7 @@ pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
     mut decide: impl FnMut(&AzurePrivateLinkService, &Facts) -> Result<(Decision, X), Needs>,
 ) -> Result<Executed<X>, ReconcileError> {
     let began = Instant::now();
-    let since = (began, deleting_since.and_then(|since| by_our_clock(since, began)));
+    let since = (began, deleting_since.and_then(|since| to_instant(since, began)));
     let (mut facts, mut rounds) = (Facts::default(), 0);
     loop {
         let (mut decision, extra) = decided(cx, reconcile, &mut facts, since, &mut |facts| decide(&cr, facts)).await;
@@ -171,24 +171,24 @@ pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
             cr = record(cx, cr, intent).await?;
             recorded(cr.clone()).await?;
             let adopted = event::adopted(&decision.steps).filter(|_| !known);
-            cx.events.say(&told(&cr, also), adopted.as_slice()).await;
+            cx.events.emit(&event_targets(&cr, also), adopted.as_slice()).await;
         }
         let outcomes = execute::run(&decision.steps, &cx.arm, &cx.observations, reconcile).await;
         cx.events
-            .say(&told(&cr, also), &changes(cx, &decision.steps, &outcomes))
+            .emit(&event_targets(&cr, also), &changes(cx, &decision.steps, &outcomes))
             .await;
         let exhausted = event::call_budget_exhausted(&decision.steps, &outcomes);
         cx.events.stands(&cr.object_ref(&()), "call budget", exhausted).await;
         rounds += 1;
-        let came_to_rest = decision
+        let any_ready = decision
             .steps
             .iter()
             .zip(&outcomes)
-            // A service shows the end of its connections later.
-            .any(|(step, outcomes)| step.writes() && *outcomes == Outcome::Ready && step.kind != Kind::Connection);
-        // Somebody else wrote since the look; who does so again has to be waited out.
-        let outdated = rounds == 1 && outdated(cx, &decision.steps, &outcomes);
-        if !(came_to_rest || outdated) || rounds == ROUNDS {
+            // A Private Link Service shows the end of its connections only later.
+            .any(|(step, outcome)| step.writes() && *outcome == Outcome::Ready && step.kind != Kind::Connection);
+        // Somebody else wrote after the read. If that happens again, the next reconcile handles it.
+        let is_outdated = rounds == 1 && invalidate_outdated(cx, &decision.steps, &outcomes);
+        if !(any_ready || is_outdated) || rounds == ROUNDS {
             return Ok(Executed {
                 decision,
                 extra,
@@ -203,16 +203,16 @@ pub async fn carry_out<X, R: Future<Output = Result<(), ReconcileError>>>(
     }
 }
 
-/// For [`carry_out`] where nothing is to be asked.
+/// The `recorded` of [`carry_out`] where nothing has to be checked.
 pub async fn go_on(_: AzurePrivateLinkService) -> Result<(), ReconcileError> {
     Ok(())
 }
 
-/// Doubts what was changed by others between the look and the write; whether there is such a thing.
-fn outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bool {
+/// Invalidates what others changed between the read and the write; returns whether there was such a change.
+fn invalidate_outdated(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> bool {
     let mut any = false;
-    for (step, outcomes) in steps.iter().zip(outcomes) {
-        let refused = matches!(outcomes, Outcome::Failed(error) if error.status == 412);
+    for (step, outcome) in steps.iter().zip(outcomes) {
+        let refused = matches!(outcome, Outcome::Failed(error) if error.status == 412);
         if refused && cx.observations.refused_once(&step.id) {
             cx.observations.invalidate(&step.id, Instant::now());
             any = true;
@@ -225,41 +225,38 @@ pub(super) fn api(cx: &Context, cr: &AzurePrivateLinkService) -> Api<AzurePrivat
     Api::namespaced(cx.kube.clone(), &cr.namespace().unwrap_or_default())
 }
 
-/// Whom Events about a custom resource are said to.
-pub(super) fn told(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
+/// The objects on which Events about a custom resource are written.
+pub(super) fn event_targets(cr: &AzurePrivateLinkService, also: Option<&ObjectReference>) -> Vec<ObjectReference> {
     std::iter::once(cr.object_ref(&())).chain(also.cloned()).collect()
 }
 
-/// What has come to be as wanted, counted and told.
+/// Counts the resources that have become as desired, and returns an Event for each.
 fn changes(cx: &Context, steps: &[Step], outcomes: &[Outcome]) -> Vec<Event> {
-    let changed = steps
-        .iter()
-        .zip(outcomes)
-        .filter_map(|(step, outcomes)| match outcomes {
-            Outcome::Reached(change) => {
-                cx.metrics.changed(step.kind, &step.id, change);
-                Some(event::changed(step.kind, &step.id, change))
-            }
-            _ => None,
-        });
+    let changed = steps.iter().zip(outcomes).filter_map(|(step, outcome)| match outcome {
+        Outcome::Reached(change) => {
+            cx.metrics.changed(step.kind, &step.id, change);
+            Some(event::changed(step.kind, &step.id, change))
+        }
+        _ => None,
+    });
     changed.collect()
 }
 
-/// What became of each step, as a status tells it: what Azure refused and has only taken again is refused still, or the
-/// condition would change with every try.
+/// The outcome of each step for the status. A step that Azure refused stays refused while a new try is only accepted,
+/// or the condition would change with every try.
 pub fn as_reported(observations: &ObservationCache, steps: &[Step], outcomes: &[Outcome]) -> Vec<Outcome> {
     let refused = |step: &Step| {
         let last = observations.failing(&step.id)?;
         matches!(last.class, Class::Invalid | Class::Denied).then_some(Outcome::Failed(last))
     };
-    let told = steps.iter().zip(outcomes).map(|(step, outcomes)| {
-        let tried = *outcomes == Outcome::Accepted || (*outcomes == Outcome::Nothing && step.why == Why::InProgress);
-        refused(step).filter(|_| tried).unwrap_or_else(|| outcomes.clone())
+    let reported = steps.iter().zip(outcomes).map(|(step, outcome)| {
+        let tried = *outcome == Outcome::Accepted || (*outcome == Outcome::Nothing && step.why == Why::InProgress);
+        refused(step).filter(|_| tried).unwrap_or_else(|| outcome.clone())
     });
-    told.collect()
+    reported.collect()
 }
 
-/// Tries of a write, when others write the object at the same time.
+/// How often a write is tried when others write the object at the same time.
 pub(super) const TRIES: usize = 3;
 
 /// Records the intent, on the object as it is now if others have changed it meanwhile.
@@ -270,16 +267,17 @@ async fn record(
 ) -> Result<AzurePrivateLinkService, ReconcileError> {
     for _ in 1..TRIES {
         match record_once(cx, cr.clone(), intent).await {
-            Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
+            Err(error) if error.conflict() => cr = reread_after_conflict(cx, &cr, error).await?,
             recorded => return recorded,
         }
     }
     record_once(cx, cr, intent).await
 }
 
-/// The object as it is now, after a conflict: a pass is dear, and another one might meet the next change. Where something has
-/// changed that is worth a pass, or the object is gone, what was decided no longer holds: the conflict stays one.
-pub(super) async fn anew(
+/// Reads the object again after a conflict: a reconcile is expensive, and another one might meet the next change.
+/// Returns the conflict if the object is gone or something has changed that needs a reconcile: the decision is no
+/// longer valid.
+pub(super) async fn reread_after_conflict(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     conflict: ReconcileError,
@@ -293,7 +291,7 @@ pub(super) async fn anew(
     now.filter(|now| decided_on(now) == decided_on(cr)).ok_or(conflict)
 }
 
-/// Writes finalizer and intent in one guarded patch, unless they stand.
+/// Writes finalizer and intent in one guarded patch, unless both are there already.
 async fn record_once(
     cx: &Context,
     cr: AzurePrivateLinkService,
@@ -305,7 +303,8 @@ async fn record_once(
     }
 }
 
-/// Takes the role's finalizer and intent away, in one guarded patch, and says what has become of what was made.
+/// Removes the role's finalizer and intent in one guarded patch, then emits `events`, which report what became of the
+/// resources.
 pub async fn release(
     cx: &Context,
     cr: AzurePrivateLinkService,
@@ -316,7 +315,7 @@ pub async fn release(
     let patch = intent::release_patch(&cr, cx.role);
     let released = patch_object(cx, &cr, &patch).await?;
     tracing::info!(namespace = cr.namespace(), name = cr.name_any(), finalizer, "released");
-    cx.events.say(&told(&released, also), events).await;
+    cx.events.emit(&event_targets(&released, also), events).await;
     Ok(released)
 }
 
@@ -331,45 +330,46 @@ async fn patch_object(
     Ok(patched)
 }
 
-/// When the next pass is due: with the first resource that is to be looked at again, or when the decision says so.
+/// How long until the next reconcile: until the first resource is due to be read again, or as the decision says.
 ///
-/// What was not looked at because it waits for another one does not count: it would be due again and again. A connection
-/// counts as itself, not as its service: one whose removal was refused is due before that.
+/// A resource that was not read because it waits for another one does not count: it would always be due. A connection
+/// counts by itself, not by its Private Link Service: if its removal was refused, it is due earlier.
 pub fn requeue_after(cx: &Context, decision: &Decision, now: Instant) -> Duration {
-    let looked_at = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
-    let looked_at = decision.steps.iter().filter(looked_at);
-    let resources = cx.observations.next_read(looked_at.map(|step| &step.id));
-    let rest = resources.map(|due| due.saturating_duration_since(now));
+    let were_read = |step: &&Step| step.found.is_some() || !matches!(step.why, Why::Needs(_));
+    let were_read = decision.steps.iter().filter(were_read);
+    let next_read = cx.observations.next_read(were_read.map(|step| &step.id));
+    let resources = next_read.map(|due| due.saturating_duration_since(now));
     let lists = decision
         .steps
         .iter()
         .filter_map(|step| unread_list(cx, step, now))
         .min();
-    [rest, lists, decision.again, Some(cx.resync)]
+    [resources, lists, decision.again, Some(cx.resync)]
         .into_iter()
         .flatten()
         .min()
         .unwrap_or(cx.resync)
 }
 
-/// Has what a lock forbids tried once more when the lock has stood so long that it is left.
+/// Expedites what a lock forbids, so that it is tried once more when the lock has lasted so long that the resource is
+/// left.
 pub fn await_locks(cx: &Context, decision: &Decision, outcomes: &[Outcome], now: Instant) {
     for step in abandon::locked(decision, outcomes) {
-        let rest = abandon::OVERDUE.checked_sub(cx.observations.failing_for(&step.id, now));
-        if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
-            cx.observations.expedite(&step.id, rest, now);
+        let remaining = abandon::OVERDUE.checked_sub(cx.observations.failing_for(&step.id, now));
+        if let Some(remaining) = remaining.filter(|remaining| !remaining.is_zero()) {
+            cx.observations.expedite(&step.id, remaining, now);
         }
     }
 }
 
-/// When a list that a step depends on, and that could not be read, may be asked for again: nothing else keeps that, and only a list
-/// that is read ends it. A zone that is gone shows with its own next look.
+/// How long until a list that could not be read, and that a step depends on, is read again. Nothing else records that,
+/// and only a successful list ends it. A zone that is gone shows with its own next read.
 fn unread_list(cx: &Context, step: &Step, now: Instant) -> Option<Duration> {
     let key = step.id.to_string();
     match &step.why {
         Why::Unread(error) if error.class != Class::Gone => {
-            let of_its_own = matches!(cx.observations.fresh(&step.id, now), Some(Observed::ReadFailed(_)));
-            (!of_its_own).then(|| cx.polls.wait(&key, error.delay(1), now))
+            let resource_unread = matches!(cx.observations.fresh(&step.id, now), Some(Observed::ReadFailed(_)));
+            (!resource_unread).then(|| cx.polls.wait(&key, error.delay(1), now))
         }
         _ => {
             if step.gone() || !cx.observations.list_is_unread(&step.id) {

@@ -1,4 +1,4 @@
-//! Which Events a pass says: one for each change, none at rest. Pure.
+//! Which Events a reconcile emits: one for each change, none if nothing changes. Pure.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ use crate::controllers::decision::Decision;
 /// What has happened: the Event's reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
-    /// A resource was not there and is now as wanted.
+    /// A resource was absent and is now as desired.
     Created,
-    /// What the custom resource needs was there already, and ours.
+    /// What the custom resource needs was there already, and is owned.
     Adopted,
-    /// A resource differed and is now as wanted.
+    /// A resource differed and is now as desired.
     Repaired,
-    /// A resource could not be changed in place and was made anew.
+    /// A resource could not be changed in place and was recreated.
     Replaced,
-    /// Something must not be touched, or is asked for that cannot be.
+    /// Something must not be changed, or something is asked for that is not possible.
     Refused,
     /// Azure denies access.
     Denied,
@@ -33,15 +33,15 @@ pub enum What {
     CallBudgetExhausted,
     /// Another controller plays the same role.
     Contested,
-    /// Something stays that others use, that nothing proves ours, or that nobody could look at.
+    /// Something stays that others use, that nothing proves owned, or that could not be read.
     Released,
-    /// Something of ours may be left in Azure, as somebody allowed.
+    /// An owned resource may be left in Azure, as somebody allowed.
     Abandoned,
-    /// Nothing of ours is left, but for what the cluster's other custom resource uses.
+    /// Nothing owned is left, except what the cluster's other custom resource uses.
     Gone,
     /// A namespace has more custom resources than are served.
     NotServed,
-    /// This process waits for something. Told on its own pod.
+    /// This process waits for something. Written on its own pod.
     NotReady,
 }
 
@@ -84,7 +84,7 @@ impl What {
         }
     }
 
-    /// Whether a person should have a look: the Event's `type` is Warning.
+    /// Whether a person should check it: the Event's `type` is Warning.
     pub fn warns(self) -> bool {
         !matches!(
             self,
@@ -96,14 +96,14 @@ impl What {
 /// Something that has happened to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What.
+    /// What has happened.
     pub what: What,
-    /// For people: short; ARM ids, but no text of Azure's.
+    /// The text for people: short, with ARM ids, but no text of Azure's.
     pub note: String,
 }
 
 impl Event {
-    /// An event.
+    /// An Event with this note.
     pub fn new(what: What, note: impl Into<String>) -> Self {
         Self {
             what,
@@ -112,7 +112,7 @@ impl Event {
     }
 }
 
-/// A resource is as wanted after a change.
+/// The Event for a resource that is as desired after a change.
 pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
     let label = kind.label();
     match change {
@@ -128,11 +128,11 @@ pub fn changed(kind: Kind, id: &ResourceId, change: &Change) -> Event {
     }
 }
 
-/// A resource that was called too often, by what became of the steps.
+/// The Event for a resource that was called too often, as the steps and outcomes show.
 pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Event> {
     let exhausted = |error: &ArmError| error.code == CALL_BUDGET_EXHAUSTED;
-    let step = steps.iter().zip(outcomes).find_map(|(step, outcomes)| {
-        let unsent = matches!(outcomes, Outcome::Failed(error) if exhausted(error));
+    let step = steps.iter().zip(outcomes).find_map(|(step, outcome)| {
+        let unsent = matches!(outcome, Outcome::Failed(error) if exhausted(error));
         (unsent || step.why.error().is_some_and(exhausted)).then_some(step)
     })?;
     let note = format!(
@@ -143,22 +143,23 @@ pub fn call_budget_exhausted(steps: &[Step], outcomes: &[Outcome]) -> Option<Eve
     Some(Event::new(What::CallBudgetExhausted, note))
 }
 
-/// A custom resource without an intent of ours, whose service or endpoint is there as wanted: somebody else made it.
+/// The Event for a custom resource without our intent whose Private Link Service or Private Endpoint is there as
+/// desired: somebody else made it.
 pub fn adopted(steps: &[Step]) -> Option<Event> {
-    let own = |step: &&Step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint);
-    let found = steps.iter().filter(own).find(|step| step.ready().is_some())?;
+    let adoptable = |step: &&Step| matches!(step.kind, Kind::PrivateLinkService | Kind::PrivateEndpoint);
+    let found = steps.iter().filter(adoptable).find(|step| step.ready().is_some())?;
     let note = format!("{} {} is there already and taken over", found.kind.label(), found.id);
     Some(Event::new(What::Adopted, note))
 }
 
-/// How a custom resource ends: nothing of ours is left, or what is. Without a step nobody has looked.
+/// The Events for the end of a custom resource: nothing owned is left, or what is. Without a step nothing was read.
 pub fn released(decision: &Decision) -> Vec<Event> {
     if decision.steps.is_empty() {
-        return vec![not_looked_at("nothing tells what was made for it")];
+        return vec![not_read("nothing tells what was made for it")];
     }
-    let left = left(decision);
-    if !left.is_empty() {
-        return left;
+    let remaining = left(decision);
+    if !remaining.is_empty() {
+        return remaining;
     }
     let but = if decision.shared {
         " but what the cluster's other custom resource uses"
@@ -169,7 +170,7 @@ pub fn released(decision: &Decision) -> Vec<Event> {
     vec![Event::new(What::Gone, note)]
 }
 
-/// What is left in Azure under our names, and why.
+/// The Events for what is left in Azure under our names, and why.
 pub fn left(decision: &Decision) -> Vec<Event> {
     let stays = decision.steps.iter().filter(|step| step.left()).map(|step| {
         let why = match &step.why {
@@ -186,18 +187,18 @@ pub fn left(decision: &Decision) -> Vec<Event> {
         .collect()
 }
 
-/// It is not known whether anything is left, for this reason.
-pub fn not_looked_at(why: &str) -> Event {
+/// The Event that it is not known whether anything is left, for this reason.
+pub fn not_read(why: &str) -> Event {
     Event::new(What::Released, format!("{why}; nothing was looked at in Azure"))
 }
 
-/// What stands between a custom resource and its being served, by topic. Told when it appears, not while it stands.
+/// The problems of a custom resource, by topic. Each is published when it appears, not while it lasts.
 pub type Standing = HashMap<&'static str, String>;
 
-/// What now stands in the way, said once. `stored` are the conditions as they were before, the other role's too: what they
-/// say has been told, by an earlier process or by the other role.
+/// The Events for new problems. `stored` are the conditions as they were before, the other role's too: an earlier
+/// process or the other role has published what they report.
 ///
-/// What stands is over when the condition holds. Waiting in between, as for another try, is not the end of it.
+/// A problem ends when its condition holds. Waiting in between, as for another try, does not end it.
 pub fn troubles(standing: &mut Standing, stored: &[Condition], own: &[NewCondition]) -> Vec<Event> {
     let parts = own
         .iter()
@@ -209,26 +210,26 @@ pub fn troubles(standing: &mut Standing, stored: &[Condition], own: &[NewConditi
             continue;
         }
         let Some(what) = trouble(new) else { continue };
-        // Azure throttles call by call, and each says so in other words.
+        // Azure throttles call by call, and the message differs for each call.
         let topic = if what == What::Throttled {
             what.reason()
         } else {
             &new.message
         };
         let before = standing.insert(new.kind.as_str(), topic.to_owned());
-        let told = before.as_deref() == Some(topic)
+        let is_repeated = before.as_deref() == Some(topic)
             || stored
                 .iter()
                 .any(|old| old.status == Status::False.as_str() && old.message == new.message)
             || events.iter().any(|event| event.note == new.message);
-        if !told {
+        if !is_repeated {
             events.push(Event::new(what, new.message.clone()));
         }
     }
     events
 }
 
-/// What kind of trouble a condition tells of; none where time alone helps.
+/// Which Event the problem in a condition needs; none where time alone helps.
 fn trouble(condition: &NewCondition) -> Option<What> {
     match (condition.reason, condition.class) {
         (Reason::ScopeLocked, _) | (_, Some(Class::Invalid)) => Some(What::Refused),

@@ -1,4 +1,4 @@
-//! Namespaces that the operator excludes, because a process of their own serves them. Nothing in a namespace can exclude it.
+//! Namespaces that the operator excludes, because another process serves them. Nothing in a namespace can exclude it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,10 +32,10 @@ mod tests {
 
     #[test]
     fn namespace_is_excluded_by_flag_and_by_file_as_it_is_now() {
-        let (file, observed) = watch::channel(Arc::new(AllowedScopes::default()));
+        let (file, receiver) = watch::channel(Arc::new(AllowedScopes::default()));
         let excluded = ExcludedNamespaces {
             fixed: BTreeSet::from(["a".to_owned()]),
-            file: Some(observed),
+            file: Some(receiver),
         };
         assert!(excluded.contains("a") && !excluded.contains("b"));
         let text = "{hostedClusters: [], excludeNamespaces: [b]}";

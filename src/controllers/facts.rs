@@ -1,6 +1,6 @@
-//! What a pass knows of Azure, and what it still needs to know. Data only.
+//! What a reconcile knows of Azure, and what it still needs to know. Data only.
 //!
-//! A decision is run on the facts at hand; where one is missing it answers with a need, and is run again with it.
+//! A decision is run on the facts at hand. Where one is missing, it returns a need, and is run again once that is read.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::azure::resource::{Kind, Observed};
 /// Something that a decision needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// One resource.
+    /// One resource, from the cache if that is fresh.
     Read(Kind, ResourceId),
-    /// One resource, read just now: what else was done may have changed it since the last look.
+    /// One resource, read just now: something else may have changed it since the last read.
     FreshRead(Kind, ResourceId),
     /// The internal frontends of a group's load balancers, or of the whole subscription's.
     Frontends(SubscriptionId, Option<String>),
-    /// The same, read just now on behalf of a namespace: what is searched for may have appeared since the last list.
+    /// Frontends, read just now on behalf of a namespace: what is searched for may have appeared since the last list.
     NewFrontends(SubscriptionId, Option<String>, String),
     /// All resources of a kind inside a zone. For records: of all types.
     Inside(Kind, ResourceId),
@@ -30,38 +30,38 @@ pub enum Need {
 /// The needs of a decision that could not be made yet.
 pub type Needs = Vec<Need>;
 
-/// What is known.
+/// What is known of Azure.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
-    /// Single resources.
+    /// What was observed of single resources.
     pub reads: HashMap<ResourceId, Observed>,
-    /// Those that this process has seen to be ours, and not to be gone since.
+    /// Those that this process has proven owned, and has not observed as gone since.
     pub proven: HashSet<ResourceId>,
     /// Those that are absent for certain.
     pub surely_gone: HashSet<ResourceId>,
     /// The single resources that were read just now.
     pub fresh_reads: HashSet<ResourceId>,
-    /// For how long resources that are absent have been so, as far as this process has seen.
+    /// How long absent resources have been absent, as far as this process has observed.
     pub gone_for: HashMap<ResourceId, Duration>,
     /// Frontends by scope.
     pub frontends: HashMap<(SubscriptionId, Option<String>), Result<Vec<Frontend>, ArmError>>,
     /// The scopes whose frontends were read just now.
     pub new_frontends: HashSet<(SubscriptionId, Option<String>)>,
-    /// Whether one of those was read a moment before this pass began, for another one.
+    /// Whether one of those was read a moment before this reconcile began, for another one.
     pub older_frontends: bool,
-    /// Whether one of those was not read, for the namespace has had its share of lists.
+    /// Whether one of those was not read, because the namespace has used its share of lists.
     pub held_frontends: bool,
     /// Contents of zones.
     pub inside: HashMap<(Kind, ResourceId), Result<Vec<Value>, ArmError>>,
 }
 
 impl Facts {
-    /// What was seen of a resource.
+    /// What was observed of a resource.
     pub fn read(&self, kind: Kind, id: &ResourceId) -> Result<&Observed, Needs> {
         self.reads.get(id).ok_or_else(|| vec![Need::Read(kind, id.clone())])
     }
 
-    /// What was seen of a resource, read just now.
+    /// What was observed of a resource, read just now.
     pub fn fresh_read(&self, kind: Kind, id: &ResourceId) -> Result<&Observed, Needs> {
         if self.fresh_reads.contains(id) {
             return self.read(kind, id);
@@ -69,14 +69,14 @@ impl Facts {
         Err(vec![Need::FreshRead(kind, id.clone())])
     }
 
-    /// For how long a resource has been absent; nothing where it was not seen before.
+    /// How long a resource has been absent; zero if it was not observed before.
     pub fn gone_for(&self, id: &ResourceId) -> Duration {
         self.gone_for.get(id).copied().unwrap_or_default()
     }
 
-    /// Says at once what of several resources has not been seen yet.
-    pub fn reads(&self, desired: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
-        let missing = desired.iter().filter(|(_, id)| !self.reads.contains_key(id));
+    /// Returns all needs at once for those of several resources that have not been read yet.
+    pub fn reads(&self, resources: &[(Kind, &ResourceId)]) -> Result<(), Needs> {
+        let missing = resources.iter().filter(|(_, id)| !self.reads.contains_key(id));
         let needs: Needs = missing.map(|(kind, id)| Need::Read(*kind, (*id).clone())).collect();
         if needs.is_empty() { Ok(()) } else { Err(needs) }
     }

@@ -1,4 +1,4 @@
-//! How long to wait when a pass could not go on, and whether that is anything to tell: one rule for all controllers.
+//! How long to wait when a reconcile failed, and whether to log that as a warning: one rule for all controllers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,18 +7,18 @@ use std::time::Duration;
 use super::driver::ReconcileError;
 use crate::metrics::ReconcileResult;
 
-/// Somebody else wrote the object at the same time: the first of such in a row is tried again after this.
+/// The wait after the first conflict in a row: somebody else wrote the object at the same time.
 const AFTER_CONFLICT: Duration = Duration::from_millis(200);
-/// The first of other failures in a row.
+/// The wait after the first of other failures in a row.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
-/// A panic will most likely come again.
+/// The wait after the first panic in a row, which will most likely come again.
 const AFTER_PANIC: Duration = Duration::from_secs(10);
-/// The longest wait.
+/// The longest wait of all.
 const MOST: Duration = Duration::from_secs(60);
-/// So many conflicts in a row happen where several write an object; more are a failure.
+/// How many conflicts in a row are normal where several write an object; more are a failure.
 const HARMLESS: u32 = 4;
 
-/// How often in a row the passes over each object of one role have failed, by UID.
+/// How many reconciles in a row have failed for each object of one role, by UID.
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<HashMap<String, u32>>);
 
@@ -34,7 +34,7 @@ impl Failures {
         *count
     }
 
-    /// A pass could not go on: logs it, and gives how it counts and how long to wait.
+    /// Logs a reconcile that failed; returns how it counts and how long to wait.
     pub fn failed(&self, uid: &str, error: &ReconcileError) -> (ReconcileResult, Duration) {
         let row = self.in_a_row(uid);
         let first = if error.conflict() { AFTER_CONFLICT } else { AFTER_ERROR };
@@ -47,20 +47,20 @@ impl Failures {
         (ReconcileResult::Failed, wait)
     }
 
-    /// A pass panicked: logs it, and gives how long to wait.
+    /// Logs a reconcile that panicked; returns how long to wait.
     pub fn panicked(&self, uid: &str) -> Duration {
         let wait = longer(AFTER_PANIC, self.in_a_row(uid));
         tracing::error!(again_in_s = wait.as_secs(), "a pass panicked");
         wait
     }
 
-    /// A pass over the object has gone on to its end, or the object is gone.
+    /// Ends the row: a reconcile of the object has reached its end, or the object is gone.
     pub fn over(&self, uid: &str) {
         self.all().remove(uid);
     }
 }
 
-/// Twice as long each time.
+/// The wait after so many failures in a row: twice as long each time.
 fn longer(first: Duration, row: u32) -> Duration {
     first.saturating_mul(1 << (row - 1).min(16)).min(MOST)
 }
@@ -76,7 +76,7 @@ mod tests {
         ReconcileError::Kube(kube::Error::Api(status.boxed()))
     }
 
-    fn told(failures: &Failures, error: &ReconcileError) -> (ReconcileResult, u128) {
+    fn after_failure(failures: &Failures, error: &ReconcileError) -> (ReconcileResult, u128) {
         let (result, wait) = failures.failed("u", error);
         (result, wait.as_millis())
     }
@@ -84,18 +84,20 @@ mod tests {
     #[test]
     fn errors_in_a_row_wait_longer_up_to_a_minute() {
         let failures = Failures::default();
-        let all: Vec<_> = (0..9).map(|_| told(&failures, &ReconcileError::Timeout)).collect();
+        let all: Vec<_> = (0..9)
+            .map(|_| after_failure(&failures, &ReconcileError::Timeout))
+            .collect();
         let waits = [1, 2, 4, 8, 16, 32, 60, 60, 60].map(|s| (ReconcileResult::Failed, s * 1000));
         assert_eq!(all, waits);
         failures.over("u");
-        assert_eq!(told(&failures, &ReconcileError::Timeout).1, 1000);
+        assert_eq!(after_failure(&failures, &ReconcileError::Timeout).1, 1000);
     }
 
     #[test]
     fn conflicts_in_a_row_wait_longer_and_the_fifth_is_a_failure() {
         for conflict in [refused(409), ReconcileError::Gone] {
             let failures = Failures::default();
-            let all: Vec<_> = (0..6).map(|_| told(&failures, &conflict)).collect();
+            let all: Vec<_> = (0..6).map(|_| after_failure(&failures, &conflict)).collect();
             let harmless = [200, 400, 800, 1600].map(|ms| (ReconcileResult::Waiting, ms));
             let failed = [3200, 6400].map(|ms| (ReconcileResult::Failed, ms));
             assert_eq!(all, [harmless.as_slice(), &failed].concat());
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn what_is_not_found_by_a_read_or_a_creation_is_no_conflict() {
         assert_eq!(
-            told(&Failures::default(), &refused(404)),
+            after_failure(&Failures::default(), &refused(404)),
             (ReconcileResult::Failed, 1000)
         );
     }

@@ -20,9 +20,9 @@ use crate::names;
 pub struct Identity {
     /// The cluster's name.
     pub name: String,
-    /// `spec.clusterID`
+    /// The cluster id, `spec.clusterID`.
     pub cluster_id: String,
-    /// `spec.infraID`
+    /// The infra id, `spec.infraID`.
     pub infra_id: String,
 }
 
@@ -33,19 +33,21 @@ impl Identity {
     }
 }
 
-/// The management side hears of HostedClusters, but not of HostedControlPlanes.
+/// How long to wait for a change that the HO role does not watch: it watches HostedClusters, but not
+/// HostedControlPlanes.
 pub const IDENTITY_RETRY: Duration = Duration::from_secs(30);
 
-/// The HostedClusters that may be the one of a custom resource in `namespace`: those that have their control plane here, the
-/// first of them first, so that no annotation chooses among them; then the one that it names, if that has it here too.
+/// The HostedClusters that may be the one of a custom resource in `namespace`: those that have their control plane
+/// here, the first of them first, so that no annotation chooses among them; then the one that the annotation names, if
+/// it has its control plane here too.
 pub fn candidates(annotation: Option<&str>, namespace: &str, all: &Claims) -> Vec<ClusterRef> {
     let named = cluster_ref(annotation).ok();
     let named = named.filter(|cluster| names::control_plane_namespace(cluster) == namespace);
     let claim = Claim::Namespace(namespace.to_owned());
-    let mut derive: Vec<ClusterRef> = all.holders(&claim).map(|holder| holder.object.clone()).collect();
-    let unheard_of = named.filter(|cluster| !derive.contains(cluster));
-    derive.extend(unheard_of);
-    derive
+    let mut found: Vec<ClusterRef> = all.holders(&claim).map(|holder| holder.object.clone()).collect();
+    let not_indexed = named.filter(|cluster| !found.contains(cluster));
+    found.extend(not_indexed);
+    found
 }
 
 /// The HostedCluster that the annotations name.
@@ -104,8 +106,8 @@ fn agree(
     Ok(own)
 }
 
-/// The identity of the cluster that a custom resource names, if its objects agree on it and nobody else has what they name.
-/// `hosted` is the HostedCluster whose control plane is in the namespace, whatever the custom resource names.
+/// The identity of the cluster that a custom resource names, if its objects agree on it and nobody else has what they
+/// name. `hosted` is the HostedCluster whose control plane is in the namespace, whatever the custom resource names.
 pub fn vouched(
     cr: &AzurePrivateLinkService,
     hosted: Option<&HostedCluster>,
@@ -124,15 +126,16 @@ pub fn vouched(
         return Err(Problem::new(Reason::DuplicateIdentity, text).again(IDENTITY_RETRY));
     }
     let identity = agree(&namespace, &cluster, named, control_plane, cloud)?;
-    let contested = named
+    let problem = named
         .zip(control_plane)
         .and_then(|(hosted, plane)| contested(hosted, plane, all));
-    contested.map_or(Ok(identity), Err)
+    problem.map_or(Ok(identity), Err)
 }
 
 /// Why a cluster whose objects agree may not have what it names: another HostedCluster has it.
 ///
-/// Its owner's claims give way to older ones only. What the control plane alone names was never its own.
+/// What the HostedCluster names gives way to older claims only. What the control plane alone names was never the
+/// cluster's own.
 fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &Claims) -> Option<Problem> {
     let own = Holder::of(hosted);
     let claimed = |text: String| Problem::new(Reason::HostNameClaimed, text);
@@ -155,14 +158,14 @@ fn contested(hosted: &HostedCluster, control_plane: &HostedControlPlane, all: &C
     let by_any = || {
         let more = claims::host_names(&control_plane.spec).filter(|host| !named.contains(host));
         more.map(|host| (all.other(Some(&own.object), &Claim::HostName(host.clone())), host))
-            .find(|(taken, _)| *taken)
+            .find(|(is_claimed, _)| *is_claimed)
             .map(|(_, host)| claimed(format!("another HostedCluster has the host name {host}")))
     };
-    // What ends it may be an event that this role does not hear.
+    // The event that ends the problem may be one that this role does not watch.
     by_older.or_else(by_any).map(|problem| problem.again(IDENTITY_RETRY))
 }
 
-/// Why the NAT subnet that a custom resource gives is not its cluster's to use.
+/// Why a custom resource's cluster may not use the NAT subnet that it gives.
 pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, all: &Claims) -> Option<Problem> {
     let given = cr.spec.nat_subnet_id.as_deref()?;
     let refused = |text: &str| Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY));
@@ -171,7 +174,7 @@ pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, 
     }
     let id = ResourceId::parse_as(Kind::Subnet, given).ok()?;
     let infra = names::infra_id_of_nat_subnet(id.name())?;
-    // A newer one has taken a name that was given before.
+    // A newer cluster may have taken a name that was given before; only an older claim counts.
     if all.older_than(&Holder::of(hosted), &Claim::nat_subnet(given), &Claim::infra_id(infra)) {
         refused("natSubnetID is the subnet of another cluster")
     } else {
@@ -179,18 +182,18 @@ pub fn foreign_nat_subnet(cr: &AzurePrivateLinkService, hosted: &HostedCluster, 
     }
 }
 
-/// Whose resources a custom resource that goes leaves behind.
+/// Whose resources a deleted custom resource leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeletedCluster {
-    /// This cluster's.
+    /// Those of this cluster.
     Of(Identity),
-    /// Those of a cluster whose ids a HostedCluster has that is not ours.
+    /// Those of a cluster whose ids another HostedCluster has.
     OfAnother,
-    /// Nobody's: nothing was made, or nothing tells for whom.
+    /// Nobody's: nothing was made, or nothing shows for whom.
     Unknown,
 }
 
-/// What tells whose a custom resource was, beside the objects that may agree on it.
+/// What shows to which cluster a custom resource belonged, beside the objects that may agree on it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Traces<'a> {
     /// What the role recorded. Anybody in the namespace may forge it.
@@ -240,14 +243,14 @@ pub fn deleted_cluster(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &C
         of_control_plane.map(|identity| (free(&identity), identity)),
         of_status.map(|identity| (free(&identity), identity)),
     ];
-    let mut taken = false;
-    for (ours, identity) in known.into_iter().flatten() {
-        if ours {
+    let mut of_another = false;
+    for (is_own, identity) in known.into_iter().flatten() {
+        if is_own {
             return DeletedCluster::Of(identity);
         }
-        taken = true;
+        of_another = true;
     }
-    if taken {
+    if of_another {
         DeletedCluster::OfAnother
     } else {
         DeletedCluster::Unknown
@@ -281,7 +284,7 @@ pub fn of_spec(name: &str, spec: &ClusterSpec) -> Result<Identity, Problem> {
     })
 }
 
-/// Whether the cluster is paused; a pause that ends says when to look again.
+/// Why nothing is done for a paused cluster; if the pause has an end, the problem says to reconcile again then.
 pub fn paused(spec: &ClusterSpec, now: Timestamp) -> Option<Problem> {
     let message = "the cluster is paused";
     match Paused::read(spec.paused_until.as_deref(), now) {

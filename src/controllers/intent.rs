@@ -1,6 +1,6 @@
-//! What a role makes or has taken over, recorded on the custom resource before the first write. Pure.
+//! What a role makes or has adopted, recorded on the custom resource before the first write. Pure.
 //!
-//! Deletion needs nothing else: objects that it once came from may be gone.
+//! A deletion needs nothing else: objects from which it was derived may be gone.
 
 use kube::ResourceExt;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,8 @@ pub struct CpoIntent {
     /// `spec.infraID` of the cluster.
     #[serde(rename = "infraID")]
     pub infra_id: String,
-    /// The aliases that the endpoint led to when it was seen as ours, and the one that it is about to lead to, at last.
+    /// The aliases of the Private Endpoint when it was observed as owned; the last one is the one that it is about to
+    /// have.
     #[serde(rename = "privateLinkServiceAliases", default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// What is there or about to be created under our names, unless it was found to be somebody else's.
@@ -85,8 +86,8 @@ pub fn write<T: Serialize>(intent: &T) -> String {
     serde_json::to_string(intent).unwrap_or_default()
 }
 
-/// Whether an intent is to be recorded now: before a write, and once something that is ours is there, whoever made it,
-/// because deletion and the other role rely on it. A refusal takes back what was recorded of the resource.
+/// Whether an intent is to be recorded now: before a write, and once an owned resource is there, whoever made it,
+/// because deletion and the other role rely on it. A refusal removes what was recorded of the resource.
 pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
     let recorded = cr.annotations().contains_key(role.intent_annotation());
     let held = held_by(cr, role.finalizer());
@@ -96,11 +97,16 @@ pub fn due(cr: &AzurePrivateLinkService, role: Role, steps: &[Step]) -> bool {
         || (recorded && any(|step| step.why == Why::NotOurs))
 }
 
-/// The guarded merge patch that records an intent together with the role's finalizer, unless both stand.
+/// The guarded merge patch that records an intent together with the role's finalizer, unless both are there already.
 pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<Value> {
     let (finalizer, annotation) = (role.finalizer(), role.intent_annotation());
     let held = held_by(cr, finalizer);
-    if held && cr.annotations().get(annotation).is_some_and(|stands| stands == intent) {
+    if held
+        && cr
+            .annotations()
+            .get(annotation)
+            .is_some_and(|recorded| recorded == intent)
+    {
         return None;
     }
     let mut finalizers = cr.finalizers().to_vec();
@@ -113,7 +119,7 @@ pub fn patch(cr: &AzurePrivateLinkService, role: Role, intent: &str) -> Option<V
     )
 }
 
-/// The guarded merge patch that takes the role's finalizer and intent away.
+/// The guarded merge patch that removes the role's finalizer and intent.
 pub fn release_patch(cr: &AzurePrivateLinkService, role: Role) -> Value {
     let finalizers: Vec<&String> = cr.finalizers().iter().filter(|f| *f != role.finalizer()).collect();
     json!({"metadata": {"resourceVersion": cr.metadata.resource_version, "finalizers": finalizers,
@@ -155,11 +161,11 @@ mod tests {
     #[case::before_a_write(made(), false, false, true)]
     #[case::what_somebody_else_made_is_there(there(), false, false, true)]
     #[case::finalizer_was_taken_away(there(), true, false, true)]
-    #[case::at_rest(there(), true, true, false)]
-    #[case::nothing_is_ours(foreign(), false, false, false)]
+    #[case::up_to_date(there(), true, true, false)]
+    #[case::nothing_is_owned(foreign(), false, false, false)]
     #[case::what_was_recorded_is_foreign(foreign(), true, true, true)]
     #[case::waiting(Step::needs(Kind::PrivateEndpoint, samples::id(&samples::guest("privateEndpoints/pe")), "x"), false, false, false)]
-    fn intent_is_recorded_when_something_is_or_will_be_ours(
+    fn intent_is_recorded_when_something_is_or_will_be_owned(
         #[case] step: Step,
         #[case] recorded: bool,
         #[case] held: bool,
@@ -185,26 +191,26 @@ mod tests {
     }
 
     #[test]
-    fn intent_comes_with_the_finalizer_beside_those_of_others_and_only_over_what_was_read() {
-        let (ours, at) = (Role::Ho.finalizer(), Role::Ho.intent_annotation());
+    fn intent_and_finalizer_come_in_one_guarded_patch() {
+        let (own, at) = (Role::Ho.finalizer(), Role::Ho.intent_annotation());
         let patched = patch(&held_by_others(&[]), Role::Ho, "x").unwrap();
-        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", ours], "annotations": {at: "x"}});
+        let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", own], "annotations": {at: "x"}});
         assert_eq!(patched["metadata"], expected);
-        let mut stands = held_by_others(&[ours]);
-        stands.annotations_mut().insert(at.to_owned(), "x".to_owned());
-        assert_eq!(patch(&stands, Role::Ho, "x"), None);
+        let mut recorded = held_by_others(&[own]);
+        recorded.annotations_mut().insert(at.to_owned(), "x".to_owned());
+        assert_eq!(patch(&recorded, Role::Ho, "x"), None);
     }
 
     #[test]
-    fn what_goes_gets_no_new_finalizer() {
-        let mut going = held_by_others(&[]);
-        going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-        let patched = patch(&going, Role::Ho, "x").unwrap();
+    fn deleting_object_gets_no_new_finalizer() {
+        let mut deleting = held_by_others(&[]);
+        deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let patched = patch(&deleting, Role::Ho, "x").unwrap();
         assert_eq!(patched["metadata"]["finalizers"], json!(["theirs"]));
     }
 
     #[test]
-    fn release_takes_our_finalizer_and_intent_alone_and_only_over_what_was_read() {
+    fn guarded_release_removes_only_our_finalizer_and_intent() {
         let held = held_by_others(&[Role::Ho.finalizer(), Role::Cpo.finalizer()]);
         let expected = json!({"resourceVersion": "7", "finalizers": ["theirs", Role::Cpo.finalizer()],
             "annotations": {Role::Ho.intent_annotation(): null}});

@@ -1,4 +1,5 @@
-//! The controllers. `link_service` and `endpoint` have an `observe`, `plan`, `teardown` and `status` each; `driver` does the rest of a pass.
+//! The controllers. `private_link_service` and `private_endpoint` each have an `observe`, `plan`, `teardown` and
+//! `status`; `driver` does the rest of a reconcile.
 
 pub mod abandon;
 pub mod awaiting;

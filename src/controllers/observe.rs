@@ -1,4 +1,4 @@
-//! Finds out what a decision needs to know of Azure. Reads only.
+//! Reads from Azure what a decision needs to know. Writes nothing.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::azure::load_balancer::Frontend;
 use crate::azure::read::Reader;
 use crate::azure::resource::{Kind, Observed};
 
-/// A list that is searched for something that must have appeared just now may be this old: whatever appears, and wherever, it
-/// is not read more often.
+/// The greatest age of a list that is searched for something that must have just appeared. Whatever appears, and
+/// wherever, the list is not read more often.
 const JUST_NOW: Duration = Duration::from_secs(1);
 
-/// Runs `decide` until it needs nothing more.
+/// Runs `decide` until it needs nothing more, and reads what it needs.
 pub async fn until_decided<T>(
     cx: &Context,
     reconcile: Reconcile,
@@ -52,11 +52,11 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
             Need::NewFrontends(subscription, group, namespace) => {
                 let list = format!("{subscription}/{}", group.as_deref().unwrap_or_default());
                 let held = !cx.polls.may_list(&namespace, &list, Instant::now());
-                // Where it is held, another one for the namespace was made no longer ago.
+                // If the list is held back, another one for the namespace was read no longer ago than this.
                 let age = if held { polls::LIST_EACH + JUST_NOW } else { JUST_NOW };
-                let (observed, found) = frontends(cx, reconcile, &subscription, group.as_deref(), age).await;
+                let (read_at, found) = frontends(cx, reconcile, &subscription, group.as_deref(), age).await;
                 facts.frontends.insert((subscription.clone(), group.clone()), found);
-                facts.older_frontends |= observed < reconcile.began;
+                facts.older_frontends |= read_at < reconcile.began;
                 facts.held_frontends |= held;
                 facts.new_frontends.insert((subscription, group));
             }
@@ -77,8 +77,8 @@ async fn satisfy(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: N
     }
 }
 
-/// What looks need, in one pass.
-pub(super) fn looker(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
+/// The reader of single resources for one reconcile.
+pub(super) fn reader_for(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
     Reader {
         client: &cx.arm,
         observations: &cx.observations,
@@ -89,27 +89,27 @@ pub(super) fn looker(cx: &Context, reconcile: Reconcile) -> Reader<'_> {
 
 /// Reads the single resources among the needs, all at once.
 async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, needs: &[Need]) {
-    let looker = looker(cx, reconcile);
+    let reader = reader_for(cx, reconcile);
     let reads = needs.iter().map(async |need| {
         let (kind, id, observed) = match need {
-            Need::Read(kind, id) => (*kind, id, looker.read(*kind, id).await),
-            Need::FreshRead(kind, id) => (*kind, id, looker.read_uncached(*kind, id).await),
+            Need::Read(kind, id) => (*kind, id, reader.read(*kind, id).await),
+            Need::FreshRead(kind, id) => (*kind, id, reader.read_uncached(*kind, id).await),
             _ => return None,
         };
         if kind == Kind::PrivateEndpoint && observed == Observed::Absent {
-            // Its names wait until that is certain.
-            looker.prove_gone(kind, id).await;
+            // Its DNS names wait until that is certain.
+            reader.prove_gone(kind, id).await;
         }
         Some((id.clone(), observed))
     });
-    let observed: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
+    let results: Vec<_> = join_all(reads).await.into_iter().flatten().collect();
     let now = Instant::now();
-    let gone = observed
+    let gone = results
         .iter()
         .filter_map(|(id, _)| Some((id.clone(), cx.observations.gone_for(id, now)?)));
     facts.gone_for.extend(gone);
-    for (id, observed) in &observed {
-        // It may have been seen otherwise before.
+    for (id, observed) in &results {
+        // An earlier read may have shown it otherwise.
         facts.proven.remove(id);
         facts.surely_gone.remove(id);
         match observed {
@@ -118,7 +118,7 @@ async fn read_single(cx: &Context, reconcile: Reconcile, facts: &mut Facts, need
             _ => {}
         }
     }
-    facts.reads.extend(observed);
+    facts.reads.extend(results);
 }
 
 async fn frontends(
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Searches for a frontend on behalf of a namespace; whether what was found is older than the question.
+    /// Searches for a frontend on behalf of a namespace; returns whether what was found is older than the reconcile.
     async fn search(cx: &Context, namespace: &str) -> bool {
         let (reconcile, subscription) = (
             Reconcile::begin(),

@@ -10,7 +10,7 @@ use crate::api::markers::CLUSTER_ANNOTATION;
 use crate::api::{AzurePrivateLinkService, HostedCluster, HostedControlPlane};
 use crate::names;
 
-/// The owner, if it is still the one that the owner reference means.
+/// The owner, if it is still the object that the owner reference names by UID.
 pub async fn control_plane(
     cx: &Context,
     cr: &AzurePrivateLinkService,
@@ -27,7 +27,7 @@ pub async fn control_plane(
 }
 
 /// The HostedCluster whose control plane is in the custom resource's namespace: the first of several. One that only the
-/// annotation names may not have been heard of yet.
+/// annotation names may not be in the cluster index yet.
 pub async fn hosted_cluster(
     cx: &Context,
     cr: &AzurePrivateLinkService,
@@ -59,9 +59,9 @@ mod tests {
     #[tokio::test]
     async fn owner_that_no_object_can_be_is_none() {
         let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let heard = std::sync::Arc::clone(&asked);
+        let recorded = std::sync::Arc::clone(&asked);
         let server = tower::service_fn(move |request: Request<Body>| {
-            heard.lock().unwrap().push(request.uri().to_string());
+            recorded.lock().unwrap().push(request.uri().to_string());
             async { Ok::<_, BoxError>(Response::builder().status(404).body(Body::from(b"{}".to_vec()))?) }
         });
         let cx = sample::context(kube::Client::new(server, "default"));

@@ -1,4 +1,4 @@
-//! Which reconciles come too early. Events bypass every delay of the work queue, so the delay is kept here.
+//! Which reconciles come too early. Events bypass every delay of the work queue, so the delay is applied here.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,14 +10,14 @@ use tokio::time::Instant;
 use super::rate::{Limit, Rate, Rates};
 use crate::api::markers::SERVICES;
 
-/// First reconciles in one namespace: a custom resource that comes under a new UID has no pace yet, and whoever makes and deletes
-/// them without end makes as many as he likes. As many at once as a namespace has that are served.
+/// The limit for first reconciles in one namespace. A custom resource that comes under a new UID has no pace yet, and
+/// whoever creates and deletes them without end creates any number. As many at once as a namespace has that are served.
 const NEWCOMERS: Limit = Limit {
     burst: 8,
     interval: Duration::from_secs(5),
 };
 
-/// What a reconcile goes by, as hashes of texts that are long.
+/// What a reconcile depends on, as hashes of texts that are long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     own: u64,
@@ -25,7 +25,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Of an object of which nothing else is read yet.
+    /// The fingerprint of an object of which nothing else is read yet.
     pub fn of(object: &str) -> Self {
         Self {
             own: hash(object),
@@ -33,7 +33,7 @@ impl Fingerprint {
         }
     }
 
-    /// The same with what was read besides.
+    /// This fingerprint with what was read in addition.
     pub fn with(self, inputs: &str) -> Self {
         Self {
             inputs: hash(inputs),
@@ -55,9 +55,9 @@ struct Last {
 }
 
 impl Last {
-    fn rest(&self, now: Instant) -> Option<Duration> {
-        let rest = self.not_before.checked_duration_since(now);
-        rest.filter(|rest| !rest.is_zero())
+    fn remaining(&self, now: Instant) -> Option<Duration> {
+        let remaining = self.not_before.checked_duration_since(now);
+        remaining.filter(|remaining| !remaining.is_zero())
     }
 }
 
@@ -91,8 +91,8 @@ impl Pacer {
         self.paces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asked before anything is read; `Err` is how long to wait still. `cached` is the fingerprint of the object as watched. One that
-    /// is new comes at the rate of its namespace; those that HyperShift makes wait for none of other names.
+    /// Called before anything is read; `Err` is how long to wait. `cached` is the fingerprint of the object as watched.
+    /// A new object comes at the rate of its namespace; those that HyperShift creates wait for none of other names.
     pub fn begin(
         &self,
         (namespace, name): (&str, &str),
@@ -110,32 +110,32 @@ impl Pacer {
         }
         let pace = paces.entry(uid.to_owned()).or_default();
         let unchanged = pace.last.as_ref().filter(|last| last.fingerprint.own == cached.own);
-        if let Some(rest) = unchanged.filter(|_| !pace.woken).and_then(|last| last.rest(now)) {
-            return Err(rest);
+        if let Some(remaining) = unchanged.filter(|_| !pace.woken).and_then(|last| last.remaining(now)) {
+            return Err(remaining);
         }
         pace.rate.take(now)?;
         pace.woken = false;
         Ok(())
     }
 
-    /// Whether something that is worth a reconcile has changed since the last one.
+    /// Whether something that needs a reconcile has changed since the last one.
     pub fn has_changed(&self, uid: &str, fingerprint: Fingerprint) -> bool {
         let paces = self.paces();
         let last = paces.get(uid).and_then(|pace| pace.last.as_ref());
         last.is_some_and(|last| last.fingerprint != fingerprint)
     }
 
-    /// How long this reconcile has to wait still: nothing that was read has changed since the last one, and its time has not
-    /// come.
+    /// How long this reconcile has to wait: nothing that was read has changed since the last one, and it is not due
+    /// yet.
     pub fn early(&self, uid: &str, fingerprint: Fingerprint, now: Instant) -> Option<Duration> {
         let paces = self.paces();
         let last = paces.get(uid)?.last.as_ref()?;
-        (last.fingerprint == fingerprint).then(|| last.rest(now)).flatten()
+        (last.fingerprint == fingerprint).then(|| last.remaining(now)).flatten()
     }
 
-    /// A reconcile has ended, well or not; the next is due after `wait`, or when the fingerprint changes. Gives whether the object
-    /// was there till the end: nothing is kept of one that has gone meanwhile.
-    pub fn ended(&self, uid: &str, fingerprint: Fingerprint, wait: Duration, now: Instant) -> bool {
+    /// Records that a reconcile has ended, well or not; the next is due after `wait`, or when the fingerprint changes.
+    /// Returns whether the object was there until then: nothing is kept of one that was removed meanwhile.
+    pub fn finish(&self, uid: &str, fingerprint: Fingerprint, wait: Duration, now: Instant) -> bool {
         let mut paces = self.paces();
         let Some(pace) = paces.get_mut(uid) else {
             return false;
@@ -147,26 +147,26 @@ impl Pacer {
         true
     }
 
-    /// Something that is read for the object has changed.
+    /// Records that something that is read for the object has changed.
     pub fn wake(&self, uid: &str) {
         if let Some(pace) = self.paces().get_mut(uid) {
             pace.woken = true;
         }
     }
 
-    /// What the object waits for has come.
+    /// Makes the object due: what it waits for has come.
     pub fn due(&self, uid: &str, now: Instant) {
         if let Some(last) = self.paces().get_mut(uid).and_then(|pace| pace.last.as_mut()) {
             last.not_before = now;
         }
     }
 
-    /// Something that is read for any object may have changed.
+    /// Records that something that is read for any object may have changed.
     pub fn wake_all(&self) {
         self.paces().values_mut().for_each(|pace| pace.woken = true);
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.paces().remove(uid);
     }
@@ -179,7 +179,7 @@ mod tests {
     const WAIT: Duration = Duration::from_secs(10);
     const ROUTER: (&str, &str) = ("n", "private-router");
 
-    fn observed(object: &str, inputs: &str) -> Fingerprint {
+    fn fingerprint(object: &str, inputs: &str) -> Fingerprint {
         Fingerprint::of(object).with(inputs)
     }
 
@@ -187,12 +187,12 @@ mod tests {
     async fn a_reconcile_is_early_only_while_nothing_changed() {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert!(pacer.ended("u", observed("a", "x"), WAIT, now));
-        assert_eq!(pacer.early("u", observed("a", "x"), now), Some(WAIT));
-        assert_eq!(pacer.early("u", observed("b", "x"), now), None);
-        assert_eq!(pacer.early("u", observed("a", "y"), now), None);
-        assert_eq!(pacer.early("u", observed("a", "x"), now + WAIT), None);
-        let changed = |object: &str| pacer.has_changed("u", observed(object, "x"));
+        assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
+        assert_eq!(pacer.early("u", fingerprint("a", "x"), now), Some(WAIT));
+        assert_eq!(pacer.early("u", fingerprint("b", "x"), now), None);
+        assert_eq!(pacer.early("u", fingerprint("a", "y"), now), None);
+        assert_eq!(pacer.early("u", fingerprint("a", "x"), now + WAIT), None);
+        let changed = |object: &str| pacer.has_changed("u", fingerprint(object, "x"));
         assert_eq!(["a", "b"].map(changed), [false, true]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let (pacer, now) = (Pacer::default(), Instant::now());
         let begin = |object: &str, now| pacer.begin(ROUTER, "u", Fingerprint::of(object), now);
         assert_eq!(begin("a", now), Ok(()), "nothing is known yet");
-        pacer.ended("u", observed("a", "x"), WAIT, now);
+        pacer.finish("u", fingerprint("a", "x"), WAIT, now);
         assert_eq!(begin("a", now), Err(WAIT));
         assert_eq!(begin("b", now), Ok(()));
         pacer.wake("u");
@@ -216,10 +216,10 @@ mod tests {
     async fn what_it_waited_for_makes_it_due() {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert!(pacer.ended("u", observed("a", "x"), WAIT, now));
+        assert!(pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         pacer.due("u", now);
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
-        assert_eq!(pacer.early("u", observed("a", "x"), now), None);
+        assert_eq!(pacer.early("u", fingerprint("a", "x"), now), None);
         pacer.due("v", now);
         assert!(!pacer.paces().contains_key("v"));
     }
@@ -266,16 +266,16 @@ mod tests {
         );
         assert_eq!(begin("n", "oauth-openshift", 600), Ok(()));
         assert_eq!(begin("other", "junk", 600), Ok(()), "a neighbour does not wait");
-        let anew = (600..1200).filter(|n| begin("n", "private-router", *n).is_ok());
-        assert_eq!(anew.count(), 7 + 11, "no name is free of it");
+        let allowed = (600..1200).filter(|n| begin("n", "private-router", *n).is_ok());
+        assert_eq!(allowed.count(), 7 + 11, "no name is free of it");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn object_that_goes_during_its_reconcile_leaves_no_pace() {
+    async fn object_deleted_during_its_reconcile_leaves_no_pace() {
         let (pacer, now) = (Pacer::default(), Instant::now());
         assert_eq!(pacer.begin(ROUTER, "u", Fingerprint::of("a"), now), Ok(()));
         pacer.forget("u");
-        assert!(!pacer.ended("u", observed("a", "x"), WAIT, now));
+        assert!(!pacer.finish("u", fingerprint("a", "x"), WAIT, now));
         assert!(pacer.paces().is_empty());
     }
 }

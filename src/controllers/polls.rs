@@ -1,4 +1,5 @@
-//! How often to ask for what nothing tells of: as long again as it has been asked for, so that each wait is twice the last.
+//! How often to poll for what no event shows: each wait is as long as the polling has lasted, so that each is twice the
+//! last.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +12,11 @@ use super::rate::{Limit, Rates};
 /// The longest wait.
 const MOST: Duration = Duration::from_secs(300);
 
-/// A list that all clusters share is made anew on behalf of one namespace this often, after a few at once.
+/// How often a list that all clusters share is read again on behalf of one namespace, after a few at once.
 pub const LIST_EACH: Duration = Duration::from_secs(5);
 
-/// Two custom resources that come together, each of which asks again once a list of just before does not do.
+/// The limit for such lists: two custom resources that come together, each of which reads again if a list from just
+/// before does not suffice.
 const LISTS: Limit = Limit {
     burst: 4,
     interval: LIST_EACH,
@@ -25,12 +27,12 @@ struct Poll {
     since: Instant,
     /// Something that is watched has changed since the last time.
     changed: bool,
-    /// What it is asked for with, where only that counts.
+    /// The value that it is polled with, where only a change of that counts.
     with: Option<String>,
 }
 
-/// What is asked for on behalf of the objects of one role, by UID, and lists that cannot be read, by the id of what waits for
-/// them: one thing each.
+/// What is polled for on behalf of the objects of one role, by UID, and lists that cannot be read, by the id of what
+/// waits for them: one thing each.
 #[derive(Debug)]
 pub struct Polls {
     all: Mutex<HashMap<String, Poll>>,
@@ -51,12 +53,12 @@ impl Polls {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long to wait before the next time: `first` to begin with, and again after a change.
+    /// How long to wait before the next poll: `first` to begin with, and again after a change.
     pub fn wait(&self, uid: &str, first: Duration, now: Instant) -> Duration {
         self.next(uid, None, first, now)
     }
 
-    /// The same where `with` has changed, and after no other change.
+    /// Like [`Self::wait`], but only a change of `with` begins again with `first`.
     pub fn wait_with(&self, uid: &str, with: &str, first: Duration, now: Instant) -> Duration {
         self.next(uid, Some(with), first, now)
     }
@@ -64,8 +66,8 @@ impl Polls {
     fn next(&self, uid: &str, with: Option<&str>, first: Duration, now: Instant) -> Duration {
         let mut all = self.all();
         let known = all.remove(uid);
-        let goes_on = |poll: &Poll| with.map_or(!poll.changed, |with| poll.with.as_deref() == Some(with));
-        let since = known.filter(goes_on).map_or(now, |poll| poll.since);
+        let is_unchanged = |poll: &Poll| with.map_or(!poll.changed, |with| poll.with.as_deref() == Some(with));
+        let since = known.filter(is_unchanged).map_or(now, |poll| poll.since);
         let poll = Poll {
             since,
             changed: false,
@@ -75,12 +77,12 @@ impl Polls {
         now.saturating_duration_since(since).clamp(first, MOST.max(first))
     }
 
-    /// Whether a list may be made anew on behalf of a namespace.
+    /// Whether a list may be read again on behalf of a namespace.
     pub fn may_list(&self, namespace: &str, list: &str, now: Instant) -> bool {
         self.lists.take(&format!("{namespace}/{list}"), now).is_ok()
     }
 
-    /// Something that is watched has changed: what is asked for may have come.
+    /// Records that something that is watched has changed: what is polled for may have come.
     pub fn change(&self, uid: &str) {
         if let Some(poll) = self.all().get_mut(uid) {
             poll.changed = true;
@@ -92,7 +94,7 @@ impl Polls {
         self.all().get(uid).is_some_and(|poll| poll.changed)
     }
 
-    /// Nothing is asked for any more, or the object is gone.
+    /// Ends the poll: nothing is asked for any more, or the object is gone.
     pub fn over(&self, uid: &str) {
         self.all().remove(uid);
     }
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn lists_on_behalf_of_one_namespace_are_few_and_others_do_not_wait() {
+    async fn lists_for_one_namespace_are_few_and_others_do_not_wait() {
         let (polls, began) = (Polls::default(), Instant::now());
         let at = |namespace: &str, n: u32| polls.may_list(namespace, "s/g", began + Duration::from_millis(50) * n);
         let times = (0..1200).filter(|n| at("n", *n)).count();
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn passes_for_other_reasons_make_no_wait_shorter_or_endless() {
+    async fn reconciles_for_other_reasons_keep_the_wait_and_its_bound() {
         let (polls, now) = (Polls::default(), Instant::now());
         let at = |s| {
             polls

@@ -1,4 +1,5 @@
-//! What a pass would do, as data that can be printed: facts, steps, and what would be written into Kubernetes. Pure.
+//! What a reconcile would do, as data that can be printed: facts, steps, and what would be written into Kubernetes.
+//! Pure.
 //!
 //! Holds ids, states, reasons and fields of the status; never tags, bodies or tokens.
 
@@ -20,26 +21,26 @@ use crate::azure::plan::{Outcome, Step, Verb, Why};
 use crate::azure::resource::{Kind, Observed};
 use crate::conditions;
 
-/// What a pass has found out and decided, up to where it would send the first write.
+/// What a reconcile has read and decided, up to where it would send the first write.
 pub struct DryRun {
-    /// Which way it goes.
+    /// What is done with the custom resource.
     pub lifecycle: Lifecycle,
-    /// What Kubernetes says around the object.
+    /// What Kubernetes shows around the object.
     pub inputs: Vec<Fact>,
     /// What was read of Azure.
     pub facts: Facts,
-    /// What it decided.
+    /// What the reconcile decided.
     pub decision: Decision,
-    /// What it would report once its steps are sent, unless it is paused or lets go.
+    /// What it would report once its steps are sent, unless it is paused or releases the object.
     pub report: Option<Report>,
     /// The finalizers that it would set on other objects.
     pub holds: Vec<FinalizerChange>,
-    /// When the next pass would be due.
+    /// After how long the next reconcile would be due.
     pub wait: Option<Duration>,
 }
 
 impl DryRun {
-    /// For an object that goes and of which the role holds nothing.
+    /// For an object that is being deleted and does not have the role's finalizer.
     pub fn nothing(inputs: Vec<Fact>) -> Self {
         Self {
             lifecycle: Lifecycle::Nothing,
@@ -53,7 +54,7 @@ impl DryRun {
     }
 }
 
-/// What becomes of each step if Azure takes it: a record is in force at once, all else is worked on.
+/// The outcome of each step if Azure accepts it: a record is ready at once, everything else is in progress.
 pub fn as_sent(steps: &[Step]) -> Vec<Outcome> {
     let sent = |step: &Step| match (step.writes(), step.kind) {
         (false, _) => Outcome::Nothing,
@@ -63,11 +64,11 @@ pub fn as_sent(steps: &[Step]) -> Vec<Outcome> {
     steps.iter().map(sent).collect()
 }
 
-/// What a pass of one role would do.
+/// What a reconcile of one role would do.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Preview {
-    /// The role.
+    /// The role, `ho` or `cpo`.
     pub role: &'static str,
     /// Whether anything is to be done, is under way, or is in the way.
     pub pending: bool,
@@ -75,23 +76,23 @@ pub struct Preview {
     pub unreadable: bool,
     /// `build`, `teardown` or `nothing`.
     pub lifecycle: &'static str,
-    /// Whether the cluster is paused: nothing is looked at or touched.
+    /// Whether the cluster is paused: nothing is read or changed.
     pub paused: bool,
-    /// What keeps the pass from any step.
+    /// What prevents all steps.
     pub problem: Option<ConditionSummary>,
-    /// What is known.
+    /// What is known of Kubernetes and Azure.
     pub facts: Vec<Fact>,
     /// The steps in the order in which they would be sent.
     pub steps: Vec<PreviewStep>,
     /// Finalizers that would be set or removed.
     pub finalizers: Vec<FinalizerChange>,
-    /// What would be recorded before the first write, unless it stands.
+    /// What would be recorded before the first write, unless it is recorded already.
     pub intent: Option<Value>,
     /// Plain fields of the status that would change.
     pub fields: Vec<FieldChange>,
     /// All conditions of the role.
     pub conditions: Vec<ConditionChange>,
-    /// When the next pass would be due, in seconds.
+    /// After how many seconds the next reconcile would be due.
     pub requeue_after_seconds: Option<u64>,
 }
 
@@ -102,11 +103,11 @@ pub struct Fact {
     pub kind: &'static str,
     /// Its id or name; the scope, for a list.
     pub id: String,
-    /// How it is.
+    /// The state it is in.
     pub state: String,
 }
 
-/// One step.
+/// One step of a decision.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PreviewStep {
     /// `keep`, `put`, `delete`, `wait` or `refuse`.
@@ -115,7 +116,7 @@ pub struct PreviewStep {
     pub kind: &'static str,
     /// The resource's id.
     pub id: String,
-    /// Why.
+    /// Why the step is taken.
     pub why: String,
     /// The fields that differ.
     pub fields: Vec<&'static str>,
@@ -128,7 +129,7 @@ pub struct FinalizerChange {
     pub verb: &'static str,
     /// The object's kind.
     pub kind: &'static str,
-    /// The finalizer.
+    /// The name of the finalizer.
     pub finalizer: &'static str,
 }
 
@@ -136,11 +137,11 @@ pub struct FinalizerChange {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
-    /// Its name.
+    /// The name of the field.
     pub field: String,
-    /// As it is; null where there is none.
+    /// The value as it is; null where there is none.
     pub is: Value,
-    /// As it would be; null where it would go.
+    /// The value as it would be; null where it would be removed.
     pub would_be: Value,
 }
 
@@ -148,29 +149,29 @@ pub struct FieldChange {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionChange {
-    /// Its type.
+    /// The type of the condition.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// As it is.
+    /// The condition as it is.
     pub is: Option<ConditionSummary>,
-    /// As it would be.
+    /// The condition as it would be.
     pub would_be: ConditionSummary,
 }
 
-/// What a condition says; of a problem, without the status.
+/// The content of a condition; of a problem, without the status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConditionSummary {
     /// `True` or `False`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, for people.
+    /// The message for people.
     pub message: String,
 }
 
 impl Preview {
-    /// What a pass over `cr` would do that has got this far.
+    /// What a reconcile of `cr` would do, from its dry run.
     pub fn of(role: Role, cr: &AzurePrivateLinkService, dry_run: DryRun, now: Timestamp) -> Self {
         let (lifecycle, decision) = (dry_run.lifecycle, &dry_run.decision);
         let due = intent::due(cr, role, &decision.steps);
@@ -196,7 +197,7 @@ impl Preview {
         let finalizers: Vec<_> = dry_run.holds.iter().cloned().chain(own).collect();
         let fields = report.map(|report| field_changes(cr, report)).unwrap_or_default();
         let conditions_change = report.is_some_and(|report| conditions_patch(cr, &report.dated(cr, now)).is_some());
-        let active = decision.problem.is_some() || decision.steps.iter().any(|step| !at_rest(step));
+        let active = decision.problem.is_some() || decision.steps.iter().any(|step| !is_idle(step));
         let writes_kube = intent.is_some() || !finalizers.is_empty() || !fields.is_empty() || conditions_change;
         Self {
             role: role.as_str(),
@@ -224,8 +225,8 @@ impl Preview {
     }
 }
 
-/// Whether nothing is to be done about a step. What others use beside us is left to them for good.
-fn at_rest(step: &Step) -> bool {
+/// Whether a step needs no action. What others use too is left to them for good.
+fn is_idle(step: &Step) -> bool {
     matches!((&step.verb, &step.why), (Verb::Keep, _) | (Verb::Refuse, Why::InUse(_)))
 }
 
@@ -259,7 +260,7 @@ fn unreadable(facts: &Facts) -> bool {
 
 /// What was read of Azure, in an order that does not change.
 fn facts(facts: &Facts) -> Vec<Fact> {
-    let mut all: Vec<_> = facts.reads.iter().map(|(id, observed)| read(id, observed)).collect();
+    let mut all: Vec<_> = facts.reads.iter().map(|(id, observed)| fact_of(id, observed)).collect();
     for ((subscription, group), found) in &facts.frontends {
         let group = group.as_ref().map(|group| format!("/resourceGroups/{group}"));
         all.push(Fact {
@@ -279,7 +280,7 @@ fn facts(facts: &Facts) -> Vec<Fact> {
     all
 }
 
-fn read(id: &ResourceId, observed: &Observed) -> Fact {
+fn fact_of(id: &ResourceId, observed: &Observed) -> Fact {
     let kind = Kind::ALL.into_iter().find(|kind| id.is(*kind));
     let state = match observed {
         Observed::Found(body) => {
@@ -319,14 +320,14 @@ fn field_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<FieldChan
 fn condition_changes(cr: &AzurePrivateLinkService, report: &Report) -> Vec<ConditionChange> {
     let status = cr.status.as_ref();
     let current = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let said = |condition: &Condition| ConditionSummary {
+    let summary = |condition: &Condition| ConditionSummary {
         status: Some(condition.status.clone()),
         reason: condition.reason.clone(),
         message: condition.message.clone(),
     };
     let change = |new: &conditions::NewCondition| ConditionChange {
         kind: new.kind.as_str(),
-        is: conditions::get(current, new.kind).map(said),
+        is: conditions::get(current, new.kind).map(summary),
         would_be: ConditionSummary {
             status: Some(new.status.as_str().to_owned()),
             reason: new.reason.as_str().to_owned(),

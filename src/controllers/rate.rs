@@ -1,5 +1,5 @@
-//! How often something may be done for one object: a burst, then at an interval. Whoever changes an object a hundred times a
-//! second otherwise makes a hundred reconciles of it.
+//! How often something may be done for one object: a burst, then at an interval. Whoever changes an object a hundred
+//! times a second otherwise causes a hundred reconciles of it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,25 +10,25 @@ use tokio::time::Instant;
 /// How often something may be done.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
-    /// So many at once.
+    /// How many at once.
     pub burst: u32,
-    /// Then one per interval.
+    /// After that, one per interval.
     pub interval: Duration,
 }
 
-/// Reconciles of one object. Nothing that becomes ready in Azure takes less than the interval.
+/// The limit for reconciles of one object. Nothing that becomes ready in Azure takes less than the interval.
 const OF_AN_OBJECT: Limit = Limit {
     burst: 20,
     interval: Duration::from_millis(500),
 };
 
-/// Those that have come to rest are dropped each time that there are twice as many as after the last time, and no fewer than these.
+/// Idle rates are dropped each time that there are twice as many as after the last time, and at least as many as this.
 const FEW: usize = 64;
 
 /// The rate of one object.
 #[derive(Debug, Default)]
 pub struct Rate(
-    /// When all that was done would have been done at the interval.
+    /// When all that was counted would have been done at the interval.
     Option<Instant>,
 );
 
@@ -38,11 +38,11 @@ impl Rate {
         self.take_within(OF_AN_OBJECT, now)
     }
 
-    /// The same within another limit.
+    /// Counts one more within another limit; `Err` is how long it has to wait.
     pub fn take_within(&mut self, limit: Limit, now: Instant) -> Result<(), Duration> {
         let busy = self.busy(now);
-        let most = limit.interval * limit.burst.saturating_sub(1);
-        if let Some(wait) = busy.checked_sub(most).filter(|wait| !wait.is_zero()) {
+        let burst = limit.interval * limit.burst.saturating_sub(1);
+        if let Some(wait) = busy.checked_sub(burst).filter(|wait| !wait.is_zero()) {
             return Err(wait);
         }
         self.0 = Some(now + busy + limit.interval);
@@ -59,14 +59,14 @@ impl Rate {
 #[derive(Debug)]
 pub struct Rates {
     limit: Limit,
-    all: Mutex<Kept>,
+    all: Mutex<RateTable>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct RateTable {
     rates: HashMap<String, Rate>,
-    /// How many there may be until those at rest are dropped.
-    most: usize,
+    /// How many rates there may be until idle ones are dropped.
+    max_len: usize,
 }
 
 impl Default for Rates {
@@ -78,22 +78,22 @@ impl Default for Rates {
 impl Rates {
     /// Each within this limit.
     pub fn within(limit: Limit) -> Self {
-        let kept = Kept {
+        let table = RateTable {
             rates: HashMap::new(),
-            most: FEW,
+            max_len: FEW,
         };
         Self {
             limit,
-            all: Mutex::new(kept),
+            all: Mutex::new(table),
         }
     }
 
     /// Counts one more for this object; `Err` is how long it has to wait.
     pub fn take(&self, uid: &str, now: Instant) -> Result<(), Duration> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.rates.len() >= all.most {
+        if all.rates.len() >= all.max_len {
             all.rates.retain(|_, rate| !rate.busy(now).is_zero());
-            all.most = FEW.max(2 * all.rates.len());
+            all.max_len = FEW.max(2 * all.rates.len());
         }
         all.rates
             .entry(uid.to_owned())
@@ -101,7 +101,7 @@ impl Rates {
             .take_within(self.limit, now)
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.rates.remove(uid);
@@ -113,11 +113,11 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn object_changed_100_times_a_second_has_two_reconciles_a_second() {
+    async fn object_changed_100_times_a_second_is_reconciled_twice() {
         let (mut rate, began) = (Rate::default(), Instant::now());
         let changes = (0..1000).map(|n| began + Duration::from_millis(10) * n);
-        let outcomes = changes.filter(|now| rate.take(*now).is_ok()).count();
-        assert_eq!(outcomes, 20 + 19);
+        let allowed = changes.filter(|now| rate.take(*now).is_ok()).count();
+        assert_eq!(allowed, 20 + 19);
         let later = began + Duration::from_secs(60);
         assert!((0..20).all(|_| rate.take(later).is_ok()));
         assert_eq!(rate.take(later), Err(OF_AN_OBJECT.interval));

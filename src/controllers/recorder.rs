@@ -1,6 +1,7 @@
-//! Writes Events. Never fails and never holds up a pass: an Event that cannot be written is lost.
+//! Writes Events. Never fails and never holds up a reconcile: an Event that cannot be written is lost.
 //!
-//! kube's own recorder counts all Events of one reason as one, whatever they say; here each is a change of its own.
+//! kube's own recorder counts all Events of one reason as one, whatever their notes are; here each is a change of its
+//! own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,12 +23,12 @@ use crate::api::markers::SERVICES;
 use crate::conditions::NewCondition;
 use crate::metrics::{KubeResource, KubeVerb, Metrics};
 
-/// Nobody waits longer than this for Events.
+/// The longest wait for Events to be written.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The API server takes notes of 1024 bytes.
+/// The longest note that the API server accepts, in bytes.
 const MOST: usize = 1024;
-/// What troubles the custom resources of one namespace is told on their HostedCluster no more often: whoever makes them without end
-/// fills no other namespace. As often as client-go tells of one object.
+/// How many Events about the custom resources of one namespace are written on their HostedCluster: whoever creates them
+/// without end must not fill another namespace. It is client-go's limit for one object.
 const ELSEWHERE: Limit = Limit {
     burst: 25,
     interval: Duration::from_secs(300),
@@ -39,14 +40,14 @@ pub struct Recorder {
     role: Role,
     instance: String,
     metrics: Arc<Metrics>,
-    /// What has been told and still stands, by the UID of the object.
+    /// The problems that were published and still exist, by the UID of the object.
     standing: Mutex<HashMap<String, Standing>>,
-    /// What custom resources tell in other namespaces, by their own.
+    /// The rates of Events in other namespaces, by the namespace of the custom resource.
     elsewhere: Rates,
 }
 
 impl Recorder {
-    /// For a role, as the process `instance`. Writes pass the client's gate.
+    /// A recorder for a role, as the process `instance`. Writes pass the client's gate.
     pub fn new(kube: kube::Client, role: Role, instance: &str, metrics: Arc<Metrics>) -> Self {
         Self {
             kube,
@@ -58,8 +59,8 @@ impl Recorder {
         }
     }
 
-    /// Says what has happened, on each of the objects. For changes: the caller says each once.
-    pub async fn say(&self, about: &[ObjectReference], events: &[Event]) {
+    /// Writes each Event on each of the objects. For changes: the caller emits each once.
+    pub async fn emit(&self, about: &[ObjectReference], events: &[Event]) {
         let all = about
             .iter()
             .flat_map(|object| events.iter().map(move |event| (object, event)));
@@ -69,7 +70,8 @@ impl Recorder {
         }
     }
 
-    /// Whether it is new that this stands in the way of the object with this UID; `None` ends it. For what every pass finds again.
+    /// Records a problem of the object with this UID and returns whether it is new; `None` ends it. For what every
+    /// reconcile finds again.
     pub fn begins(&self, uid: &str, topic: &'static str, note: Option<&str>) -> bool {
         let mut all = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(note) = note else {
@@ -82,16 +84,16 @@ impl Recorder {
         before.as_deref() != Some(note)
     }
 
-    /// Says what stands in the way of an object when it begins to; `None` ends it.
+    /// Writes an Event about a problem of an object when it begins; `None` ends it.
     pub async fn stands(&self, object: &ObjectReference, topic: &'static str, event: Option<Event>) {
         let uid = object.uid.as_deref().unwrap_or_default();
         let new = self.begins(uid, topic, event.as_ref().map(|event| event.note.as_str()));
         if let Some(event) = event.filter(|_| new) {
-            self.say(std::slice::from_ref(object), &[event]).await;
+            self.emit(std::slice::from_ref(object), &[event]).await;
         }
     }
 
-    /// Says what conditions tell that neither this process nor the stored ones have told.
+    /// Writes Events about problems in `own` that neither this process nor the stored conditions have published.
     pub(super) async fn troubles(&self, about: &[ObjectReference], stored: &[Condition], own: &[NewCondition]) {
         let uid = about.first().and_then(|object| object.uid.clone()).unwrap_or_default();
         let events = {
@@ -107,12 +109,15 @@ impl Recorder {
             return;
         };
         let (key, now) = (rate_key(own), Instant::now());
-        let takes = |_: &&Event| others.is_empty() || self.elsewhere.take(&key, now).is_ok();
-        let told: Vec<Event> = events.iter().filter(takes).cloned().collect();
-        tokio::join!(self.say(std::slice::from_ref(own), &events), self.say(others, &told));
+        let is_within_rate = |_: &&Event| others.is_empty() || self.elsewhere.take(&key, now).is_ok();
+        let for_others: Vec<Event> = events.iter().filter(is_within_rate).cloned().collect();
+        tokio::join!(
+            self.emit(std::slice::from_ref(own), &events),
+            self.emit(others, &for_others)
+        );
     }
 
-    /// The object is gone.
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
@@ -122,7 +127,7 @@ impl Recorder {
         let api: Api<KubeEvent> = Api::namespaced(self.kube.clone(), namespace);
         match api.create(&PostParams::default(), &self.build(object, event)).await {
             Ok(_) => self.metrics.kube_write(KubeResource::Event, KubeVerb::Create),
-            // A namespace that is going takes no more of them.
+            // A namespace that is being deleted accepts no more Events.
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 tracing::debug!(error = %status, reason = event.what.reason(), "an event was not taken");
             }
@@ -155,7 +160,8 @@ fn cut(note: &str) -> &str {
     note.get(..note.floor_char_boundary(MOST)).unwrap_or_default()
 }
 
-/// What is told elsewhere of HyperShift's own custom resources has a rate of its own, which no other of the namespace uses up.
+/// The key of the rate for Events in other namespaces. Each of HyperShift's own custom resources has a rate of its own,
+/// which no other custom resource of the namespace can use up.
 fn rate_key(about: &ObjectReference) -> String {
     let namespace = about.namespace.as_deref().unwrap_or_default();
     let name = about.name.as_deref().filter(|name| SERVICES.contains(name));
@@ -186,7 +192,7 @@ mod tests {
         Event::new(What::Refused, note)
     }
 
-    /// Over an API server that answers with this status, or not at all.
+    /// A recorder and the number of its calls, over an API server that answers with this status, or not at all.
     fn recorder(status: Option<u16>) -> (Recorder, Arc<AtomicUsize>) {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
@@ -209,21 +215,21 @@ mod tests {
     async fn silent_api_server_holds_up_nothing() {
         let began = Instant::now();
         let (recorder, _) = recorder(None);
-        recorder.say(&[object()], &[event("a"), event("b")]).await;
+        recorder.emit(&[object()], &[event("a"), event("b")]).await;
         assert_eq!(began.elapsed(), PATIENCE);
     }
 
     #[tokio::test]
-    async fn namespace_that_is_going_refuses_and_nothing_comes_of_it() {
+    async fn event_refused_by_a_deleting_namespace_is_dropped() {
         let (recorder, calls) = recorder(Some(403));
-        recorder.say(&[object()], &[event("a")]).await;
+        recorder.emit(&[object()], &[event("a")]).await;
         assert_eq!(calls.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
-    async fn what_stands_is_said_when_it_begins_and_when_it_comes_back() {
+    async fn problem_is_published_when_it_begins_and_comes_back() {
         let (recorder, calls) = recorder(Some(201));
-        for (note, said) in [
+        for (note, calls_then) in [
             (Some("a"), 1),
             (Some("a"), 1),
             (Some("b"), 2),
@@ -231,7 +237,7 @@ mod tests {
             (Some("b"), 3),
         ] {
             recorder.stands(&object(), "topic", note.map(event)).await;
-            assert_eq!(calls.load(Ordering::SeqCst), said, "{note:?}");
+            assert_eq!(calls.load(Ordering::SeqCst), calls_then, "{note:?}");
         }
     }
 
@@ -252,9 +258,9 @@ mod tests {
             recorder.troubles(&[own, hosted.clone()], &[], &[trouble(n)]).await;
         }
         assert_eq!(calls.load(Ordering::SeqCst), 100 + 25);
-        let mut neighbour = object();
-        neighbour.namespace = Some("neighbour".into());
-        recorder.troubles(&[neighbour, hosted], &[], &[trouble(0)]).await;
+        let mut other = object();
+        other.namespace = Some("neighbour".into());
+        recorder.troubles(&[other, hosted], &[], &[trouble(0)]).await;
         assert_eq!(calls.load(Ordering::SeqCst), 125 + 2, "a neighbour is told of");
     }
 

@@ -1,4 +1,5 @@
-//! What a pass reports on the custom resource: conditions and plain status fields. Data, and the pure rules of writing them.
+//! What a reconcile reports on the custom resource: conditions and plain status fields. Data, and the pure rules of
+//! writing them.
 
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use crate::controllers::abandon;
 use crate::controllers::contention::PublishedConditions;
 use crate::controllers::decision::Problem;
 
-/// Conditions and plain fields as they shall be.
+/// The desired conditions and plain fields.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// All conditions of the role.
@@ -31,16 +32,16 @@ impl Report {
         conditions::merge(current.unwrap_or_default(), self.conditions.clone(), now)
     }
 
-    /// The same without these fields, which the API server does not take: their conditions say so.
+    /// This report without these fields, which the API server rejects: their conditions report that.
     pub fn without(mut self, refused: &[&str], cr: &AzurePrivateLinkService) -> Self {
         const WHOLE: ConditionType = ConditionType::AzurePrivateLinkServiceAvailable;
         let generation = cr.metadata.generation;
         let refused = refused.iter().filter(|name| self.fields.remove(**name).is_some());
         for name in refused.copied().collect::<Vec<_>>() {
             let text = format!("the API server does not take status.{name}");
-            let said = NewCondition::fails(tells_of(name), Reason::AzureError, text, generation);
-            self.conditions.retain(|condition| condition.kind != said.kind);
-            self.conditions.push(said);
+            let refused_field = NewCondition::fails(condition_of(name), Reason::AzureError, text, generation);
+            self.conditions.retain(|condition| condition.kind != refused_field.kind);
+            self.conditions.push(refused_field);
         }
         if self.conditions.iter().any(|condition| condition.kind == WHOLE) {
             self.conditions.retain(|condition| condition.kind != WHOLE);
@@ -52,8 +53,8 @@ impl Report {
     }
 }
 
-/// The condition that tells of what a field records.
-fn tells_of(field: &str) -> ConditionType {
+/// The condition about what a field records.
+fn condition_of(field: &str) -> ConditionType {
     match field {
         "internalLoadBalancerID" => ConditionType::AzureInternalLoadBalancerAvailable,
         "privateLinkServiceID" | "privateLinkServiceAlias" => ConditionType::AzurePLSCreated,
@@ -70,8 +71,8 @@ pub fn fails(kind: ConditionType, problem: &Problem, generation: Option<i64>) ->
     }
 }
 
-/// The same of a resource that shall be there, but a True is kept while it only could not be read: nothing is known to have
-/// changed, and an outage of Azure's would be told as one of each cluster.
+/// Like [`fails`], for a desired resource; but a True stays while the resource only could not be read. Nothing is known
+/// to have changed then, and an outage of Azure would be reported as one of each cluster.
 pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, problem: &Problem) -> NewCondition {
     let generation = cr.metadata.generation;
     let stored = cr
@@ -88,9 +89,9 @@ pub fn fails_unless_unread(cr: &AzurePrivateLinkService, kind: ConditionType, pr
     }
 }
 
-/// Whether a field is as wanted. Ids are compared as ARM does, or two writers that spell one differently would wake each other
-/// for ever.
-fn field_stands(name: &str, current: &Value, desired: &Value) -> bool {
+/// Whether a field is as desired. Ids are compared as ARM does, or two writers that spell one differently would wake
+/// each other for ever.
+fn field_matches(name: &str, current: &Value, desired: &Value) -> bool {
     match (current.as_str(), desired.as_str()) {
         (Some(current), Some(desired)) if name.ends_with("ID") => same(current, desired),
         _ => current == desired,
@@ -102,7 +103,7 @@ pub fn fields_patch(cr: &AzurePrivateLinkService, report: &Report) -> Option<Val
     let current = serde_json::to_value(&cr.status).unwrap_or_default();
     let differs = |(name, desired): &(&String, &Value)| {
         let current = current.get(name.as_str()).unwrap_or(&Value::Null);
-        !field_stands(name, current, desired)
+        !field_matches(name, current, desired)
     };
     let fields: Map<String, Value> = report
         .fields
@@ -132,10 +133,10 @@ pub fn conditions_patch(cr: &AzurePrivateLinkService, own: &[Condition]) -> Opti
     }))
 }
 
-/// The parts of a custom resource whose change is worth a pass of `role`, as one text.
+/// The parts of a custom resource whose change needs a reconcile of `role`, as one text.
 ///
-/// The other role's conditions count only for the role that summarises them, one's own only where another writer
-/// contradicts `published` and it is time to answer. It is the same of an object as watches keep it.
+/// The other role's conditions count only for the role that summarises them; the role's own count only where another
+/// writer contradicts `published` and it is time to answer. A pruned object, as watches keep it, has the same text.
 pub fn fingerprint(cr: &AzurePrivateLinkService, role: Role, published: &PublishedConditions, now: Instant) -> String {
     let status = cr.status.clone().unwrap_or_default();
     let theirs = ConditionType::owned_by(Role::Ho)
@@ -235,7 +236,7 @@ mod tests {
         let there =
             cr(json!({"privateEndpointID": "/subscriptions/S/resourceGroups/GUEST", "privateLinkServiceAlias": "a"}));
         assert_eq!(fields_patch(&there, &report("a")), None);
-        // What is no id is taken at its word.
+        // What is no id is compared letter by letter.
         let patch = fields_patch(&there, &report("A")).unwrap();
         assert_eq!(patch["status"], json!({"privateLinkServiceAlias": "A"}));
     }
@@ -248,7 +249,7 @@ mod tests {
     #[case::denied_for_long(Class::Denied, true, "True", 1, "False")]
     #[case::out_of_reach_for_long(Class::Down, true, "True", 1, "False")]
     #[case::did_not_hold_before(Class::Down, false, "False", 1, "False")]
-    #[case::told_of_another_specification(Class::Throttled, false, "True", 0, "False")]
+    #[case::published_for_another_specification(Class::Throttled, false, "True", 0, "False")]
     fn true_is_kept_while_reads_fail_until_that_lasts(
         #[case] class: Class,
         #[case] lasting: bool,
@@ -265,18 +266,18 @@ mod tests {
             ..ArmError::own(class, "X")
         };
         let read = Problem::unread(Reason::DNSZoneCreationFailed, "zone", &error);
-        let told = fails_unless_unread(&cr, kind, &read);
-        assert_eq!(told.status.as_str(), expected);
-        let kept = told.status == Status::True;
+        let reported = fails_unless_unread(&cr, kind, &read);
+        assert_eq!(reported.status.as_str(), expected);
+        let stays_true = reported.status == Status::True;
         assert_eq!(
-            (told.reason, told.message == "but"),
+            (reported.reason, reported.message == "but"),
             (
-                if kept {
+                if stays_true {
                     Reason::ZoneShadowsBaseDomain
                 } else {
                     read.reason
                 },
-                kept
+                stays_true
             )
         );
         let write = Problem::error(Reason::DNSZoneCreationFailed, "zone", &error);
@@ -297,7 +298,7 @@ mod tests {
         );
     }
 
-    fn observed(cr: &AzurePrivateLinkService, role: Role) -> String {
+    fn text_of(cr: &AzurePrivateLinkService, role: Role) -> String {
         fingerprint(cr, role, &PublishedConditions::default(), Instant::now())
     }
 
@@ -308,14 +309,14 @@ mod tests {
             cr(json!({"dnsZoneName": "a.b", "privateLinkServiceAlias": "x"})),
             cr(json!({"dnsZoneName": "a.b", "privateEndpointIP": "10.0.0.1"})),
         );
-        assert_ne!(observed(&before, Role::Cpo), observed(&alias, Role::Cpo));
-        assert_ne!(observed(&before, Role::Ho), observed(&alias, Role::Ho));
-        assert_ne!(observed(&before, Role::Cpo), observed(&endpoint, Role::Cpo));
-        assert_eq!(observed(&before, Role::Ho), observed(&endpoint, Role::Ho));
+        assert_ne!(text_of(&before, Role::Cpo), text_of(&alias, Role::Cpo));
+        assert_ne!(text_of(&before, Role::Ho), text_of(&alias, Role::Ho));
+        assert_ne!(text_of(&before, Role::Cpo), text_of(&endpoint, Role::Cpo));
+        assert_eq!(text_of(&before, Role::Ho), text_of(&endpoint, Role::Ho));
     }
 
     #[rstest]
-    #[case::made_anew(|cr: &mut AzurePrivateLinkService| cr.metadata.uid = Some("v".into()))]
+    #[case::recreated(|cr: &mut AzurePrivateLinkService| cr.metadata.uid = Some("v".into()))]
     #[case::spec(|cr: &mut AzurePrivateLinkService| cr.metadata.generation = Some(2))]
     #[case::finalizers(|cr: &mut AzurePrivateLinkService| cr.metadata.finalizers = Some(vec![CPO_FINALIZER.into()]))]
     #[case::deletion(|cr: &mut AzurePrivateLinkService| cr.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH)))]
@@ -323,7 +324,7 @@ mod tests {
         let mut after = cr(Value::Null);
         change(&mut after);
         for role in Role::ALL {
-            assert_ne!(observed(&cr(Value::Null), role), observed(&after, role));
+            assert_ne!(text_of(&cr(Value::Null), role), text_of(&after, role));
         }
     }
 
@@ -335,36 +336,36 @@ mod tests {
     #[case("baseDomainDNSZoneID", false)]
     #[case("dnsZoneName", false)]
     fn field_of_the_status_wakes_whom_it_concerns(#[case] field: &str, #[case] management: bool) {
-        let wakes = |role| observed(&cr(json!({})), role) != observed(&cr(json!({field: "x"})), role);
+        let wakes = |role| text_of(&cr(json!({})), role) != text_of(&cr(json!({field: "x"})), role);
         assert_eq!((wakes(Role::Ho), wakes(Role::Cpo)), (management, true));
     }
 
     #[test]
     fn own_condition_wakes_only_where_it_is_contradicted() {
         let now = Instant::now();
-        let told = |status: Status, message: &str| {
+        let reported = |status: Status, message: &str| {
             let condition = NewCondition {
                 status,
                 ..NewCondition::holds(ConditionType::AzurePLSCreated, message, Some(1))
             };
             conditions::merge(&[], vec![condition], Timestamp::UNIX_EPOCH)
         };
-        let own = told(Status::True, "ours");
+        let own = reported(Status::True, "ours");
         let mut published = PublishedConditions::default();
         published.written(&[], &own, now);
-        let observed = |all: &[Condition]| fingerprint(&cr(json!({"conditions": all})), Role::Ho, &published, now);
-        assert_eq!(observed(&own), observed(&told(Status::True, "theirs")));
-        assert_ne!(observed(&own), observed(&told(Status::False, "theirs")));
+        let text_of = |all: &[Condition]| fingerprint(&cr(json!({"conditions": all})), Role::Ho, &published, now);
+        assert_eq!(text_of(&own), text_of(&reported(Status::True, "theirs")));
+        assert_ne!(text_of(&own), text_of(&reported(Status::False, "theirs")));
     }
 
     #[test]
-    fn only_annotations_that_are_read_wake_a_pass() {
+    fn only_annotations_that_are_read_cause_a_reconcile() {
         let mut other = cr(Value::Null);
         other.metadata.annotations = Some([("example.com/note".to_owned(), "x".to_owned())].into());
         let mut intent = cr(Value::Null);
         intent.metadata.annotations = Some([(crate::api::markers::CPO_INTENT.to_owned(), "{}".to_owned())].into());
-        assert_eq!(observed(&cr(Value::Null), Role::Ho), observed(&other, Role::Ho));
-        assert_ne!(observed(&cr(Value::Null), Role::Ho), observed(&intent, Role::Ho));
+        assert_eq!(text_of(&cr(Value::Null), Role::Ho), text_of(&other, Role::Ho));
+        assert_ne!(text_of(&cr(Value::Null), Role::Ho), text_of(&intent, Role::Ho));
     }
 
     #[test]
@@ -380,7 +381,7 @@ mod tests {
         pruned.prune();
         assert_ne!(whole, pruned);
         for role in Role::ALL {
-            assert_eq!(observed(&whole, role), observed(&pruned, role));
+            assert_eq!(text_of(&whole, role), text_of(&pruned, role));
         }
     }
 
@@ -389,6 +390,6 @@ mod tests {
         let before = cr(json!({"dnsZoneName": "a.b"}));
         let patch = conditions_patch(&before, &report().dated(&before, Timestamp::UNIX_EPOCH)).unwrap();
         let after = cr(json!({"dnsZoneName": "a.b", "conditions": patch["status"]["conditions"]}));
-        assert_ne!(observed(&before, Role::Cpo), observed(&after, Role::Cpo));
+        assert_ne!(text_of(&before, Role::Cpo), text_of(&after, Role::Cpo));
     }
 }

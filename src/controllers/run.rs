@@ -1,4 +1,4 @@
-//! Runs passes over custom resources: paces and counts them, survives panics.
+//! Runs reconciles of custom resources: paces and counts them, survives panics.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use crate::azure::client::Reconcile;
 use crate::azure::plan::Outcome;
 use crate::metrics::{Controller as Label, ReconcileResult, RunningReconcile};
 
-/// How a pass has ended.
+/// How a reconcile has ended.
 pub struct ReconcileOutcome {
     /// The object as last written.
     pub cr: AzurePrivateLinkService,
-    /// When the next pass is due.
+    /// After how long the next reconcile is due.
     pub wait: Duration,
     /// For the counters.
     pub result: ReconcileResult,
@@ -38,7 +38,7 @@ pub struct ReconcileOutcome {
 }
 
 impl ReconcileOutcome {
-    /// All is as wanted.
+    /// Everything is as desired.
     fn ready(cr: AzurePrivateLinkService, wait: Duration) -> Self {
         Self {
             cr,
@@ -48,7 +48,7 @@ impl ReconcileOutcome {
         }
     }
 
-    /// Something is under way or waited for.
+    /// Something is in progress or waited for.
     pub fn waiting(cr: AzurePrivateLinkService, wait: Duration) -> Self {
         Self {
             cr,
@@ -58,8 +58,8 @@ impl ReconcileOutcome {
         }
     }
 
-    /// As the report of a pass tells that brings about what is wanted. A condition that is True still while Azure fails to answer
-    /// does not make it a success.
+    /// The outcome of a reconcile that builds, by its report. A condition that is still True while Azure fails to
+    /// answer does not make it a success.
     pub fn reported(
         cr: AzurePrivateLinkService,
         wait: Duration,
@@ -75,9 +75,9 @@ impl ReconcileOutcome {
         }
     }
 
-    /// Not as wanted yet, for what the decision and its outcome say.
+    /// Not as desired yet, for the reason that the decision and its outcomes show.
     pub fn unsettled(cr: AzurePrivateLinkService, wait: Duration, decision: &Decision, outcomes: &[Outcome]) -> Self {
-        let failed = decision.fails() || outcomes.iter().any(|outcomes| matches!(outcomes, Outcome::Failed(_)));
+        let failed = decision.fails() || outcomes.iter().any(|outcome| matches!(outcome, Outcome::Failed(_)));
         let refused =
             decision.problem.as_ref().is_some_and(|p| p.again.is_none()) || decision.steps.iter().any(|s| s.left());
         let result = match (failed, refused) {
@@ -104,23 +104,23 @@ impl ReconcileOutcome {
     }
 }
 
-/// One role's way of bringing a custom resource about.
+/// How one controller reconciles a custom resource.
 pub trait Reconciler: Send + Sync + 'static {
-    /// What Kubernetes says around the object.
+    /// What Kubernetes shows around the object.
     type Inputs: Send;
 
-    /// Reads the surroundings; the text stands for all of them whose change is worth a pass.
+    /// Reads the inputs. The text stands for everything in them whose change needs a reconcile.
     fn inputs(
         &self,
         cx: &Context,
         cr: &AzurePrivateLinkService,
     ) -> impl Future<Output = Result<(Self::Inputs, String), ReconcileError>> + Send;
 
-    /// One pass.
+    /// Reconciles the object once.
     fn reconcile(
         &self,
         cx: &Context,
-        reconcile: Reconcile,
+        reconcile_id: Reconcile,
         cr: AzurePrivateLinkService,
         inputs: Self::Inputs,
     ) -> impl Future<Output = Result<ReconcileOutcome, ReconcileError>> + Send;
@@ -129,40 +129,40 @@ pub trait Reconciler: Send + Sync + 'static {
     fn forget(&self, _uid: &str) {}
 }
 
-/// A reconciler that can tell what a pass would do.
+/// A reconciler that can show what a reconcile would do.
 pub trait SupportsDryRun: Reconciler {
-    /// Goes as far as a pass goes before its first write.
+    /// Runs a reconcile up to its first write.
     fn dry_run(
         &self,
         cx: &Context,
-        reconcile: Reconcile,
+        reconcile_id: Reconcile,
         cr: &AzurePrivateLinkService,
         inputs: &Self::Inputs,
     ) -> impl Future<Output = DryRun> + Send;
 }
 
-/// How far a pass has come.
+/// How far a reconcile has come.
 struct Begun<'a> {
     uid: String,
     /// What the pacer is to compare.
-    observed: Fingerprint,
+    fingerprint: Fingerprint,
     counted: Option<RunningReconcile<'a>>,
 }
 
 /// A reconciler with what it works with.
 pub struct Runner<R> {
-    /// The role's way.
+    /// The controller's own part.
     pub reconciler: R,
-    /// What it works with.
+    /// What its reconciles work with.
     pub cx: Arc<Context>,
     /// For the counters.
     pub label: Label,
-    /// Keeps passes from coming too early.
+    /// Keeps reconciles from coming too early.
     pub pacer: Pacer,
 }
 
 impl<R: Reconciler> Runner<R> {
-    /// With a fresh pace.
+    /// A runner that has reconciled nothing yet.
     pub fn new(reconciler: R, cx: Arc<Context>, label: Label) -> Self {
         Self {
             reconciler,
@@ -183,77 +183,81 @@ impl<R: Reconciler> Runner<R> {
         self.reconciler.forget(uid);
     }
 
-    /// A reconcile has ended. What it has kept of an object that has gone meanwhile goes too.
-    fn ended(&self, uid: &str, observed: Fingerprint, wait: Duration) {
-        if !self.pacer.ended(uid, observed, wait, Instant::now()) {
+    /// Records that a reconcile has ended. Whatever it kept of an object that was removed meanwhile is dropped.
+    fn finish(&self, uid: &str, fingerprint: Fingerprint, wait: Duration) {
+        if !self.pacer.finish(uid, fingerprint, wait, Instant::now()) {
             self.forget(uid);
         }
     }
 
     async fn reconcile(self: Arc<Self>, cached: Arc<AzurePrivateLinkService>) -> Result<Action, ReconcileError> {
-        let reconcile = Reconcile::begin();
+        let reconcile_id = Reconcile::begin();
         let (namespace, name) = (cached.namespace().unwrap_or_default(), cached.name_any());
-        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %reconcile.correlation);
-        let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, reconcile))
+        let span = tracing::info_span!("pass", controller = self.label.label(), namespace, name, correlation_id = %reconcile_id.correlation);
+        let guarded = AssertUnwindSafe(self.guarded(&cached, &namespace, &name, reconcile_id))
             .catch_unwind()
             .instrument(span.clone());
         let action = guarded.await.unwrap_or_else(|_| {
             self.cx.metrics.panicked(self.label);
             let uid = cached.uid().unwrap_or_default();
             let wait = span.in_scope(|| self.cx.failures.panicked(&uid));
-            self.ended(&uid, self.fingerprint(&cached), wait);
+            self.finish(&uid, self.fingerprint(&cached), wait);
             Action::requeue(wait)
         });
         Ok(action)
     }
 
-    /// One pass, unless it comes too early; an error becomes a delay.
+    /// Reconciles once, unless it is too early; an error becomes a delay.
     async fn guarded(
         &self,
         cached: &AzurePrivateLinkService,
         namespace: &str,
         name: &str,
-        reconcile: Reconcile,
+        reconcile_id: Reconcile,
     ) -> Action {
         let mut begun = Begun {
             uid: cached.uid().unwrap_or_default(),
-            observed: self.fingerprint(cached),
+            fingerprint: self.fingerprint(cached),
             counted: None,
         };
         if let Err(wait) = self
             .pacer
-            .begin((namespace, name), &begun.uid, begun.observed, Instant::now())
+            .begin((namespace, name), &begun.uid, begun.fingerprint, Instant::now())
         {
             return self.or_answer(cached, wait);
         }
-        match self.paced(namespace, name, reconcile, &mut begun).await {
+        match self.paced(namespace, name, reconcile_id, &mut begun).await {
             Ok(action) => action,
             Err(error) => {
-                let Begun { uid, observed, counted } = begun;
+                let Begun {
+                    uid,
+                    fingerprint,
+                    counted,
+                } = begun;
                 let (result, wait) = self.cx.failures.failed(&uid, &error);
-                // One that could not even be begun has failed too.
+                // A reconcile that failed before it began counts too.
                 counted
                     .unwrap_or_else(|| self.cx.metrics.reconcile(self.label))
                     .end(result);
-                self.ended(&uid, observed, wait);
+                self.finish(&uid, fingerprint, wait);
                 Action::requeue(wait)
             }
         }
     }
 
-    /// The custom resource is none of those of its namespace that are served: nothing is done for it, and one Event tells of
-    /// all of them.
+    /// Leaves out a custom resource that is not among those of its namespace that are served: nothing is done for it,
+    /// and one Event reports all of them.
     async fn leave_out(&self, cr: &AzurePrivateLinkService) {
         self.forget(&cr.uid().unwrap_or_default());
         let namespace = cr.namespace().unwrap_or_default();
-        let Some(rest) = self.cx.resources.not_served(&namespace) else {
+        let Some(unserved) = self.cx.resources.not_served(&namespace) else {
             return;
         };
         let note =
-            format!("{rest} AzurePrivateLinkServices of this namespace are not served: only the {MOST} oldest are");
+            format!("{unserved} AzurePrivateLinkServices of this namespace are not served: only the {MOST} oldest are");
         tracing::warn!(namespace, reason = note, "too many custom resources in a namespace");
         let event = Event::new(What::NotServed, note);
-        self.cx.events.say(&[cr.object_ref(&())], &[event]).await;
+        self.cx.events.emit(&[cr.object_ref(&())], &[event]).await;
     }
 
     fn fingerprint(&self, cr: &AzurePrivateLinkService) -> Fingerprint {
@@ -262,7 +266,7 @@ impl<R: Reconciler> Runner<R> {
         Fingerprint::of(&fingerprint(cr, self.cx.role, &published, now))
     }
 
-    /// Waits so long, or until another writer is to be answered.
+    /// Requeues after `wait`, or when another writer is to be answered.
     fn or_answer(&self, cr: &AzurePrivateLinkService, wait: Duration) -> Action {
         let published = self.cx.published.of(&cr.uid().unwrap_or_default());
         let stored = cr.status.as_ref().map(|status| status.conditions.as_slice());
@@ -274,7 +278,7 @@ impl<R: Reconciler> Runner<R> {
         &'a self,
         namespace: &str,
         name: &str,
-        reconcile: Reconcile,
+        reconcile_id: Reconcile,
         begun: &mut Begun<'a>,
     ) -> Result<Action, ReconcileError> {
         // The cache may lag behind our own last write.
@@ -284,49 +288,49 @@ impl<R: Reconciler> Runner<R> {
             return Ok(Action::await_change());
         };
         if cr.uid().unwrap_or_default() != begun.uid {
-            // It was made anew under its name: the watch tells of that one.
+            // It was recreated under its name: the watch shows the new one.
             self.forget(&begun.uid);
             return Ok(Action::await_change());
         }
         let uid = &begun.uid;
-        let (inputs, surroundings) = self.reconciler.inputs(&self.cx, &cr).await?;
-        begun.observed = self.fingerprint(&cr).with(&surroundings);
-        if let Some(rest) = self.pacer.early(uid, begun.observed, Instant::now()) {
-            return Ok(self.or_answer(&cr, rest));
+        let (inputs, inputs_fingerprint) = self.reconciler.inputs(&self.cx, &cr).await?;
+        begun.fingerprint = self.fingerprint(&cr).with(&inputs_fingerprint);
+        if let Some(wait) = self.pacer.early(uid, begun.fingerprint, Instant::now()) {
+            return Ok(self.or_answer(&cr, wait));
         }
-        if self.pacer.has_changed(uid, begun.observed) {
+        if self.pacer.has_changed(uid, begun.fingerprint) {
             self.cx.polls.change(uid);
         }
         begun.counted = Some(self.cx.metrics.reconcile(self.label));
-        let ended = self.reconciler.reconcile(&self.cx, reconcile, cr, inputs).await?;
+        let outcome = self.reconciler.reconcile(&self.cx, reconcile_id, cr, inputs).await?;
         if let Some(counted) = begun.counted.take() {
-            counted.end(ended.result);
+            counted.end(outcome.result);
         }
         self.cx.failures.over(uid);
-        if ended.released {
+        if outcome.released {
             self.forget(uid);
             return Ok(Action::await_change());
         }
-        let observed = self.fingerprint(&ended.cr).with(&surroundings);
-        self.ended(uid, observed, ended.wait);
-        Ok(self.or_answer(&ended.cr, ended.wait))
+        let fingerprint = self.fingerprint(&outcome.cr).with(&inputs_fingerprint);
+        self.finish(uid, fingerprint, outcome.wait);
+        Ok(self.or_answer(&outcome.cr, outcome.wait))
     }
 }
 
-/// Runs a prepared controller until `stop`; running passes end first.
+/// Runs a prepared controller until `stop`; running reconciles end first.
 pub async fn run<R: Reconciler>(
     controller: kube::runtime::Controller<AzurePrivateLinkService>,
     runner: Arc<Runner<R>>,
     concurrency: u16,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(ConcurrencyLimit::new(runner.label, concurrency));
-    let over = Arc::clone(&places);
+    let limit = Arc::new(ConcurrencyLimit::new(runner.label, concurrency));
+    let ending = Arc::clone(&limit);
     let reconciles = controller
-        .graceful_shutdown_on(async move { over.end_with(stop).await })
+        .graceful_shutdown_on(async move { ending.end_with(stop).await })
         .run(
             move |cr, runner: Arc<Runner<R>>| {
-                let places = Arc::clone(&places);
+                let limit = Arc::clone(&limit);
                 async move {
                     let namespace = cr.namespace().unwrap_or_default();
                     if runner.cx.excluded.contains(&namespace) {
@@ -337,8 +341,8 @@ pub async fn run<R: Reconciler>(
                         return Ok(Action::await_change());
                     }
                     let work = || Arc::clone(&runner).reconcile(cr);
-                    let ended = places.take(&runner.cx.metrics, &namespace, work).await;
-                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                    let action = limit.take(&runner.cx.metrics, &namespace, work).await;
+                    action.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, error, _| {

@@ -17,7 +17,7 @@ pub(super) fn guest(path: &str) -> String {
     format!("/subscriptions/{GUEST}/resourceGroups/guest/providers/Microsoft.Network/{path}")
 }
 
-/// The same in the management group.
+/// A path like [`guest`], in the management group.
 pub(super) fn management(path: &str) -> String {
     format!("/subscriptions/{MANAGEMENT}/resourceGroups/mgmt/providers/Microsoft.Network/{path}")
 }
@@ -34,7 +34,7 @@ pub(super) fn identity() -> Identity {
     }
 }
 
-/// A custom resource of the cluster, with a status and annotations of one's own.
+/// A custom resource of the cluster, with this status and these annotations.
 pub(super) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
     let vnet = guest("virtualNetworks/v");
     serde_json::from_value(json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
@@ -45,10 +45,11 @@ pub(super) fn cr(status: Value, annotations: Value) -> AzurePrivateLinkService {
     .unwrap()
 }
 
-/// Runs a decision, answers its needs from `world` (what is not there is absent), and gives the ids that it asked for.
+/// Runs a decision and answers its needs from `resources`; what is not there is absent. Returns the ids that it asked
+/// for.
 pub(super) fn decided<T>(
     mut facts: Facts,
-    world: &[(String, Value)],
+    resources: &[(String, Value)],
     decide: impl Fn(&Facts) -> Result<T, Needs>,
 ) -> (T, Vec<String>) {
     let mut asked = Vec::new();
@@ -57,34 +58,34 @@ pub(super) fn decided<T>(
             Ok(decision) => return (decision, asked),
             Err(needs) => needs
                 .into_iter()
-                .for_each(|need| answer(&mut facts, world, need, &mut asked)),
+                .for_each(|need| answer(&mut facts, resources, need, &mut asked)),
         }
     }
 }
 
-/// What is absent is so for certain.
-fn read(facts: &mut Facts, world: &[(String, Value)], desired: ResourceId) {
-    let found = world.iter().find(|(text, _)| id(text) == desired);
+/// Adds the read of one resource. One that is absent is so for certain.
+fn add_read(facts: &mut Facts, resources: &[(String, Value)], target: ResourceId) {
+    let found = resources.iter().find(|(text, _)| id(text) == target);
     if found.is_none() {
-        facts.surely_gone.insert(desired.clone());
+        facts.surely_gone.insert(target.clone());
     }
     let observed = found.map_or(Observed::Absent, |(_, body)| Observed::Found(body.clone()));
-    facts.reads.insert(desired, observed);
+    facts.reads.insert(target, observed);
 }
 
-fn answer(facts: &mut Facts, world: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
+fn answer(facts: &mut Facts, resources: &[(String, Value)], need: Need, asked: &mut Vec<String>) {
     match need {
-        Need::FreshRead(_, desired) => {
-            asked.push(format!("new {}", desired.name()));
-            facts.fresh_reads.insert(desired.clone());
-            read(facts, world, desired);
+        Need::FreshRead(_, target) => {
+            asked.push(format!("new {}", target.name()));
+            facts.fresh_reads.insert(target.clone());
+            add_read(facts, resources, target);
         }
-        Need::Read(_, desired) => {
-            asked.push(desired.name().to_owned());
-            read(facts, world, desired);
+        Need::Read(_, target) => {
+            asked.push(target.name().to_owned());
+            add_read(facts, resources, target);
         }
         Need::Inside(kind, zone) => {
-            let inside = world
+            let inside = resources
                 .iter()
                 .filter(|(text, _)| id(text).parent() == Some(zone.clone()) && id(text).is(kind));
             let bodies = inside.map(|(_, body)| body.clone()).collect();

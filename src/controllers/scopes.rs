@@ -1,7 +1,7 @@
-//! Which parts of Azure a control plane may use, as the operator of a process for many namespaces says. Pure.
+//! Which parts of Azure a control plane may use, as the operator of a process for many namespaces writes it. Pure.
 //!
-//! A namespace is no claim: the API server says where an object is. Which HostedClusters have their control planes there follows
-//! from the file alone; the annotation has to agree with it and decides nothing.
+//! A namespace is no claim: the API server shows where an object is. Which HostedClusters have their control planes
+//! there follows from the file alone; the annotation has to agree with it and decides nothing.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,7 +17,7 @@ use crate::azure::scope::Scope;
 use crate::names;
 use crate::observer::spec::dns_name;
 
-/// Why a text does not say who may use what.
+/// Why a text is not a valid list of allowed scopes.
 #[derive(Debug, thiserror::Error)]
 pub enum AllowedScopesError {
     /// Not the form that is documented.
@@ -97,7 +97,7 @@ struct Entry {
 /// Another HostedCluster in the network of a control plane, and the base domain that it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkPeer {
-    /// Which one.
+    /// Which HostedCluster it is.
     pub cluster: ClusterRef,
     /// Its base domain, in lower case.
     pub base_domain: String,
@@ -117,9 +117,9 @@ impl AllowedScopes {
         for (number, written) in file.hosted_clusters.unwrap_or_default().into_iter().enumerate() {
             entries.extend(entries_of(number, written)?);
         }
-        let mut observed = HashSet::new();
+        let mut unique = HashSet::new();
         for entry in &entries {
-            if !observed.insert((&entry.namespace, &entry.name)) {
+            if !unique.insert((&entry.namespace, &entry.name)) {
                 return Err(AllowedScopesError::Twice(entry.whom()));
             }
         }
@@ -144,15 +144,15 @@ impl AllowedScopes {
         self.excluded.contains(namespace)
     }
 
-    /// Why a custom resource must not be served; none if its control plane may use everything that it names. `cluster_index` are the
-    /// HostedClusters in its network.
-    pub fn refusal(&self, cr: &AzurePrivateLinkService, cluster_index: &[NetworkPeer]) -> Option<Problem> {
-        self.check(cr, cluster_index)
+    /// Why a custom resource must not be served; none if its control plane may use everything that it names. `peers`
+    /// are the HostedClusters in its network.
+    pub fn refusal(&self, cr: &AzurePrivateLinkService, peers: &[NetworkPeer]) -> Option<Problem> {
+        self.check(cr, peers)
             .err()
             .map(|message| Problem::new(Reason::ScopeNotAllowed, message))
     }
 
-    fn check(&self, cr: &AzurePrivateLinkService, cluster_index: &[NetworkPeer]) -> Result<(), String> {
+    fn check(&self, cr: &AzurePrivateLinkService, peers: &[NetworkPeer]) -> Result<(), String> {
         let entry = self.entry(&cr.namespace().unwrap_or_default())?;
         let annotation = cr.annotations().get(CLUSTER_ANNOTATION);
         let claimed: Option<ClusterRef> = annotation.and_then(|text| text.parse().ok());
@@ -163,7 +163,7 @@ impl AllowedScopes {
             return Err(format!("{field} is outside of the allowed scopes"));
         }
         let zone = cr.spec.base_domain.as_deref().and_then(dns_name).unwrap_or_default();
-        if cluster_index.iter().any(|other| self.hides(entry, &zone, cr, other)) {
+        if peers.iter().any(|other| self.hides(entry, &zone, cr, other)) {
             return Err(
                 "baseDomain is the parent of a domain that another entry's cluster has in the network".to_owned(),
             );
@@ -171,7 +171,8 @@ impl AllowedScopes {
         Ok(())
     }
 
-    /// Whether a zone of an entry's cluster would hide the names of a cluster of another entry, which may have them there.
+    /// Whether a zone of an entry's cluster would hide the names of a cluster of another entry, which may have them
+    /// there.
     fn hides(&self, own: &Entry, zone: &str, cr: &AzurePrivateLinkService, other: &NetworkPeer) -> bool {
         let control_plane = names::control_plane_namespace(&other.cluster);
         let theirs = self.entry(&control_plane).ok();
@@ -183,7 +184,8 @@ impl AllowedScopes {
         allowed && is_below(&other.base_domain, zone)
     }
 
-    /// The only entry for a control plane's namespace. One that names the HostedCluster goes before one that does not.
+    /// The only entry for a control plane's namespace. One that names the HostedCluster takes precedence over one that
+    /// does not.
     fn entry(&self, namespace: &str) -> Result<&Entry, String> {
         let (named, general): (Vec<&Entry>, Vec<&Entry>) = self
             .entries
@@ -236,10 +238,10 @@ impl Entry {
         match &self.name {
             Some(name) => control_plane == self.control_plane(name),
             None => {
-                let rest = control_plane
+                let name = control_plane
                     .strip_prefix(&self.namespace)
-                    .and_then(|rest| rest.strip_prefix('-'));
-                rest.is_some_and(|name| !name.is_empty())
+                    .and_then(|suffix| suffix.strip_prefix('-'));
+                name.is_some_and(|name| !name.is_empty())
             }
         }
     }
@@ -266,7 +268,7 @@ impl Entry {
         dns_name(text).is_some_and(in_list)
     }
 
-    /// For messages.
+    /// The HostedClusters of the entry, for messages.
     fn whom(&self) -> String {
         format!("{}/{}", self.namespace, self.name.as_deref().unwrap_or("*"))
     }
@@ -302,8 +304,8 @@ impl Entry {
 
 /// Whether a name lies below a domain, and is not the domain itself. Both in lower case.
 fn is_below(name: &str, domain: &str) -> bool {
-    let above = name.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
-    !domain.is_empty() && above.is_some_and(|rest| !rest.is_empty())
+    let labels = name.strip_suffix(domain).and_then(|prefix| prefix.strip_suffix('.'));
+    !domain.is_empty() && labels.is_some_and(|labels| !labels.is_empty())
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ trait Watchable:
     + Sync
     + 'static
 {
-    /// Of which resource.
+    /// The resource that it is.
     const WATCHED: Watched;
 }
 
@@ -72,30 +72,31 @@ impl Watchable for Service {
 pub struct Scope {
     /// The only namespace to serve; none means all.
     pub namespace: Option<String>,
-    /// Passes at once.
+    /// How many reconciles run at once.
     pub concurrency: u16,
-    /// Running passes end, nothing new begins.
+    /// When this is cancelled, running reconciles end and no new ones begin.
     pub stop: CancellationToken,
-    /// All objects are to be looked at again when this changes.
+    /// A change of this reconciles all objects again.
     pub again: Receiver<()>,
-    /// Where it is told how the watches stand.
+    /// Where the health of the watches is recorded.
     pub health: Arc<WatchHealth>,
 }
 
 impl Scope {
-    /// An item each time that all objects are to be looked at again.
+    /// An item each time that all objects are to be reconciled again.
     fn changes(&self) -> impl Stream<Item = ()> + Send + use<> {
-        stream::select(each(self.again.clone()), each(self.health.listed_anew()))
+        stream::select(each(self.again.clone()), each(self.health.relists()))
     }
 
-    /// The same for who remembers what it saw in Azure: others may have led some of the objects.
+    /// Like [`Self::changes`], for a controller that remembers what it observed in Azure: others may have led some of
+    /// the objects.
     fn changes_for<R: Reconciler>(&self, runner: &Arc<Runner<R>>) -> impl Stream<Item = ()> + Send + use<R> {
         let (cx, runner) = (Arc::clone(&runner.cx), Arc::clone(runner));
         let again = each(self.again.clone()).inspect(move |()| cx.observations.others_were_at_it());
-        stream::select(again, each(self.health.listed_anew())).inspect(move |()| runner.pacer.wake_all())
+        stream::select(again, each(self.health.relists())).inspect(move |()| runner.pacer.wake_all())
     }
 
-    /// What is told of the objects in scope.
+    /// The watch events of the objects in scope.
     fn events<K: Watchable>(
         &self,
         client: &kube::Client,
@@ -104,7 +105,8 @@ impl Scope {
         self.events_of(self.api(client), which, |_| {})
     }
 
-    /// What is told of all HostedClusters, which live in other namespaces than their control planes, once `cluster_index` know it.
+    /// The watch events of all HostedClusters, which live in other namespaces than their control planes, once
+    /// `cluster_index` has them.
     fn hosted_clusters(
         &self,
         client: kube::Client,
@@ -122,7 +124,8 @@ impl Scope {
         }
     }
 
-    /// What is told of these objects, without what nobody reads. `whole` sees each before that is dropped.
+    /// The watch events of these objects, without what nobody reads. `whole` is called with each object before that is
+    /// dropped.
     fn events_of<K: Watchable, W: FnMut(&K) + Send + 'static>(
         &self,
         api: Api<K>,
@@ -137,11 +140,11 @@ impl Scope {
     }
 }
 
-/// An item each time that something is told.
-fn each(told: Receiver<()>) -> impl Stream<Item = ()> + Send {
-    stream::unfold(told, async |mut told| {
-        told.changed().await.ok()?;
-        Some(((), told))
+/// An item each time that the signal changes.
+fn each(signal: Receiver<()>) -> impl Stream<Item = ()> + Send {
+    stream::unfold(signal, async |mut signal| {
+        signal.changed().await.ok()?;
+        Some(((), signal))
     })
 }
 
@@ -150,9 +153,9 @@ fn pages() -> watcher::Config {
     watcher::Config::default().page_size(10)
 }
 
-/// A store of the objects that these events tell of, and the same events once they are in it.
+/// A store of the objects in these events, and the events themselves once they are in it.
 ///
-/// A store's own `wait_until_ready` is not for us: it wakes one waiter only, and that is the controller.
+/// A store's own `wait_until_ready` is of no use here: it wakes one waiter only, and that is the controller.
 fn stored<K: Watchable>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send + 'static,
 ) -> (
@@ -163,7 +166,8 @@ fn stored<K: Watchable>(
     (reader, reflector(writer, events))
 }
 
-/// The custom resources for the work queue, whose next reconcile reads anew: something that is read for them has changed.
+/// The custom resources for the work queue. Their next reconcile reads again, because something that is read for them
+/// has changed.
 fn woken<R: Reconciler>(
     runner: &Runner<R>,
     all: Vec<Arc<AzurePrivateLinkService>>,
@@ -175,40 +179,40 @@ fn woken<R: Reconciler>(
     all.iter().map(|cr| wake(cr)).collect()
 }
 
-/// The custom resource whose turn it is to write a resource, for the work queue: its time has come.
-fn in_turn<R: Reconciler>(runner: &Runner<R>, id: &ResourceId) -> Option<ObjectRef<AzurePrivateLinkService>> {
+/// The custom resource that is next in the write queue of a resource, for the work queue: its reconcile is due now.
+fn next_writer<R: Reconciler>(runner: &Runner<R>, id: &ResourceId) -> Option<ObjectRef<AzurePrivateLinkService>> {
     let (uid, waiting) = runner.cx.awaiting.take(id)?;
     runner.pacer.due(&uid, Instant::now());
     Some(waiting)
 }
 
-/// Nothing is kept of a custom resource that is gone: it comes to no pass any more.
-fn forgets<R: Reconciler>(
+/// Drops what is kept of each custom resource that is gone: it is not reconciled any more.
+fn forget_gone<R: Reconciler>(
     runner: &Arc<Runner<R>>,
 ) -> impl FnMut(&watcher::Event<AzurePrivateLinkService>) + Send + use<R> {
     let runner = Arc::clone(runner);
     gone(move |uid| runner.forget(uid))
 }
 
-/// The custom resources and the HostedClusters that they name, for the HO role.
+/// Runs a controller for the HO role, over the custom resources and the HostedClusters that they name.
 pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, cluster_index: Arc<ClusterIndex>) {
     let client = runner.cx.kube.clone();
     let heard = {
         let (cx, cluster_index) = (Arc::clone(&runner.cx), Arc::clone(&cluster_index));
-        let mut forgets = forgets(&runner);
+        let mut forget = forget_gone(&runner);
         move |event: &watcher::Event<_>| {
             cluster_index.resource(event);
             cx.resources.heard(event);
-            forgets(event);
+            forget(event);
         }
     };
     let resources = scope.events(&client, pages()).inspect_ok(heard);
     let clusters = scope.hosted_clusters(client, &cluster_index);
     let known = runner.cx.resources.store();
-    let turns = {
+    let next_writers = {
         let runner = Arc::clone(&runner);
-        let turns = runner.cx.observations.next_in_queue();
-        turns.filter_map(move |id| std::future::ready(in_turn(&runner, &id)))
+        let next_writers = runner.cx.observations.next_in_queue();
+        next_writers.filter_map(move |id| std::future::ready(next_writer(&runner, &id)))
     };
     let controller = Controller::for_stream(resources.touched_objects(), known)
         .watches_stream(changes(clusters), {
@@ -216,12 +220,13 @@ pub async fn link_services<R: Reconciler>(runner: Arc<Runner<R>>, scope: Scope, 
             move |cluster| woken(&runner, concerned(&runner.cx.resources, &cluster_index, &cluster))
         })
         .reconcile_on(runner.cx.resources.promoted())
-        .reconcile_on(turns)
+        .reconcile_on(next_writers)
         .reconcile_all_on(scope.changes_for(&runner));
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The custom resources and the control planes that own them, for the CPO role; and all HostedClusters, where these vouch for them.
+/// Runs a controller for the CPO role, over the custom resources and the control planes that own them; and over all
+/// HostedClusters, where these vouch for them.
 pub async fn endpoints<R: Reconciler>(
     runner: Arc<Runner<R>>,
     scope: Scope,
@@ -232,7 +237,7 @@ pub async fn endpoints<R: Reconciler>(
     let contested = {
         let runner = Arc::clone(&runner);
         move |cr: &AzurePrivateLinkService| {
-            // Who writes besides us stands where watches keep nothing of.
+            // Watches keep nothing of the part that shows another writer.
             if other_writer(cr, runner.cx.role, Timestamp::now(), runner.cx.resync).is_some() {
                 runner.pacer.wake(&cr.uid().unwrap_or_default());
             }
@@ -240,10 +245,10 @@ pub async fn endpoints<R: Reconciler>(
     };
     let heard = {
         let cx = Arc::clone(&runner.cx);
-        let mut forgets = forgets(&runner);
+        let mut forget = forget_gone(&runner);
         move |event: &watcher::Event<_>| {
             cx.resources.heard(event);
-            forgets(event);
+            forget(event);
         }
     };
     let resources = scope
@@ -275,8 +280,8 @@ pub async fn endpoints<R: Reconciler>(
     super::run::run(controller, runner, scope.concurrency, scope.stop).await;
 }
 
-/// The control planes with the Services that publish them and their custom resources, for the CPO role. `cloud` is the Azure
-/// cloud that this process serves.
+/// Runs the observer for the CPO role, over the control planes, the Services that publish them and their custom
+/// resources. `cloud` is the Azure cloud that this process serves.
 pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope) {
     let client = cx.kube.clone();
     let services = |which| scope.events::<Service>(&client, which);
@@ -289,8 +294,8 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         gone(move |uid| observer.forget(uid))
     });
     let (reader, planes) = stored::<HostedControlPlane>(planes);
-    let places = Arc::new(ConcurrencyLimit::new(Label::Observer, scope.concurrency));
-    let over = Arc::clone(&places);
+    let limit = Arc::new(ConcurrencyLimit::new(Label::Observer, scope.concurrency));
+    let ending = Arc::clone(&limit);
     let named = |name| services(pages().fields(&format!("metadata.name={name}"))).touched_objects();
     let (router, oauth) = (named(PRIVATE_ROUTER), named(OAUTH));
     let of_service = {
@@ -307,18 +312,18 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
         .watches_stream(external_events.touched_objects(), of_service)
         .reconcile_on(of_custom_resources)
         .reconcile_all_on(scope.changes())
-        .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
+        .graceful_shutdown_on(async move { ending.end_with(scope.stop).await })
         .run(
             move |control_plane, observer: Arc<Observer>| {
-                let places = Arc::clone(&places);
+                let limit = Arc::clone(&limit);
                 async move {
                     let namespace = control_plane.namespace().unwrap_or_default();
                     if observer.context().excluded.contains(&namespace) {
                         return Ok(Action::await_change());
                     }
                     let work = || observer::reconcile(control_plane, Arc::clone(&observer));
-                    let ended = places.take(&observer.context().metrics, &namespace, work).await;
-                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                    let action = limit.take(&observer.context().metrics, &namespace, work).await;
+                    action.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),
@@ -327,11 +332,12 @@ pub async fn control_planes(cx: Arc<Context>, cloud: &'static str, scope: Scope)
     reconciles.for_each(async |_| {}).await;
 }
 
-/// HostedClusters and the custom resources that name them, for the HO role where it sums up conditions.
+/// Runs a controller for the HO role where it sums up conditions, over HostedClusters and the custom resources that
+/// name them.
 pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let client = cx.kube.clone();
-    let places = Arc::new(ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency));
-    let over = Arc::clone(&places);
+    let limit = Arc::new(ConcurrencyLimit::new(Label::HostedCluster, scope.concurrency));
+    let ending = Arc::clone(&limit);
     let only = scope.namespace.clone();
     let clusters = scope
         .events_of(Api::<HostedCluster>::all(client), pages(), |_| {})
@@ -350,15 +356,15 @@ pub async fn hosted_clusters(cx: Arc<Context>, scope: Scope) {
     let reconciles = Controller::for_stream(clusters.touched_objects(), reader)
         .reconcile_on(named)
         .reconcile_all_on(scope.changes())
-        .graceful_shutdown_on(async move { over.end_with(scope.stop).await })
+        .graceful_shutdown_on(async move { ending.end_with(scope.stop).await })
         .run(
             move |cluster, cx: Arc<Context>| {
-                let (places, only) = (Arc::clone(&places), only.clone());
+                let (limit, only) = (Arc::clone(&limit), only.clone());
                 async move {
                     let namespace = names::control_plane_namespace(&hosted_cluster::reference(&cluster));
                     let work = || hosted_cluster::reconcile(cluster, Arc::clone(&cx), only.as_deref());
-                    let ended = places.take(&cx.metrics, &namespace, work).await;
-                    ended.unwrap_or_else(|| Ok(Action::await_change()))
+                    let action = limit.take(&cx.metrics, &namespace, work).await;
+                    action.unwrap_or_else(|| Ok(Action::await_change()))
                 }
             },
             |_, _, _| Action::requeue(Duration::from_secs(10)),

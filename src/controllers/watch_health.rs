@@ -1,5 +1,5 @@
-//! How the watches of one role stand: which objects have not been listed yet, and of which no news comes, so that what is known
-//! of them grows old.
+//! The health of the watches of one role: which objects have not been listed yet, and for which no events arrive, so
+//! that what is known of them is out of date.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,26 +11,28 @@ use tokio::time::Instant;
 
 use crate::metrics::{Metrics, Watched};
 
-/// One error is usual: a connection ends, an API server is restarted. What lasts gives another one soon.
+/// How many errors in a row are a failure. One error is usual: a connection ends, an API server is restarted. A lasting
+/// cause gives another one soon.
 const FAILS: u32 = 2;
-/// Errors further apart are no row: a proxy may end each connection after a while. What fails for good fails far sooner again.
+/// The longest time between two errors in a row. Errors further apart do not count: a proxy may end each connection
+/// after a while, and a lasting cause gives the next one far sooner.
 const IN_A_ROW: Duration = Duration::from_secs(45);
-/// A watch that goes on says nothing until something changes. One that still failed would have said so within this time, with
-/// all tries in between.
+/// How long a watch has to be without an error to be good again. A working watch is silent until something changes. One
+/// that still failed would have shown it within this time, with all tries in between.
 const QUIET: Duration = Duration::from_secs(180);
 
-/// How the watches stand, taken together.
+/// The state of all watches together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// Not everything has been listed yet, and why.
     Unlisted(String),
-    /// Everything that changes is heard.
+    /// Everything that changes is observed.
     Good,
-    /// Of what no news comes, and why.
+    /// For which objects no events arrive, and why.
     Failing(String),
 }
 
-/// One watch.
+/// The state of one watch.
 #[derive(Debug)]
 struct One {
     resource: Watched,
@@ -43,7 +45,7 @@ pub struct WatchHealth {
     metrics: Arc<Metrics>,
     all: Mutex<Vec<One>>,
     health: Sender<Health>,
-    anew: Sender<()>,
+    relists: Sender<()>,
 }
 
 impl WatchHealth {
@@ -53,22 +55,22 @@ impl WatchHealth {
             metrics,
             all: Mutex::default(),
             health: Sender::new(Health::of(&[])),
-            anew: Sender::default(),
+            relists: Sender::default(),
         }
     }
 
-    /// How they stand, from now on.
+    /// The health of the watches, from now on.
     pub fn follow(&self) -> Receiver<Health> {
         self.health.subscribe()
     }
 
-    /// Tells, from now on, when something has been listed again: no event tells of what went meanwhile, and those of what came are
-    /// heard before it is in any store.
-    pub(super) fn listed_anew(&self) -> Receiver<()> {
-        self.anew.subscribe()
+    /// Signals, from now on, when something has been listed again. No event shows what was removed meanwhile, and those
+    /// of what was added arrive before it is in any store.
+    pub(super) fn relists(&self) -> Receiver<()> {
+        self.relists.subscribe()
     }
 
-    /// The same events; how the watch stands is seen from them.
+    /// Passes on these events, and derives the health of the watch from them.
     pub(super) fn observe<K: Send + 'static, S: Stream<Item = watcher::Result<Event<K>>> + Send + 'static>(
         self: &Arc<Self>,
         resource: Watched,
@@ -106,7 +108,7 @@ impl WatchHealth {
         let changed = change(&mut all);
         let health = Health::of(&all);
         self.health
-            .send_if_modified(|told| std::mem::replace(told, health.clone()) != health);
+            .send_if_modified(|health_now| std::mem::replace(health_now, health.clone()) != health);
         changed
     }
 }
@@ -129,15 +131,15 @@ impl Health {
     }
 }
 
-/// One watch, as its events are heard.
+/// One watch, while its events are read.
 struct Watching {
     health: Arc<WatchHealth>,
     index: usize,
     resource: Watched,
-    /// In a row.
+    /// Errors in a row.
     errors: u32,
     failed_at: Option<Instant>,
-    /// When it is good again unless another error comes first; none while only a list can tell.
+    /// When the watch is good again unless another error comes first; none while only a list can show that.
     quiet_at: Option<Instant>,
 }
 
@@ -158,7 +160,7 @@ impl Watching {
                 },
             }?;
             match &event {
-                // A list begins, which may fail still.
+                // A list begins, which may still fail.
                 Ok(Event::Init | Event::InitApply(_)) => self.quiet_at = None,
                 Ok(Event::InitDone) => self.good(true),
                 Ok(Event::Apply(_) | Event::Delete(_)) => self.good(false),
@@ -176,13 +178,13 @@ impl Watching {
         self.errors = 0;
         let changed = self.health.change(|all| {
             let one = all.get_mut(self.index)?;
-            let anew = listed && one.listed;
+            let relists = listed && one.listed;
             one.listed |= listed;
-            Some((one.failing.take(), anew))
+            Some((one.failing.take(), relists))
         });
-        let (failed, anew) = changed.unwrap_or_default();
-        if anew {
-            self.health.anew.send_replace(());
+        let (failed, relists) = changed.unwrap_or_default();
+        if relists {
+            self.health.relists.send_replace(());
         }
         if failed.is_some() {
             self.health.metrics.watches_failing(self.resource, -1);
@@ -193,14 +195,14 @@ impl Watching {
     fn failed(&mut self, error: &watcher::Error) {
         use watcher::Error::{InitialListFailed, NoResourceVersion, WatchError};
         if matches!(error, WatchError(status) if status.code == 410) {
-            // The list is made anew, as happens to every watch.
+            // The watch lists again, as happens to every watch.
             return;
         }
         let now = Instant::now();
         let in_a_row = self.failed_at.replace(now).is_some_and(|last| now - last < IN_A_ROW);
         self.errors = if in_a_row { self.errors.saturating_add(1) } else { 1 };
-        let only_a_list_tells = matches!(error, InitialListFailed(_) | NoResourceVersion);
-        self.quiet_at = (!only_a_list_tells).then_some(now + QUIET);
+        let only_a_list_helps = matches!(error, InitialListFailed(_) | NoResourceVersion);
+        self.quiet_at = (!only_a_list_helps).then_some(now + QUIET);
         if self.errors < FAILS {
             return;
         }
@@ -216,7 +218,7 @@ impl Watching {
     }
 }
 
-/// An error of a watch in few words that stay the same.
+/// An error of a watch in few words, which are always the same for the same error.
 fn reason(error: &watcher::Error) -> String {
     use watcher::Error::{InitialListFailed, NoResourceVersion, WatchError, WatchFailed, WatchStartFailed};
     let status = match error {
@@ -227,7 +229,7 @@ fn reason(error: &watcher::Error) -> String {
         InitialListFailed(kube::Error::SerdeError(_)) | NoResourceVersion => {
             return "the answer cannot be read".to_owned();
         }
-        // That something is not served is said in plain text, which a watch takes for an object.
+        // The API server reports in plain text that something is not served, and a watch takes that for an object.
         WatchStartFailed(kube::Error::SerdeError(_)) | WatchFailed(kube::Error::SerdeError(_)) => {
             return "not installed, or the answer cannot be read".to_owned();
         }

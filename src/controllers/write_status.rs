@@ -1,4 +1,4 @@
-//! Writes what a pass reports on its custom resource, and says what it tells of trouble.
+//! Writes what a reconcile reports on its custom resource, and emits Events about the problems in it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -7,16 +7,16 @@ use kube::{Resource, ResourceExt};
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::driver::{ReconcileError, TRIES, anew, api, changing, told};
+use super::driver::{ReconcileError, TRIES, api, changing, event_targets, reread_after_conflict};
 use super::event::{Event, What};
 use super::report::{Report, conditions_patch, fields_patch};
 use crate::api::{AzurePrivateLinkService, other_writer};
 use crate::conditions;
 use crate::metrics::{KubeResource, KubeVerb};
 
-/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded apply,
-/// unless another writer has to be left alone.
-/// What they tell of trouble is said on the custom resource and on `also`.
+/// Writes what differs, if anything but time does: plain fields by a guarded merge patch, conditions by a guarded
+/// apply, unless another writer has to be left alone. Events about problems in it are written on the custom resource
+/// and on `also`.
 pub async fn write_status(
     cx: &Context,
     mut cr: AzurePrivateLinkService,
@@ -25,14 +25,14 @@ pub async fn write_status(
 ) -> Result<AzurePrivateLinkService, ReconcileError> {
     for _ in 1..TRIES {
         match write_once(cx, &mut cr, also, report).await {
-            Err(error) if error.conflict() => cr = anew(cx, &cr, error).await?,
+            Err(error) if error.conflict() => cr = reread_after_conflict(cx, &cr, error).await?,
             written => return written.map(|()| cr),
         }
     }
     write_once(cx, &mut cr, also, report).await.map(|()| cr)
 }
 
-/// `cr` becomes what was written last, even if the rest is refused.
+/// Tries [`write_status`] once. `cr` becomes what was written last, even if a later write is refused.
 async fn write_once(
     cx: &Context,
     cr: &mut AzurePrivateLinkService,
@@ -58,20 +58,22 @@ async fn write_once(
         cx.metrics.kube_write(KubeResource::LinkServiceStatus, KubeVerb::Patch);
         log_conditions(cr, &report);
         let created = cr.metadata.creation_timestamp.as_ref();
-        if let Some((since, took)) = conditions::became_available(&before, &own, created) {
-            cx.metrics.available_after(since, took);
+        if let Some((since, duration)) = conditions::became_available(&before, &own, created) {
+            cx.metrics.available_after(since, duration);
         }
         published.written(&before, &own, now);
     } else {
-        published.stood(&before, &own, now);
+        published.unchanged(&before, &own, now);
     }
     cx.published.keep(&uid, published);
-    cx.events.troubles(&told(cr, also), &before, &report.conditions).await;
+    cx.events
+        .troubles(&event_targets(cr, also), &before, &report.conditions)
+        .await;
     Ok(())
 }
 
-/// Writes the plain fields that differ. What the API server does not take of them is left out, and told by the report that
-/// is given back: it would hold up all the rest.
+/// Writes the plain fields that differ. A field that the API server rejects is left out, or it would hold up all
+/// others; the returned report has a condition about it.
 async fn write_fields(
     cx: &Context,
     cr: &mut AzurePrivateLinkService,

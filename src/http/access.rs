@@ -105,7 +105,7 @@ impl Access {
         if let Some(verdict) = self.remembered(&key) {
             return verdict;
         }
-        let asked = match tokio::time::timeout(PATIENCE, self.in_turn(key, token)).await {
+        let asked = match tokio::time::timeout(PATIENCE, self.queued_review(key, token)).await {
             Ok(asked) => asked.map_err(|error| error.to_string()),
             Err(_) => Err("no answer in time".to_owned()),
         };
@@ -122,9 +122,9 @@ impl Access {
     }
 
     /// Asks when there is a turn, and remembers.
-    async fn in_turn(&self, key: Key, token: &str) -> kube::Result<Verdict> {
+    async fn queued_review(&self, key: Key, token: &str) -> kube::Result<Verdict> {
         // Never closed, so always got.
-        let _turn = self.reviews.acquire().await;
+        let _permit = self.reviews.acquire().await;
         // Somebody with the same token may have been first.
         if let Some(verdict) = self.remembered(&key) {
             return Ok(verdict);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_believed_for_a_while_and_refusals_for_a_short_one() {
+    async fn answers_are_cached_for_a_while_and_refusals_for_less() {
         let (access, asked) = access(Server::Answers);
         let questions = || asked.lock().unwrap().len();
         for (header, lasts, each) in [
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn crowd_of_strangers_asks_few_questions_at_once_and_waits_no_longer_than_one() {
+    async fn crowd_of_strangers_asks_few_questions_and_waits_like_one() {
         let (access, asked) = access(Server::IsSilent);
         let began = Instant::now();
         let headers: Vec<_> = (0..5 * AT_ONCE).map(|n| format!("Bearer forged-{n}")).collect();

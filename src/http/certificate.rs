@@ -99,8 +99,8 @@ impl Certificate {
             let reading = files.clone();
             let read = tokio::task::spawn_blocking(move || reading.read()).await;
             let read = read.unwrap_or_else(|lost| Err(CertificateError::Read(files.key.clone(), lost.into())));
-            let looked = read.and_then(|read| files.take(read, &mut taken, &self.tls));
-            let failed = looked.err().map(|error| error.to_string());
+            let reloaded = read.and_then(|read| files.take(read, &mut taken, &self.tls));
+            let failed = reloaded.err().map(|error| error.to_string());
             if failed != failure {
                 match &failed {
                     Some(error) => {
@@ -195,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn new_files_are_taken_and_damaged_ones_leave_the_last_good_certificate() {
+    fn new_files_are_loaded_and_damaged_ones_leave_the_last_good() {
         let dir = tempfile::tempdir().unwrap();
         let (path, key) = write(dir.path());
         let certificate = Certificate::from_files(&path, &key).unwrap();
         let files = certificate.files.clone().unwrap();
         let mut taken = None;
-        let mut look = || {
+        let mut reload = || {
             files
                 .read()
                 .and_then(|read| files.take(read, &mut taken, &certificate.tls))
         };
-        look().unwrap();
+        reload().unwrap();
         let first = certificate.tls.get_inner();
-        look().unwrap();
+        reload().unwrap();
         assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
 
         // The key comes after the certificate: for a moment they do not go together.
@@ -216,19 +216,19 @@ mod tests {
         let (new, new_key) = write(other.path());
         fs::copy(&new, &path).unwrap();
         for _ in 0..2 {
-            look().unwrap_err();
+            reload().unwrap_err();
             assert!(Arc::ptr_eq(&first, &certificate.tls.get_inner()));
         }
         fs::copy(&new_key, &key).unwrap();
-        look().unwrap();
+        reload().unwrap();
         let second = certificate.tls.get_inner();
         assert!(!Arc::ptr_eq(&first, &second));
 
         write(dir.path());
         fs::copy(&new, &path).unwrap();
-        look().unwrap_err();
+        reload().unwrap_err();
         fs::remove_file(&key).unwrap();
-        look().unwrap_err();
+        reload().unwrap_err();
         assert!(Arc::ptr_eq(&second, &certificate.tls.get_inner()));
     }
 

@@ -199,8 +199,8 @@ mod tests {
     async fn connection(
         at: &Bounded<DefaultAcceptor>,
     ) -> io::Result<(Evictable<DuplexStream>, impl Service<()> + use<>)> {
-        let (ours, _) = tokio::io::duplex(1);
-        at.accept(ours, tower::service_fn(|()| std::future::pending::<io::Result<()>>()))
+        let (own, _) = tokio::io::duplex(1);
+        at.accept(own, tower::service_fn(|()| std::future::pending::<io::Result<()>>()))
             .await
     }
 

@@ -33,7 +33,7 @@ async fn page(pages: &Pages, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn readiness_says_what_it_waits_for_until_all_is_there() {
+async fn readiness_names_what_it_waits_for_until_all_is_there() {
     let pages = pages();
     let api = pages.readiness.item("kubernetes api");
     let lease = pages.readiness.item(format!("lease answered ({})", "ho"));
@@ -59,7 +59,7 @@ async fn readiness_says_what_it_waits_for_until_all_is_there() {
 }
 
 #[test]
-fn what_has_not_been_tried_is_not_told_and_reasons_are_cut() {
+fn what_was_not_tried_is_not_reported_and_reasons_are_cut() {
     let readiness = Readiness::default();
     let (api, _) = (readiness.item("api"), readiness.item("crd"));
     assert_eq!(readiness.waits(), Vec::<String>::new());
@@ -70,7 +70,7 @@ fn what_has_not_been_tried_is_not_told_and_reasons_are_cut() {
 }
 
 #[tokio::test]
-async fn a_process_that_has_not_said_what_it_needs_is_not_ready() {
+async fn process_that_has_not_named_its_needs_is_not_ready() {
     assert_eq!(page(&pages(), "/readyz").await, (503, String::new()));
 }
 
@@ -95,7 +95,7 @@ async fn liveness_ends_when_due_work_does_not_move_for_5_minutes() {
     // One that waits for its turn behind it is no progress.
     let waits = start(std::future::ready(()).boxed());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let why = "endpoint: work is due, and nothing has moved for 300 s\n";
+    let why = "private_endpoint: work is due, and nothing has moved for 300 s\n";
     assert_eq!(page(&pages, "/livez").await, (503, why.into()));
 
     hangs.abort();

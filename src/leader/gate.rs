@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn gate_shuts_at_the_deadline_without_being_told() {
+    fn gate_shuts_at_the_deadline_by_itself() {
         let start = Instant::now();
         let gate = Gate::shut_from(start);
         gate.open_until(start + SECOND);

@@ -13,7 +13,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The lease names us: a write of ours landed without our seeing the answer. Renewing proves it.
-    Ours,
+    Own,
     /// Nobody can be leading.
     Free,
     /// Somebody leads, or may still lead, until `until` unless the record changes before.
@@ -28,7 +28,7 @@ pub(super) enum Verdict {
 /// What the lease's record says, without regard to time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Record {
-    Ours,
+    Own,
     Held {
         duration: Duration,
     },
@@ -77,7 +77,7 @@ impl Guard {
         };
         self.observed = Some(ObservedLease { spec, busy_until });
         match record {
-            Record::Ours => Verdict::Ours,
+            Record::Own => Verdict::Own,
             _ if now >= busy_until => Verdict::Free,
             _ => Verdict::Taken {
                 holder,
@@ -88,7 +88,7 @@ impl Guard {
 
     fn busy_until(&self, record: Record, before: Option<&ObservedLease>, now: Instant) -> Instant {
         match (record, before) {
-            (Record::Ours | Record::Released, _) | (Record::Blank, None) => now,
+            (Record::Own | Record::Released, _) | (Record::Blank, None) => now,
             (Record::Held { duration }, _) => now + duration,
             (Record::Blank | Record::Cleared | Record::Absent, before) => {
                 let own = now + self.duration;
@@ -101,15 +101,15 @@ impl Guard {
         let Some(spec) = spec else {
             return Record::Absent;
         };
-        let stated = spec
+        let lease_duration = spec
             .lease_duration_seconds
             .and_then(|seconds| u64::try_from(seconds).ok());
         match holder(spec) {
-            Some(holder) if holder == self.identity => Record::Ours,
+            Some(holder) if holder == self.identity => Record::Own,
             Some(_) => Record::Held {
-                duration: stated.map_or(self.duration, Duration::from_secs),
+                duration: lease_duration.map_or(self.duration, Duration::from_secs),
             },
-            None if stated == Some(1) => Record::Released,
+            None if lease_duration == Some(1) => Record::Released,
             None if spec.renew_time.is_none() => Record::Blank,
             None => Record::Cleared,
         }
@@ -157,7 +157,7 @@ mod tests {
     fn free_after(guard: &mut Guard, lease: Option<&Lease>, now: Instant) -> Duration {
         match guard.judge(lease, now) {
             Verdict::Taken { until, .. } => until - now,
-            Verdict::Free | Verdict::Ours => Duration::ZERO,
+            Verdict::Free | Verdict::Own => Duration::ZERO,
         }
     }
 
@@ -173,21 +173,21 @@ mod tests {
     #[case::holder_cleared_by_hand(Some(lease(None, Some(0), Some(15))), OWN)]
     #[case::absent(None, OWN)]
     #[case::names_us(Some(lease(Some("me"), Some(0), Some(15))), Duration::ZERO)]
-    fn first_look_waits(#[case] observed: Option<Lease>, #[case] wait: Duration) {
+    fn first_read_waits(#[case] observed: Option<Lease>, #[case] wait: Duration) {
         let (mut guard, now) = guard();
         assert_eq!(free_after(&mut guard, observed.as_ref(), now), wait);
-        let looks_on = guard.judge(observed.as_ref(), now + wait);
-        let ours = observed
+        let verdict_after_wait = guard.judge(observed.as_ref(), now + wait);
+        let is_own = observed
             .as_ref()
             .and_then(|l| l.spec.as_ref())
             .and_then(holder)
             .as_deref()
             == Some("me");
-        assert_eq!(looks_on, if ours { Verdict::Ours } else { Verdict::Free });
+        assert_eq!(verdict_after_wait, if is_own { Verdict::Own } else { Verdict::Free });
     }
 
     #[test]
-    fn each_renewal_starts_the_wait_anew() {
+    fn each_renewal_restarts_the_wait() {
         let (mut guard, mut now) = guard();
         for renewal in 0..10 {
             let held = lease(Some("other"), Some(renewal), Some(10));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_more_often_does_not_prolong_the_wait() {
+    fn reading_more_often_does_not_prolong_the_wait() {
         let (mut guard, now) = guard();
         let held = lease(Some("other"), Some(0), Some(10));
         for second in 0..10 {
@@ -226,7 +226,7 @@ mod tests {
     #[rstest]
     #[case::deleted(None)]
     #[case::cleared(Some(lease(None, Some(0), Some(15))))]
-    #[case::deleted_and_made_anew(Some(lease(None, None, None)))]
+    #[case::deleted_and_recreated(Some(lease(None, None, None)))]
     fn holder_that_did_not_release_keeps_its_time(#[case] emptied: Option<Lease>) {
         let (mut guard, now) = guard();
         guard.judge(Some(&lease(Some("other"), Some(0), Some(60))), now);

@@ -39,7 +39,7 @@ impl LeaseCalls {
     }
 
     /// Reads the lease; none if there is no such object.
-    pub(super) async fn look(&self) -> Result<Option<Lease>, LeaderError> {
+    pub(super) async fn read(&self) -> Result<Option<Lease>, LeaderError> {
         let api = self.api();
         self.in_time(async { Ok(api.get_opt(&self.settings.name).await?) })
             .await
@@ -73,11 +73,11 @@ impl LeaseCalls {
 
     /// The changes of the lease from now on, beginning with what it is now. Only a hint to look: it may fall silent.
     pub(super) async fn changes(&self) -> Result<BoxStream<'static, kube::Result<WatchEvent<Lease>>>, LeaderError> {
-        let of_ours = WatchParams::default()
+        let own_lease = WatchParams::default()
             .fields(&format!("metadata.name={}", self.settings.name))
             .timeout(u32::try_from(WATCH.as_secs()).unwrap_or(u32::MAX));
         let api = self.api();
-        let stream = self.in_time(async { Ok(api.watch(&of_ours, "0").await?) }).await?;
+        let stream = self.in_time(async { Ok(api.watch(&own_lease, "0").await?) }).await?;
         Ok(stream.into_stream().boxed())
     }
 

@@ -28,7 +28,7 @@ pub(super) struct LeaseWatch {
 
 impl LeaseWatch {
     /// Remembers what is known already, so that it is not reported as a change.
-    pub(super) fn looked_at(&mut self, lease: Option<&Lease>) {
+    pub(super) fn observed(&mut self, lease: Option<&Lease>) {
         self.version = lease.and_then(|lease| lease.metadata.resource_version.clone());
     }
 

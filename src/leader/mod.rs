@@ -236,16 +236,16 @@ impl Elector {
     async fn campaign(&self, guard: &mut Guard, lease_watch: &mut LeaseWatch) -> Result<Campaign, LeaderError> {
         let lease = self
             .calls
-            .look()
+            .read()
             .await
             .inspect_err(|_| self.stands(Standing::Unknown))?;
-        lease_watch.looked_at(lease.as_ref());
+        lease_watch.observed(lease.as_ref());
         match guard.judge(lease.as_ref(), Instant::now()) {
             Verdict::Taken { holder, until } => {
                 self.stands(Standing::Standby { holder });
                 Ok(Campaign::Wait { until })
             }
-            Verdict::Ours | Verdict::Free => {
+            Verdict::Own | Verdict::Free => {
                 self.standing.send_if_modified(|standing| {
                     let first = *standing == Standing::Unknown;
                     if first {

@@ -151,7 +151,7 @@ impl Term {
     /// Renews once; tells when the call that proved it began. A lease that was deleted is made anew: until that succeeds nobody
     /// else may take it, because all others wait a whole lease duration. After `until` nothing is written.
     async fn attempt(&self, until: Instant) -> Result<Instant, Setback> {
-        let lease = self.calls.look().await?;
+        let lease = self.calls.read().await?;
         if let Some(lease) = lease.as_ref().filter(|lease| !names(lease, &self.settings.identity)) {
             return Err(Setback::Taken {
                 holder: lease.spec.as_ref().and_then(holder),
@@ -176,7 +176,7 @@ impl Term {
         loop {
             let held = self
                 .calls
-                .look()
+                .read()
                 .await?
                 .filter(|lease| names(lease, &self.settings.identity));
             let Some(held) = held else { return Ok(()) };

@@ -62,7 +62,7 @@ async fn write_that_lost_a_race_is_refused() {
     model.put(LEASE, expired());
     let calls = |identity| LeaseCalls::new(model.client(), Arc::new(settings(identity)));
     let (one, two) = (calls("one"), calls("two"));
-    let judged = one.look().await.unwrap();
+    let judged = one.read().await.unwrap();
     one.claim(judged.clone()).await.unwrap();
     assert!(matches!(two.claim(judged).await, Err(LeaderError::Conflict)));
     assert_eq!(model.spec(LEASE)["holderIdentity"], "one");
@@ -156,7 +156,7 @@ async fn leader_whose_calls_hang_is_shut_out_at_its_deadline() {
 }
 
 #[tokio::test]
-async fn leader_goes_on_after_a_short_silence() {
+async fn leader_continues_after_a_short_silence() {
     let model = Model::default();
     model.put(LEASE, released());
     let (mut leadership, gate, _) = leader(&model, "me").await;
@@ -183,7 +183,7 @@ async fn lease_in_somebody_elses_hands_ends_leadership() {
 }
 
 #[tokio::test]
-async fn conflict_while_renewing_shuts_the_gate_until_a_renewal_proves_the_lease() {
+async fn conflict_while_renewing_shuts_the_gate_until_a_renewal() {
     let model = Model::default();
     model.put(LEASE, released());
     let (mut leadership, gate, _) = leader(&model, "me").await;
@@ -207,7 +207,7 @@ async fn conflict_while_renewing_shuts_the_gate_until_a_renewal_proves_the_lease
 }
 
 #[tokio::test]
-async fn lease_deleted_under_the_leader_is_made_anew_by_it_alone() {
+async fn deleted_lease_is_recreated_by_its_leader_alone() {
     let model = Model::default();
     model.put(LEASE, released());
     let (mut leadership, gate, _) = leader(&model, "me").await;
@@ -297,7 +297,7 @@ async fn standing_is_unknown_until_the_api_server_answers() {
 }
 
 #[tokio::test]
-async fn standby_that_loses_the_api_server_knows_nothing_until_it_answers_again() {
+async fn standby_without_the_api_server_knows_nothing_meanwhile() {
     let model = Model::default();
     model.put(LEASE, json!({"holderIdentity": "other", "leaseDurationSeconds": 3600}));
     let elector = candidate(&model, "me");

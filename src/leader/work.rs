@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_does_not_end_in_time_is_broken_off_before_the_lease_goes() {
+    async fn work_that_exceeds_the_grace_is_stopped_before_the_release() {
         let (model, leadership, _) = leading().await;
         let (work, dropped) = stuck(&model);
         let stop = CancellationToken::new();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lease_lost_in_the_grace_breaks_the_work_off_and_is_left_alone() {
+    async fn lease_lost_in_the_grace_stops_the_work_and_is_left_alone() {
         let (model, leadership, gate) = leading().await;
         let (work, dropped) = stuck(&model);
         let stop = CancellationToken::new();

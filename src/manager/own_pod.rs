@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 const INTERVAL: Duration = Duration::from_secs(15);
 
 /// Tells until what this returns is dropped; nothing where it is not known which pod it is.
-pub(super) fn begin_to_tell(
+pub(super) fn start_status_reports(
     config: &Config,
     kube: kube::Config,
     readiness: Readiness,
@@ -25,13 +25,13 @@ pub(super) fn begin_to_tell(
     if let (Some(pod), Some(role)) = (config.pod.clone(), config.roles.first().copied()) {
         // Not through the gate: who waits does not lead.
         let recorder = Recorder::new(kube::Client::try_from(kube)?, role, &pod.name, metrics);
-        telling.spawn(tell(readiness, pod, recorder));
+        telling.spawn(report(readiness, pod, recorder));
     }
     Ok(telling)
 }
 
 /// Does not end.
-async fn tell(readiness: Readiness, pod: Pod, recorder: Recorder) {
+async fn report(readiness: Readiness, pod: Pod, recorder: Recorder) {
     let pod = ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Pod".to_owned()),

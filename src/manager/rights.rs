@@ -154,14 +154,14 @@ fn listed(rights: &[ResourceAttributes]) -> String {
     let all = missing
         .into_iter()
         .map(|((resource, place), Missing { verbs, names })| {
-            let mut told = format!("{resource} {}", verbs.join(", "));
+            let mut text = format!("{resource} {}", verbs.join(", "));
             if !names.is_empty() {
-                told += &format!(" ({})", Vec::from_iter(names).join(", "));
+                text += &format!(" ({})", Vec::from_iter(names).join(", "));
             }
             if !place.is_empty() {
-                told += &format!(" in {place}");
+                text += &format!(" in {place}");
             }
-            told
+            text
         });
     all.collect::<Vec<_>>().join("; ")
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn right_to_sum_up_conditions_is_asked_for_with_the_setting_alone() {
+    fn right_to_sum_up_conditions_is_needed_with_the_setting_alone() {
         let writes_status = |flags: &[(&str, &str)]| {
             let all = rights(&configured(flags), Role::Ho).unwrap();
             all.iter().any(|right| {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn hosted_clusters_are_read_by_a_guest_side_of_all_namespaces_alone() {
+    fn hosted_clusters_are_read_by_a_cpo_of_all_namespaces_alone() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "hostedClusters: []").unwrap();
         let path = file.path().to_str().unwrap();
@@ -236,17 +236,17 @@ mod tests {
     }
 
     #[test]
-    fn missing_rights_are_told_by_resource_and_place() {
+    fn missing_rights_are_listed_by_resource_and_namespace() {
         let config = configured(&[("role", "cpo"), ("namespace", "clusters-one")]);
         let all = rights(&config, Role::Cpo).unwrap();
-        let told = listed(&all);
+        let text = listed(&all);
         assert!(
-            told.contains("hostedcontrolplanes/finalizers update in clusters-one; "),
-            "{told}"
+            text.contains("hostedcontrolplanes/finalizers update in clusters-one; "),
+            "{text}"
         );
         assert!(
-            told.contains("leases get, watch, patch, create (hyperlink-cpo-clusters-one) in hyperlink"),
-            "{told}"
+            text.contains("leases get, watch, patch, create (hyperlink-cpo-clusters-one) in hyperlink"),
+            "{text}"
         );
     }
 

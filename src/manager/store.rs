@@ -48,7 +48,7 @@ fn observed(cr: &AzurePrivateLinkService, now: Timestamp) -> ObservedObject {
     ObservedObject {
         namespace: cr.namespace().unwrap_or_default(),
         name: cr.name_any(),
-        leaving: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
+        deleting_for: cr.metadata.deletion_timestamp.as_ref().map(|since| age(since, now)),
         conditions: ConditionType::ALL.map(|kind| condition(cr, kind, now)).into(),
         load_balancer: named
             .filter(|status| status.private_link_service_id.is_some())
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn condition_is_as_old_as_its_status_and_a_missing_one_as_the_object() {
+    fn condition_is_as_old_as_its_status_or_else_as_the_object() {
         let cr = cr(
             json!({}),
             json!({"conditions": [{"type": "AzurePLSCreated", "status": "False", "reason": "NotOurs",
@@ -129,15 +129,18 @@ mod tests {
         let whole = of(ConditionType::AzurePrivateLinkServiceAvailable);
         assert_eq!((whole.status, whole.reason), (None, None));
         assert_eq!(whole.age, Duration::from_secs(120));
-        assert_eq!(observed.leaving, None);
+        assert_eq!(observed.deleting_for, None);
     }
 
     #[test]
     fn time_that_lies_ahead_is_no_age() {
         let cr = cr(json!({"deletionTimestamp": "2026-01-01T00:03:00Z"}), Value::Null);
-        assert_eq!(observed(&cr, at("2026-01-01T00:02:00Z")).leaving, Some(Duration::ZERO));
         assert_eq!(
-            observed(&cr, at("2026-01-01T00:03:30Z")).leaving,
+            observed(&cr, at("2026-01-01T00:02:00Z")).deleting_for,
+            Some(Duration::ZERO)
+        );
+        assert_eq!(
+            observed(&cr, at("2026-01-01T00:03:30Z")).deleting_for,
             Some(Duration::from_secs(30))
         );
     }

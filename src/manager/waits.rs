@@ -63,11 +63,11 @@ pub(super) async fn wait_for_crd(
 
 /// Keeps a token for Azure at hand and says how it stands; does not end. A standby uses none, but may lead at any moment.
 pub(super) async fn keep_token(tokens: TokenCache, item: ReadinessItem) {
-    tokens.keep(|token| tell(&item, token)).await;
+    tokens.keep(|token| report(&item, token)).await;
 }
 
 /// One that is good still is enough to work with, so a renewal that fails takes nobody out of service.
-fn tell(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
+fn report(item: &ReadinessItem, token: Result<TokenState, AuthError>) {
     match token.map(|held| held.failure) {
         Ok(None) => item.ready(),
         Ok(Some(error)) => item.ready_as(&format!("good still, no new one: {error}")),
@@ -105,14 +105,14 @@ mod tests {
                 failure,
             })
         };
-        tell(&item, Err(down()));
+        report(&item, Err(down()));
         let waits = ["azure token: no token from the token endpoint: it answered 503"];
         assert_eq!(readiness.waits(), waits);
-        tell(&item, held(None));
+        report(&item, held(None));
         assert!(readiness.waits().is_empty());
-        tell(&item, held(Some(down())));
+        report(&item, held(Some(down())));
         assert!(readiness.waits().is_empty(), "it can work");
-        tell(&item, Err(down()));
+        report(&item, Err(down()));
         assert_eq!(readiness.waits(), waits);
     }
 }

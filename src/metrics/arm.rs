@@ -38,7 +38,7 @@ impl Arm {
         let kind = || Label::one_of("kind", Kind::ALL.map(Kind::label));
         let verb = || Label::one_of("verb", CallVerb::ALL.map(CallVerb::label));
         let class = Label::one_of("class", ["ok"].into_iter().chain(Class::ALL.map(Class::label)));
-        let status = Label::told("status", "the HTTP status; 0: no answer");
+        let status = Label::free_text("status", "the HTTP status; 0: no answer");
         let call_budget_exhausted = declare.counter(
             "arm_call_budget_exhausted_total",
             "Calls not sent because their resource had been called too often. Each is a defect of this program.",
@@ -92,9 +92,9 @@ impl Arm {
 
     /// Brings the ages up to now.
     pub(super) fn refresh(&self) {
-        let looks: Vec<_> = locked(&self.read_operations).iter().map(|look| look()).collect();
-        for kind in Kind::ALL.into_iter().filter(|_| !looks.is_empty()) {
-            let of_kind = looks.iter().filter_map(|look| look.get(&kind).copied());
+        let readers: Vec<_> = locked(&self.read_operations).iter().map(|read| read()).collect();
+        for kind in Kind::ALL.into_iter().filter(|_| !readers.is_empty()) {
+            let of_kind = readers.iter().filter_map(|read| read.get(&kind).copied());
             let all = of_kind.fold(UnderWay::default(), UnderWay::and);
             let labels = [kind.label()];
             self.operations.with_label_values(&labels).set(clamp(all.count as u64));
@@ -102,8 +102,8 @@ impl Arm {
                 .with_label_values(&labels)
                 .set(all.oldest.as_secs_f64());
         }
-        if let Some(look) = locked(&self.read_token).as_ref() {
-            let token = look();
+        if let Some(read) = locked(&self.read_token).as_ref() {
+            let token = read();
             seconds_or_absent(&self.token_age, token.age);
             seconds_or_absent(&self.token_left, token.left);
         }
@@ -112,13 +112,13 @@ impl Arm {
 
 impl Metrics {
     /// How the token in use is looked at, asked at each scrape. Must be quick and must not block.
-    pub fn read_token_with(&self, look: impl Fn() -> TokenState + Send + Sync + 'static) {
-        *locked(&self.arm.read_token) = Some(Box::new(look));
+    pub fn read_token_with(&self, read: impl Fn() -> TokenState + Send + Sync + 'static) {
+        *locked(&self.arm.read_token) = Some(Box::new(read));
     }
 
     /// One more way to the operations under way, asked at each scrape; all of them are added up. Must be quick and must not block.
-    pub fn read_operations_with(&self, look: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
-        locked(&self.arm.read_operations).push(Box::new(look));
+    pub fn read_operations_with(&self, read: impl Fn() -> BTreeMap<Kind, UnderWay> + Send + Sync + 'static) {
+        locked(&self.arm.read_operations).push(Box::new(read));
     }
 }
 

@@ -39,7 +39,7 @@ impl Label {
         Self { name, values }
     }
 
-    pub(super) fn told(name: &'static str, words: &'static str) -> Self {
+    pub(super) fn free_text(name: &'static str, words: &'static str) -> Self {
         let values = Values::Words(words);
         Self { name, values }
     }

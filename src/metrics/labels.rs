@@ -26,9 +26,9 @@ impl Controller {
     pub fn label(self) -> &'static str {
         match self {
             Controller::Observer => "observer",
-            Controller::PrivateLinkService => "link_service",
+            Controller::PrivateLinkService => "private_link_service",
             Controller::HostedCluster => "hosted_cluster",
-            Controller::PrivateEndpoint => "endpoint",
+            Controller::PrivateEndpoint => "private_endpoint",
         }
     }
 }
@@ -64,7 +64,7 @@ impl ReconcileResult {
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
-            ReconcileResult::Ready => "settled",
+            ReconcileResult::Ready => "ready",
             ReconcileResult::Waiting => "waiting",
             ReconcileResult::Refused => "refused",
             ReconcileResult::Failed => "failed",

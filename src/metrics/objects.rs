@@ -28,7 +28,7 @@ const OTHER: &str = "other";
 
 /// Azure's limits (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 const QUOTAS: [(&str, f64); 2] = [
-    ("link_services_per_load_balancer", 8.0),
+    ("private_link_services_per_load_balancer", 8.0),
     ("zones_per_subscription", 1000.0),
 ];
 
@@ -40,7 +40,7 @@ pub struct ObservedObject {
     /// Its name.
     pub name: String,
     /// How long it has been going; none if it stays.
-    pub leaving: Option<Duration>,
+    pub deleting_for: Option<Duration>,
     /// One of each type.
     pub conditions: Vec<ObservedCondition>,
     /// The load balancer of its Private Link Service, once there is one.
@@ -93,8 +93,8 @@ impl ObservedObject {
     }
 
     fn state(&self) -> &'static str {
-        match (self.leaving, self.is_available()) {
-            (Some(_), _) => "leaving",
+        match (self.deleting_for, self.is_available()) {
+            (Some(_), _) => "deleting",
             (None, true) => "available",
             (None, false) => "unavailable",
         }
@@ -113,7 +113,7 @@ pub(super) struct Objects {
     object_age: AtScrape,
     quota_used: AtScrape,
     quota_limit: AtScrape,
-    look: Mutex<Option<ListObjects>>,
+    list: Mutex<Option<ListObjects>>,
 }
 
 impl Objects {
@@ -121,14 +121,14 @@ impl Objects {
         let kind = || Label::one_of("type", ConditionType::ALL.map(ConditionType::as_str));
         let reasons = || Reason::ALL.iter().map(|reason| reason.as_str());
         let reason = || Label::one_of("reason", reasons().chain([OTHER]));
-        let control_plane = || Label::told("control_plane", "namespace of the custom resource");
-        let name = || Label::told("name", "name of the custom resource");
+        let control_plane = || Label::free_text("control_plane", "namespace of the custom resource");
+        let name = || Label::free_text("name", "name of the custom resource");
         let quota = || Label::one_of("quota", QUOTAS.map(|(quota, _)| quota));
         Self {
             states: declare.at_scrape(
                 "objects",
                 "AzurePrivateLinkServices by state.",
-                vec![Label::one_of("state", ["available", "unavailable", "leaving"])],
+                vec![Label::one_of("state", ["available", "unavailable", "deleting"])],
             ),
             conditions: declare.at_scrape(
                 "conditions",
@@ -170,16 +170,16 @@ impl Objects {
                 "Azure's own limit; support may have raised it.",
                 vec![quota()],
             ),
-            look: Mutex::default(),
+            list: Mutex::default(),
         }
     }
 
     /// Nothing before the custom resources are known: a standby does not know them.
     pub(super) fn collect(&self) -> Vec<MetricFamily> {
-        let Some(observed) = locked(&self.look).as_ref().map(|look| look()) else {
+        let Some(observed) = locked(&self.list).as_ref().map(|list| list()) else {
             return Vec::new();
         };
-        let staying: Vec<_> = observed.iter().filter(|object| object.leaving.is_none()).collect();
+        let staying: Vec<_> = observed.iter().filter(|object| object.deleting_for.is_none()).collect();
         let not_true = || staying.iter().flat_map(|object| object.not_true());
         let by_reason = |observed: &ObservedCondition| [observed.reason(), observed.kind.as_str()];
         let ages = not_true().map(|observed| (by_reason(observed), observed.age.as_secs_f64()));
@@ -192,7 +192,7 @@ impl Objects {
             self.not_true.with(counted(not_true().map(by_reason))),
             self.not_true_age.with(most(ages)),
             self.available.with(available),
-            self.deletion_age.with(leaving(&observed)),
+            self.deletion_age.with(deleting_for(&observed)),
             self.object_age.with(oldest(&staying)),
             self.quota_used.with(quotas(&observed)),
             self.quota_limit.with(QUOTAS.map(|(quota, limit)| ([quota], limit))),
@@ -202,13 +202,13 @@ impl Objects {
 
 impl Metrics {
     /// How the custom resources are looked at, asked at each scrape. Must be quick and must not block.
-    pub fn list_objects_with(&self, look: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
-        *locked(&self.objects.look) = Some(Box::new(look));
+    pub fn list_objects_with(&self, list: impl Fn() -> Vec<ObservedObject> + Send + Sync + 'static) {
+        *locked(&self.objects.list) = Some(Box::new(list));
     }
 }
 
 fn states(observed: &[ObservedObject]) -> impl Iterator<Item = ([&'static str; 1], f64)> {
-    ["available", "unavailable", "leaving"].into_iter().map(|state| {
+    ["available", "unavailable", "deleting"].into_iter().map(|state| {
         let there = observed.iter().filter(|object| object.state() == state).count();
         ([state], there as f64)
     })
@@ -276,17 +276,17 @@ fn oldest<'o>(staying: &[&'o ObservedObject]) -> Vec<([&'o str; 4], f64)> {
 }
 
 /// How long those have been going that have been going longest, in each namespace.
-fn leaving(observed: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
-    let mut going: BTreeMap<&str, Vec<(&ObservedObject, Duration)>> = BTreeMap::new();
+fn deleting_for(observed: &[ObservedObject]) -> Vec<([&str; 2], f64)> {
+    let mut deleting: BTreeMap<&str, Vec<(&ObservedObject, Duration)>> = BTreeMap::new();
     for object in observed {
-        let age = object.leaving.map(|age| (object, age));
-        going.entry(&object.namespace).or_default().extend(age);
+        let age = object.deleting_for.map(|age| (object, age));
+        deleting.entry(&object.namespace).or_default().extend(age);
     }
-    for of_namespace in going.values_mut() {
+    for of_namespace in deleting.values_mut() {
         of_namespace.sort_by_key(|(_, age)| Reverse(*age));
         of_namespace.truncate(MAX_DELETING);
     }
-    let all = going.into_values().flatten();
+    let all = deleting.into_values().flatten();
     all.map(|(object, age)| (object.labels(), age.as_secs_f64())).collect()
 }
 

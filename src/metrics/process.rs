@@ -21,8 +21,8 @@ impl Process {
     pub(super) fn declare(declare: &mut Declare<'_>, version: &str, commit: &str) -> Result<Self> {
         let role = Label::one_of("role", Role::ALL.map(Role::as_str));
         let build = vec![
-            Label::told("version", "of this program"),
-            Label::told("commit", "of this program's source"),
+            Label::free_text("version", "of this program"),
+            Label::free_text("commit", "of this program's source"),
         ];
         declare
             .count("build_info", "Always 1; the build is in the labels.", build)?

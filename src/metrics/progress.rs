@@ -121,7 +121,7 @@ mod tests {
         tokio::time::advance(PATIENCE / 2).await;
         other.moved();
         tokio::time::advance(PATIENCE / 2).await;
-        assert_eq!(metrics.stalled(), Some(("endpoint", PATIENCE)));
+        assert_eq!(metrics.stalled(), Some(("private_endpoint", PATIENCE)));
         drop(caller);
         assert_eq!(metrics.stalled(), None);
     }

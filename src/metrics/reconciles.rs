@@ -21,8 +21,8 @@ impl Reconciles {
         let controller = || Label::one_of("controller", Controller::ALL.map(Controller::label));
         let result = Label::one_of("result", ReconcileResult::ALL.map(ReconcileResult::label));
         let panics = declare.counter(
-            "panics_total",
-            "Panics, in passes or on the way to one.",
+            "reconcile_panics_total",
+            "Panics, in reconciles or on the way to one.",
             vec![controller()],
         )?;
         for controller in Controller::ALL {
@@ -31,15 +31,19 @@ impl Reconciles {
         }
         Ok(Self {
             total: declare.counter(
-                "passes_total",
-                "Passes that ended, by result.",
+                "reconcile_total",
+                "Reconciles that ended, by result.",
                 vec![controller(), result],
             )?,
-            duration: declare.duration("pass_duration_seconds", "How long a pass took.", vec![controller()])?,
-            running: declare.count("passes_running", "Passes under way.", vec![controller()])?,
+            duration: declare.duration(
+                "reconcile_time_seconds",
+                "How long a reconcile took.",
+                vec![controller()],
+            )?,
+            running: declare.count("active_workers", "Reconciles under way.", vec![controller()])?,
             queue: declare.count(
-                "work_queue_depth",
-                "Passes that are due and wait for their turn.",
+                "workqueue_depth",
+                "Reconciles that are due and wait for a free worker.",
                 vec![controller()],
             )?,
             panics,

@@ -90,38 +90,41 @@ fn operations_of_all_roles_are_added_up_and_gone_with_the_last() {
 }
 
 #[test]
-fn each_end_of_a_pass_is_counted_once() {
+fn each_end_of_a_reconcile_is_counted_once() {
     let metrics = metrics();
     metrics
         .reconcile(Controller::PrivateEndpoint)
         .end(ReconcileResult::Ready);
     drop(metrics.reconcile(Controller::PrivateEndpoint));
     let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _pass = metrics.reconcile(Controller::PrivateEndpoint);
+        let _reconcile = metrics.reconcile(Controller::PrivateEndpoint);
         panic!("in a pass");
     }));
     assert!(unwound.is_err());
     metrics.panicked(Controller::PrivateEndpoint);
-    for result in ["settled", "aborted", "panicked"] {
+    for result in ["ready", "aborted", "panicked"] {
         assert_sample(
             &metrics,
-            &format!(r#"hyperlink_passes_total{{controller="endpoint",result="{result}"}} 1"#),
+            &format!(r#"hyperlink_reconcile_total{{controller="private_endpoint",result="{result}"}} 1"#),
         );
     }
-    assert_sample(&metrics, r#"hyperlink_panics_total{controller="endpoint"} 1"#);
-    assert_sample(&metrics, r#"hyperlink_panics_total{controller="observer"} 0"#);
-    assert_sample(&metrics, r#"hyperlink_passes_running{controller="endpoint"} 0"#);
     assert_sample(
         &metrics,
-        r#"hyperlink_pass_duration_seconds_count{controller="endpoint"} 3"#,
+        r#"hyperlink_reconcile_panics_total{controller="private_endpoint"} 1"#,
+    );
+    assert_sample(&metrics, r#"hyperlink_reconcile_panics_total{controller="observer"} 0"#);
+    assert_sample(&metrics, r#"hyperlink_active_workers{controller="private_endpoint"} 0"#);
+    assert_sample(
+        &metrics,
+        r#"hyperlink_reconcile_time_seconds_count{controller="private_endpoint"} 3"#,
     );
 }
 
 #[test]
-fn a_running_pass_is_seen() {
+fn running_reconcile_is_counted() {
     let metrics = metrics();
     let reconcile = metrics.reconcile(Controller::Observer);
-    assert_sample(&metrics, r#"hyperlink_passes_running{controller="observer"} 1"#);
+    assert_sample(&metrics, r#"hyperlink_active_workers{controller="observer"} 1"#);
     reconcile.end(ReconcileResult::Waiting);
 }
 
@@ -168,7 +171,7 @@ fn gauges_of_the_process_and_the_leader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_of_one_resource_within_an_hour_are_told_from_those_of_many() {
+async fn changes_of_one_resource_differ_from_those_of_many() {
     let metrics = metrics();
     let record = |name: &str| {
         let id = format!("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/z/A/{name}");
@@ -212,7 +215,7 @@ async fn changes_of_one_resource_within_an_hour_are_told_from_those_of_many() {
 }
 
 #[test]
-fn time_to_available_is_told_by_what_it_is_counted_from() {
+fn time_to_available_is_labeled_by_its_start() {
     let metrics = metrics();
     metrics.available_after(Since::Creation, Duration::from_secs(40));
     metrics.available_after(Since::Outage, Duration::from_secs(4));

@@ -131,8 +131,8 @@ pub fn step(external: External, host: &Host, target: Target, found: Option<&Serv
         (_, Host::NotOurs, _) => Step::Keep,
         (None, Host::Named(host), Target::At(address)) => Step::Create(Box::new(service(external, host, address, by))),
         (None, ..) => Step::Keep,
-        (Some(found), Host::Named(_), Target::At(_)) if !ours(found, by) => Step::Refuse,
-        (Some(found), ..) if !ours(found, by) || found.metadata.deletion_timestamp.is_some() => Step::Keep,
+        (Some(found), Host::Named(_), Target::At(_)) if !is_owned(found, by) => Step::Refuse,
+        (Some(found), ..) if !is_owned(found, by) || found.metadata.deletion_timestamp.is_some() => Step::Keep,
         (Some(_), Host::None, _) | (Some(_), _, Target::Gone | Target::Refused) => Step::Delete,
         (Some(found), Host::Named(host), Target::Unsure) if published_host(found) != Some(host) => Step::Delete,
         (Some(_), Host::Named(_), Target::Unsure) => Step::Keep,
@@ -142,7 +142,7 @@ pub fn step(external: External, host: &Host, target: Target, found: Option<&Serv
     }
 }
 
-fn ours(found: &Service, by: &HostedControlPlane) -> bool {
+fn is_owned(found: &Service, by: &HostedControlPlane) -> bool {
     let labelled = found
         .labels()
         .get(EXTERNAL_LABEL)
@@ -176,10 +176,10 @@ fn service(external: External, host: &str, address: IpAddr, by: &HostedControlPl
 /// What differs in the fields that are ours; labels and annotations of others stay.
 fn change(found: &Service, host: &str, address: IpAddr) -> Option<Value> {
     let spec = found.spec.clone().unwrap_or_default();
-    let as_wanted = spec.type_.as_deref() == Some("ExternalName")
+    let up_to_date = spec.type_.as_deref() == Some("ExternalName")
         && spec.external_name == Some(address.to_string())
         && published_host(found).is_some_and(|published| published == host);
-    (!as_wanted).then(|| {
+    (!up_to_date).then(|| {
         json!({
             "metadata": {"resourceVersion": found.metadata.resource_version, "annotations": {EXTERNAL_HOST_ANNOTATION: host}},
             "spec": {"type": "ExternalName", "externalName": address.to_string()},

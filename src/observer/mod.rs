@@ -50,7 +50,7 @@ struct ServiceOutcome {
 }
 
 impl ServiceOutcome {
-    fn settled() -> Self {
+    fn ready() -> Self {
         Self {
             result: ReconcileResult::Ready,
             again: None,
@@ -143,7 +143,7 @@ impl Observer {
             Ok(one) => ended.push(("host names", one)),
             Err(error) => failed = Some(error),
         }
-        self.say(&found, &ended).await;
+        self.emit_events(&found, &ended).await;
         if let Some(error) = failed {
             return Err(error);
         }
@@ -164,27 +164,27 @@ impl Observer {
         now: Timestamp,
     ) -> Result<ServiceOutcome, ReconcileError> {
         if !decide::published(service, &found.spec) {
-            return Ok(ServiceOutcome::settled());
+            return Ok(ServiceOutcome::ready());
         }
         let namespace = found.namespace().unwrap_or_default();
         let services: Api<Service> = Api::namespaced(self.cx.kube.clone(), &namespace);
         let read = within(services.get_opt(service)).await?;
         match decide::decide(read.as_ref(), found, self.cloud, now) {
-            Verdict::Ignore(_) => Ok(ServiceOutcome::settled()),
+            Verdict::Ignore(_) => Ok(ServiceOutcome::ready()),
             Verdict::Wait(why, again) => Ok(ServiceOutcome::waiting(why, again)),
             Verdict::Unfit(wrong) => Ok(ServiceOutcome::refused(wrong, None)),
-            Verdict::Desire(desired) => self.told(self.keep(&namespace, &desired).await),
+            Verdict::Desire(desired) => self.outcome_of(self.keep(&namespace, &desired).await),
         }
     }
 
     /// The host names of the control plane.
     async fn expose(&self, found: &HostedControlPlane, now: Timestamp) -> Result<ServiceOutcome, ReconcileError> {
         let paused = identity::paused(&found.spec, now).is_some();
-        self.told(self.publish(found, paused).await)
+        self.outcome_of(self.publish(found, paused).await)
     }
 
     /// What the API server does not take will not be taken the next second either: a person has to see it.
-    fn told(&self, kept: Result<Vec<String>, ReconcileError>) -> Result<ServiceOutcome, ReconcileError> {
+    fn outcome_of(&self, kept: Result<Vec<String>, ReconcileError>) -> Result<ServiceOutcome, ReconcileError> {
         let wrong = match kept {
             Ok(wrong) => wrong,
             Err(error) if error.invalid() => {
@@ -194,14 +194,14 @@ impl Observer {
             Err(error) => return Err(error),
         };
         if wrong.is_empty() {
-            return Ok(ServiceOutcome::settled());
+            return Ok(ServiceOutcome::ready());
         }
         // What is in the way may go without an event.
         Ok(ServiceOutcome::refused(wrong.join("; "), Some(self.cx.resync)))
     }
 
     /// Tells a person what is new: what is waited for by the log, what is refused by an Event too.
-    async fn say(&self, of: &HostedControlPlane, ended: &[(&'static str, ServiceOutcome)]) {
+    async fn emit_events(&self, of: &HostedControlPlane, ended: &[(&'static str, ServiceOutcome)]) {
         let (namespace, name) = (of.namespace(), of.name_any());
         let uid = of.uid().unwrap_or_default();
         let mut events = Vec::new();
@@ -217,7 +217,7 @@ impl Observer {
                 tracing::info!(namespace, name, reason, "{about}: waits");
             }
         }
-        self.cx.events.say(&[of.object_ref(&())], &events).await;
+        self.cx.events.emit(&[of.object_ref(&())], &events).await;
     }
 
     /// The control plane with this UID is gone.

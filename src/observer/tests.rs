@@ -82,12 +82,12 @@ fn cluster() -> Cluster {
     cluster
 }
 
-struct Ground {
+struct TestEnv {
     cluster: Arc<Mutex<Cluster>>,
     observer: Arc<Observer>,
 }
 
-impl Ground {
+impl TestEnv {
     fn new(cluster: Cluster) -> Self {
         let (empty, mut writer) = store();
         writer.apply_watcher_event(&Watched::<Service>::Init);
@@ -155,10 +155,10 @@ fn resync() -> Action {
 
 #[tokio::test]
 async fn each_service_gets_a_custom_resource() {
-    let ground = Ground::new(cluster());
-    assert_eq!(ground.reconcile().await, Action::await_change());
+    let test_env = TestEnv::new(cluster());
+    assert_eq!(test_env.reconcile().await, Action::await_change());
     let made = SERVICES.map(|name| format!("POST {CUSTOM}/{name}"));
-    assert_eq!(ground.written(), made);
+    assert_eq!(test_env.written(), made);
 }
 
 #[tokio::test]
@@ -167,32 +167,32 @@ async fn oauth_has_no_custom_resource_where_a_route_publishes_it() {
     let mut hcp = control_plane();
     hcp["spec"]["services"][1]["servicePublishingStrategy"]["type"] = json!("Route");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!(ground.written(), [format!("POST {CUSTOM}/private-router")]);
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/private-router")]);
 }
 
 #[tokio::test]
-async fn what_the_api_server_does_not_take_is_told_once_and_tried_again_slowly() {
+async fn api_servers_refusal_is_reported_once_and_retried_slowly() {
     let mut cluster = cluster();
     let refused = format!("POST {CUSTOM}/private-router");
     cluster
         .refused
         .insert(refused.clone(), StatusCode::UNPROCESSABLE_ENTITY);
-    let ground = Ground::new(cluster);
+    let test_env = TestEnv::new(cluster);
     assert_eq!(
-        (ground.reconcile().await, ground.reconcile().await),
+        (test_env.reconcile().await, test_env.reconcile().await),
         (resync(), resync())
     );
     assert_eq!(
-        ground.notes(),
+        test_env.notes(),
         ["private-router: the API server does not take what the control plane means"]
     );
     // The other Service has not suffered.
-    assert!(ground.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
-    ground.cluster.lock().unwrap().refused.clear();
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert!(ground.written().contains(&refused));
+    assert!(test_env.written().contains(&format!("POST {CUSTOM}/oauth-openshift")));
+    test_env.cluster.lock().unwrap().refused.clear();
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert!(test_env.written().contains(&refused));
 }
 
 #[tokio::test]
@@ -201,9 +201,9 @@ async fn failure_over_one_service_keeps_no_other_from_being_served() {
     cluster
         .refused
         .insert("GET services/private-router".into(), StatusCode::FORBIDDEN);
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, Action::requeue(Duration::from_secs(1)));
-    assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, Action::requeue(Duration::from_secs(1)));
+    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
 #[tokio::test]
@@ -214,29 +214,29 @@ async fn definition_that_is_not_installed_is_waited_for_calmly() {
             .refused
             .insert(format!("POST {CUSTOM}/{name}"), StatusCode::NOT_FOUND);
     }
-    let ground = Ground::new(cluster);
+    let test_env = TestEnv::new(cluster);
     for wait in [1, 2, 4, 8] {
-        assert_eq!(ground.reconcile().await, Action::requeue(Duration::from_secs(wait)));
+        assert_eq!(test_env.reconcile().await, Action::requeue(Duration::from_secs(wait)));
     }
-    let failed = "hyperlink_passes_total{controller=\"observer\",result=\"failed\"} 4";
-    let text = ground.observer.context().metrics.render().unwrap();
+    let failed = "hyperlink_reconcile_total{controller=\"observer\",result=\"failed\"} 4";
+    let text = test_env.observer.context().metrics.render().unwrap();
     assert!(text.lines().any(|line| line == failed), "{text}");
-    ground.cluster.lock().unwrap().refused.clear();
-    assert_eq!(ground.reconcile().await, Action::await_change());
+    test_env.cluster.lock().unwrap().refused.clear();
+    assert_eq!(test_env.reconcile().await, Action::await_change());
 }
 
 #[tokio::test]
-async fn bad_value_is_told_and_the_others_are_kept() {
+async fn bad_value_is_reported_and_the_others_are_kept() {
     let mut cluster = cluster();
     let mut hcp = control_plane();
     hcp["spec"]["platform"]["azure"]["private"]["privateLink"] = json!({"natSubnetID": "x"});
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, resync());
-    let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
-    let expected = SERVICES.map(|name| format!("{name}: {told}"));
-    assert_eq!(ground.notes(), expected);
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, resync());
+    let note = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
+    let expected = SERVICES.map(|name| format!("{name}: {note}"));
+    assert_eq!(test_env.notes(), expected);
+    assert_eq!(test_env.written(), [""; 0]);
     // One that is there follows its Service nevertheless.
     let owner =
         json!({"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp", "controller": true});
@@ -244,14 +244,14 @@ async fn bad_value_is_told_and_the_others_are_kept() {
         json!({"metadata": {"name": "private-router", "namespace": "clusters-example", "ownerReferences": [owner]}});
     standing["spec"] = json!({"subscriptionID": "s", "resourceGroupName": "g", "location": "l", "guestSubnetID": "n", "guestVNetID": "v",
         "loadBalancerIP": "10.1.0.3"});
-    ground
+    test_env
         .cluster
         .lock()
         .unwrap()
         .objects
         .insert(format!("{CUSTOM}/private-router"), standing);
-    assert_eq!(ground.reconcile().await, resync());
-    assert_eq!(ground.written(), [format!("PATCH {CUSTOM}/private-router")]);
+    assert_eq!(test_env.reconcile().await, resync());
+    assert_eq!(test_env.written(), [format!("PATCH {CUSTOM}/private-router")]);
 }
 
 #[tokio::test]
@@ -260,13 +260,13 @@ async fn service_without_an_address_is_waited_for_without_a_clock() {
     for name in SERVICES {
         cluster.objects.get_mut(&format!("services/{name}")).unwrap()["status"] = json!({});
     }
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
-async fn service_with_a_host_name_or_two_addresses_is_told() {
+async fn service_with_a_host_name_or_two_addresses_is_reported() {
     let mut cluster = cluster();
     for (name, ingress) in [
         ("private-router", json!([{"hostname": "lb.example.com"}])),
@@ -275,26 +275,26 @@ async fn service_with_a_host_name_or_two_addresses_is_told() {
         let service = cluster.objects.get_mut(&format!("services/{name}")).unwrap();
         service["status"] = json!({"loadBalancer": {"ingress": ingress}});
     }
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, resync());
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, resync());
     let expected = [
         "private-router: the Service has a host name instead of an address",
         "oauth-openshift: the Service has 2 addresses: only 10.1.0.4 is used",
     ];
-    assert_eq!(ground.notes(), expected);
-    assert_eq!(ground.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
+    assert_eq!(test_env.notes(), expected);
+    assert_eq!(test_env.written(), [format!("POST {CUSTOM}/oauth-openshift")]);
 }
 
 #[tokio::test]
-async fn nothing_is_made_for_a_control_plane_that_is_going() {
+async fn nothing_is_created_for_a_control_plane_under_deletion() {
     let (mut cluster, external) = at_rest();
     cluster.objects.retain(|name, _| !name.starts_with(CUSTOM));
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!(test_env.written(), [""; 0]);
 }
 
 /// A cluster at rest: both custom resources, an available endpoint and the Service that publishes the API.
@@ -336,9 +336,9 @@ fn holding(service: &Value) -> Store<Service> {
 #[tokio::test]
 async fn nothing_is_written_at_rest() {
     let (cluster, external) = at_rest();
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
@@ -346,9 +346,9 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     let (mut cluster, external) = at_rest();
     // The cache does not show it yet.
     cluster.objects.insert(EXTERNAL.into(), external.clone());
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!(test_env.written(), [""; 0]);
     // The cache shows one that has gone, and somebody else's has come in its place.
     let (mut cluster, external) = at_rest();
     let mut wrong = external.clone();
@@ -356,9 +356,9 @@ async fn external_service_is_judged_as_it_is_and_not_as_it_was() {
     let mut theirs = wrong.clone();
     theirs["metadata"]["ownerReferences"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), theirs);
-    let ground = Ground::with(cluster, holding(&wrong));
-    assert_eq!(ground.reconcile().await, resync());
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::with(cluster, holding(&wrong));
+    assert_eq!(test_env.reconcile().await, resync());
+    assert_eq!(test_env.written(), [""; 0]);
 }
 
 #[tokio::test]
@@ -366,9 +366,9 @@ async fn refused_cluster_publishes_nothing() {
     let (mut cluster, _) = at_rest();
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
-    let ground = Ground::new(cluster);
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::new(cluster);
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!(test_env.written(), [""; 0]);
 }
 
 #[tokio::test]
@@ -378,28 +378,28 @@ async fn paused_cluster_is_left_alone_until_the_pause_ends() {
     hcp["spec"]["pausedUntil"] = json!("9999-12-31T23:59:59Z");
     hcp["spec"]["services"] = json!([]);
     cluster.objects.insert(EXTERNAL.into(), external.clone());
-    let ground = Ground::with(cluster, holding(&external));
-    let action = ground.reconcile().await;
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    let action = test_env.reconcile().await;
+    assert_eq!(test_env.written(), [""; 0]);
     // An end is waited for, by the clock.
     assert_ne!(action, Action::await_change());
     assert_ne!(action, resync());
 }
 
 #[tokio::test]
-async fn what_stands_is_not_told_again_after_a_read_that_failed() {
+async fn standing_complaint_is_not_repeated_after_a_failed_read() {
     let mut cluster = cluster();
     let mut hcp = control_plane();
     hcp["spec"]["platform"]["azure"]["location"] = json!("");
     cluster.objects.insert("hostedcontrolplanes/example".into(), hcp);
-    let ground = Ground::new(cluster);
-    ground.reconcile().await;
-    let told = ground.notes();
-    assert_eq!(told.len(), SERVICES.len());
+    let test_env = TestEnv::new(cluster);
+    test_env.reconcile().await;
+    let note = test_env.notes();
+    assert_eq!(note.len(), SERVICES.len());
     let unread = SERVICES.map(|name| (format!("GET services/{name}"), StatusCode::FORBIDDEN));
-    ground.cluster.lock().unwrap().refused.extend(unread);
-    ground.reconcile().await;
-    ground.cluster.lock().unwrap().refused.clear();
-    ground.reconcile().await;
-    assert_eq!(ground.notes(), told);
+    test_env.cluster.lock().unwrap().refused.extend(unread);
+    test_env.reconcile().await;
+    test_env.cluster.lock().unwrap().refused.clear();
+    test_env.reconcile().await;
+    assert_eq!(test_env.notes(), note);
 }

@@ -90,17 +90,17 @@ fn kubernetes(preview: &Preview) -> impl Iterator<Item = String> {
 }
 
 fn condition(change: &ConditionChange) -> String {
-    let would_be = said(&change.would_be);
+    let would_be = summary(&change.would_be);
     match &change.is {
         Some(is) if *is == change.would_be => format!("{} stays {would_be}", change.kind),
-        Some(is) => format!("{} {} -> {would_be}", change.kind, said(is)),
+        Some(is) => format!("{} {} -> {would_be}", change.kind, summary(is)),
         None => format!("{} none -> {would_be}", change.kind),
     }
 }
 
-fn said(said: &ConditionSummary) -> String {
-    let status = said.status.as_deref().unwrap_or_default();
-    format!("{status} {} ({})", said.reason, said.message)
+fn summary(summary: &ConditionSummary) -> String {
+    let status = summary.status.as_deref().unwrap_or_default();
+    format!("{status} {} ({})", summary.reason, summary.message)
 }
 
 #[cfg(test)]

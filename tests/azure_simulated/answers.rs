@@ -1,4 +1,4 @@
-//! Answers that are not what they should be: endless lists, foreign addresses, pages of a proxy, half a body.
+//! Answers that are not as they should be: endless lists, foreign addresses, pages of a proxy, half a body.
 
 use hyperlink::azure::client::Reconcile;
 use hyperlink::azure::error::{ArmError, Class};
@@ -24,7 +24,7 @@ fn refused(result: Result<Vec<Value>, ArmError>) -> (Class, String) {
     (error.class, error.code)
 }
 
-fn only_ours(sim: &Sim) -> bool {
+fn only_own(sim: &Sim) -> bool {
     let sent = sim.azure.sent();
     sent.iter()
         .all(|call| call.request.uri().to_string().starts_with("https://arm.test/"))
@@ -32,7 +32,7 @@ fn only_ours(sim: &Sim) -> bool {
 
 async fn with_zone() -> Sim {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
+    sim.until_present(&zone()).await;
     sim.forget_calls();
     sim
 }
@@ -114,7 +114,7 @@ async fn foreign_address_is_never_called(#[case] url: &str) {
         (class, code.as_str(), sim.calls()),
         (Class::Invalid, "ForeignHost", "GET".into())
     );
-    // As the address of an operation: it is not asked, and what was accepted ends well nevertheless.
+    // As the URL of an operation it is not polled, and the accepted write succeeds nevertheless.
     for desired in [&link_service() as &dyn Resource, &zone_link()] {
         for (method, rule) in [("PUT", ensure_present as crate::sim::Rule), ("DELETE", ensure_absent)] {
             sim.fault(method, json!({"poll_url": url}));
@@ -122,7 +122,7 @@ async fn foreign_address_is_never_called(#[case] url: &str) {
             tokio::time::sleep(std::time::Duration::from_secs(7_200)).await;
         }
     }
-    assert!(only_ours(&sim));
+    assert!(only_own(&sim));
 }
 
 #[rstest]
@@ -150,13 +150,13 @@ async fn list_that_is_none(#[case] action: Value, #[case] code: &str) {
 #[tokio::test(start_paused = true)]
 async fn resource_that_is_none_is_neither_kept_nor_written(#[case] body: Value) {
     let recorded = hyperlink::azure::zone::Zone { proven: true, ..zone() };
-    let wants: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
-    for desired in wants {
+    let all_desired: [&dyn Resource; 3] = [&subnet(), &link_service(), &recorded];
+    for desired in all_desired {
         for rule in [ensure_present, ensure_absent] {
             let mut sim = Sim::new();
             sim.fault("GET", json!({"status": 200, "body": body}));
-            let (step, outcomes) = sim.reconcile(rule, desired).await;
-            assert_eq!((step.verb, outcomes), (Verb::Wait, Outcome::Nothing), "{desired:?}");
+            let (step, outcome) = sim.reconcile(rule, desired).await;
+            assert_eq!((step.verb, outcome), (Verb::Wait, Outcome::Nothing), "{desired:?}");
             let Observed::ReadFailed(error) = sim.read(desired).await else {
                 panic!("read");
             };
@@ -176,12 +176,12 @@ async fn state_of_an_operation_that_is_none_is_asked_again(#[case] action: Value
         (json!({"method": "PUT"}), json!({"headers": {"retry-after": "1"}})),
         (json!({"path": "privateDnsOperation"}), action),
     ]);
-    sim.bring(&zone()).await;
+    sim.until_present(&zone()).await;
     assert_eq!(sim.writes(), 1, "{}", sim.calls());
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_never_seen_before_mean_that_an_operation_runs() {
+async fn unknown_provisioning_states_mean_that_an_operation_runs() {
     let mut sim = Sim::new();
     sim.faults(&[
         (json!({"method": "PUT"}), json!({"headers": {"retry-after": "1"}})),
@@ -190,6 +190,6 @@ async fn words_never_seen_before_mean_that_an_operation_runs() {
             json!({"body": {"status": "Pondering"}}),
         ),
     ]);
-    sim.bring(&zone()).await;
+    sim.until_present(&zone()).await;
     assert_eq!(sim.calls(), "GET PUT GET POLL GET");
 }

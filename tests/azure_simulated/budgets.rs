@@ -1,4 +1,4 @@
-//! Budgets of requests that are used up: what waits, for how long, and what does not.
+//! Exhausted request budgets: what waits, for how long, and what does not.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::refusals::refused;
 use crate::sim::Sim;
 
 #[tokio::test(start_paused = true)]
-async fn used_up_writes_hold_all_writes_of_the_subscription_and_nothing_else() {
+async fn exhausted_write_budget_holds_only_writes_of_its_subscription() {
     let writes = json!({"writes": {"bucket": 1, "per_s": 0.01}});
     let mut sim = Sim::seeded(&seed_with("throttle", writes));
     sim.reconcile(ensure_present, &subnet()).await;
     sleep(Duration::from_secs(4)).await;
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     let error = refused(
         &mut sim,
         ensure_present,
@@ -72,7 +72,7 @@ async fn used_up_reads_are_not_asked_for_again_before_their_time() {
     assert_eq!(sim.read(&endpoint).await, Observed::Absent);
     sim.forget_calls();
     let began = tokio::time::Instant::now();
-    sim.bring(&zone()).await;
+    sim.until_present(&zone()).await;
     assert!(began.elapsed() >= Duration::from_secs(300));
     let first = sim.azure.sent()[0].at;
     assert_eq!(first - began, Duration::from_secs(300));

@@ -1,5 +1,6 @@
-//! What Kubernetes holds around one custom resource, as an API server that answers from a table: time is paused here, which no real
-//! one can be. Keeps resource versions, finalizers and deletion; knows the kinds and verbs that a pass uses.
+//! The Kubernetes objects around one custom resource, from a fake API server that answers from a table: time is paused
+//! here, which no real one supports. It keeps resource versions, finalizers and deletion timestamps, and knows the
+//! kinds and verbs that a reconcile uses.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use crate::sim::Valve;
 const UID: &str = "6f1c8a52-8f0e-4b5e-9a3b-2f6f0d1c7e11";
 pub(crate) const CR: &str = "azureprivatelinkservices/private-router";
 pub(crate) const NAMESPACE: &str = "clusters-example";
-/// The address of the Service.
+/// The address of the Service's load balancer.
 pub(crate) const ADDRESS: &str = "10.0.0.50";
 
 /// The name of the Service's frontend.
@@ -26,9 +27,9 @@ pub(crate) fn frontend() -> String {
 pub(crate) struct Cluster {
     objects: Mutex<BTreeMap<String, Value>>,
     versions: Mutex<u64>,
-    /// What goes right before the next patch of the custom resource's metadata.
-    goes_first: Mutex<Option<&'static str>>,
-    /// Writes pass only while it is open, as those to Azure do.
+    /// The object that is deleted right before the next patch of the custom resource's metadata.
+    deleted_first: Mutex<Option<&'static str>>,
+    /// The gate that writes to Kubernetes have to pass, as those to Azure do.
     valve: Arc<Valve>,
 }
 
@@ -37,7 +38,7 @@ impl Cluster {
         let cluster = Arc::new(Self {
             objects: Mutex::default(),
             versions: Mutex::new(1),
-            goes_first: Mutex::default(),
+            deleted_first: Mutex::default(),
             valve: Arc::clone(valve),
         });
         for (key, object) in objects() {
@@ -66,19 +67,19 @@ impl Cluster {
         self.objects.lock().unwrap().get(key).cloned()
     }
 
-    /// Somebody removes it right before the next patch of the custom resource's metadata.
-    pub(crate) fn goes_before_the_next_patch(&self, key: &'static str) {
-        *self.goes_first.lock().unwrap() = Some(key);
+    /// Lets somebody delete this object right before the next patch of the custom resource's metadata.
+    pub(crate) fn deleted_before_the_next_patch(&self, key: &'static str) {
+        *self.deleted_first.lock().unwrap() = Some(key);
     }
 
-    /// Merges this into the status.
+    /// Merges this into the status, past the program.
     pub(crate) fn forge(&self, key: &str, status: Value) {
         let mut object = self.get(key).unwrap();
         merge(&mut object["status"], &status);
         self.put(key, object);
     }
 
-    /// As `kubectl delete` does, long ago.
+    /// Deletes the object as `kubectl delete` does, long ago.
     pub(crate) fn delete(&self, key: &str) {
         self.delete_at(key, "2026-01-05T12:00:00Z");
     }
@@ -146,7 +147,7 @@ impl Cluster {
                 }
                 if key == CR
                     && parts.len() == 2
-                    && let Some(gone) = self.goes_first.lock().unwrap().take()
+                    && let Some(gone) = self.deleted_first.lock().unwrap().take()
                 {
                     self.objects.lock().unwrap().remove(gone);
                 }
@@ -162,14 +163,14 @@ impl Cluster {
                 self.put(&key, object.clone());
                 (StatusCode::OK, self.get(&key).unwrap_or(object))
             }
-            // Events.
+            // These create Events.
             (&Method::POST, None) => (StatusCode::CREATED, body),
             _ => refuse(StatusCode::METHOD_NOT_ALLOWED),
         }
     }
 }
 
-/// A merge patch (RFC 7396), but that conditions are merged by their type, as an apply does.
+/// A merge patch (RFC 7396), except that conditions are merged by their type, as in an apply.
 fn merge(target: &mut Value, patch: &Value) {
     let Some(fields) = patch.as_object() else {
         *target = patch.clone();

@@ -1,5 +1,5 @@
-//! Random answers to every call, stale, lost and contradictory: no resource is called in a loop, and when Azure is well again,
-//! everything comes about, goes, and nothing is left.
+//! Random answers to every call, stale, lost and contradictory: no resource is called in a loop. When Azure answers
+//! correctly again, everything is created, then deleted, and nothing is left.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn failure(status: u16, code: &str, retry_after: Option<u32>) -> Value {
     action
 }
 
-/// Seventeen ways for a call to go wrong.
+/// Seventeen ways in which a call can fail.
 fn actions() -> Vec<Value> {
     let state = |state: &str| json!({"body": {"id": "/x", "etag": "1", "properties": {"provisioningState": state}}});
     vec![
@@ -56,7 +56,7 @@ fn actions() -> Vec<Value> {
     ]
 }
 
-/// What goes wrong with some calls of one verb to one kind.
+/// A fault of some calls with one verb to one kind.
 fn rule() -> impl Strategy<Value = (Value, Value)> {
     let method = select(vec!["GET", "PUT", "DELETE"]);
     (method, select(PATHS.to_vec()), 1_u32..4, 1_u32..40, select(actions())).prop_map(
@@ -69,7 +69,7 @@ fn rule() -> impl Strategy<Value = (Value, Value)> {
     )
 }
 
-/// Rules, and for how many minutes they hold.
+/// Fault rules, and for how many minutes they hold.
 type Weather = (Vec<(Value, Value)>, u32);
 
 fn weather(times: usize) -> impl Strategy<Value = Vec<Weather>> {
@@ -79,20 +79,20 @@ fn weather(times: usize) -> impl Strategy<Value = Vec<Weather>> {
 async fn endures(life: &mut Life, weather: &[Weather]) {
     for (rules, minutes) in weather {
         life.sim.faults(rules);
-        life.lives_for(*minutes * MINUTE).await;
+        life.run_for(*minutes * MINUTE).await;
     }
     life.sim.faults(&[]);
 }
 
-async fn comes_and_goes(coming: &[Weather], going: &[Weather]) {
+async fn is_created_and_deleted(creation: &[Weather], deletion: &[Weather]) {
     let mut life = Life::new();
     let empty = state(&life.sim);
-    endures(&mut life, coming).await;
-    life.comes().await;
-    life.is_deleted();
-    endures(&mut life, going).await;
-    life.lives_for(180 * MINUTE).await;
-    assert!(!life.stands(), "{}\n{:#}", life.last_calls(400), life.told());
+    endures(&mut life, creation).await;
+    life.until_available().await;
+    life.delete_now();
+    endures(&mut life, deletion).await;
+    life.run_for(180 * MINUTE).await;
+    assert!(!life.exists(), "{}\n{:#}", life.last_calls(400), life.conditions());
     let left: Vec<Value> = state(&life.sim)
         .into_iter()
         .filter(|one| !empty.contains(one))
@@ -104,7 +104,7 @@ async fn comes_and_goes(coming: &[Weather], going: &[Weather]) {
     assert!(calls <= 27, "{calls} calls within a minute to {path}");
 }
 
-/// The same cases each time: a 404 that goes on for longer than a minute is believed.
+/// The random cases are fixed, because a 404 that lasts for longer than a minute is believed.
 #[test]
 fn no_answers_make_a_loop_or_leave_anything() {
     let config = ProptestConfig {
@@ -113,13 +113,13 @@ fn no_answers_make_a_loop_or_leave_anything() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let tested = TestRunner::new(config).run(&(weather(3), weather(2)), |(coming, going)| {
+    let tested = TestRunner::new(config).run(&(weather(3), weather(2)), |(creation, deletion)| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .start_paused(true)
             .build()
             .unwrap();
-        runtime.block_on(comes_and_goes(&coming, &going));
+        runtime.block_on(is_created_and_deleted(&creation, &deletion));
         Ok(())
     });
     tested.unwrap_or_else(|error| panic!("{error}"));

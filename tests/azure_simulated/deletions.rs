@@ -1,4 +1,5 @@
-//! A cluster goes though Azure or others stand in the way: what is ours is taken, what is not is left, and nothing waits for ever.
+//! A cluster is deleted though Azure or others stand in the way: what is owned is deleted, the rest is left, and
+//! nothing waits for ever.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use crate::whole::Life;
 
 const ZONES: [&str; 2] = ["example.hypershift.local", "apps.example.com"];
 
-/// The ids of what is there besides what was seeded.
+/// The ids of what is there besides the seed.
 fn left(sim: &Sim) -> Vec<String> {
     let empty = state(&Life::new().sim);
     let all = state(sim).into_iter().filter(|one| !empty.contains(one));
@@ -25,7 +26,7 @@ fn left(sim: &Sim) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn link_that_a_dead_process_put_is_taken_out_of_a_zone_that_stays() {
+async fn link_of_a_dead_process_is_removed_from_a_zone_that_stays() {
     for effects in 1.. {
         let Some(mut life) = Life::cut_short(effects).await else {
             assert!(effects > 15, "only {effects} effects until it is available");
@@ -37,7 +38,7 @@ async fn link_that_a_dead_process_put_is_taken_out_of_a_zone_that_stays() {
                 life.sim.install(&zone.child(Kind::Record, "www").unwrap(), foreign);
             }
         }
-        life.goes().await;
+        life.delete_cluster().await;
         life.sim.let_operations_end().await;
         let mut left = left(&life.sim);
         left.retain(|id| {
@@ -57,30 +58,30 @@ async fn what_azure_takes_for_used_holds_the_cluster_only_so_long(
     #[case] code: &str,
 ) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let refused = json!({"status": status, "code": code, "message": "in use"});
     let deletes = json!({"method": "DELETE", "path": path, "times": 1_000_000});
     life.sim.faults(&[(deletes, refused)]);
     let began = Instant::now();
-    life.goes().await;
-    let took = began.elapsed().as_secs();
-    assert!((600..900).contains(&took), "{took} s");
+    life.delete_cluster().await;
+    let seconds = began.elapsed().as_secs();
+    assert!((600..900).contains(&seconds), "{seconds} s");
     let left = left(&life.sim);
-    let confirm = |id: &&String| {
+    let may_stay = |id: &&String| {
         ["/privatednszones/", "-pls-nat"].iter().any(|part| id.contains(part)) && !id.contains("/virtualnetworklinks/")
     };
     assert!(
-        !left.is_empty() && left.iter().filter(confirm).count() == left.len(),
+        !left.is_empty() && left.iter().filter(may_stay).count() == left.len(),
         "{left:?}"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_azure_has_no_time_for_is_read_again_when_azure_says() {
-    let mut took = Vec::new();
+async fn throttled_list_is_read_again_when_azure_allows() {
+    let mut seconds = Vec::new();
     for throttled in [false, true] {
         let mut life = Life::new();
-        life.comes().await;
+        life.until_available().await;
         sleep(Duration::from_secs(60)).await;
         if throttled {
             let later =
@@ -88,17 +89,17 @@ async fn list_that_azure_has_no_time_for_is_read_again_when_azure_says() {
             life.sim.faults(&[(json!({"method": "GET", "path": "/ALL$"}), later)]);
         }
         let began = Instant::now();
-        life.goes().await;
-        took.push(began.elapsed().as_secs());
+        life.delete_cluster().await;
+        seconds.push(began.elapsed().as_secs());
         assert_eq!(left(&life.sim), [""; 0]);
     }
-    assert!(took[1] <= took[0] + 40, "{took:?}");
+    assert!(seconds[1] <= seconds[0] + 40, "{seconds:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn zone_that_changed_after_it_was_read_is_not_deleted() {
     let mut sim = Sim::new();
-    let body = sim.bring(&zone()).await;
+    let body = sim.until_present(&zone()).await;
     sim.install(&zone().id, json!({"location": "global", "tags": {"cluster": "theirs"}}));
     let step = ensure_absent(&zone(), &Observed::Found(body));
     run(&[step], &sim.client, &sim.observations, Reconcile::begin()).await;

@@ -1,4 +1,4 @@
-//! The seeded world and what is wanted in it: one of each kind.
+//! The seed of the simulated Azure, and the desired resources in it: one of each kind.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ pub(crate) fn subnet() -> NatSubnet {
     }
 }
 
-/// That of the management cluster.
+/// The stamp of the management cluster.
 pub(crate) fn stamp() -> Stamp {
     Stamp {
         tag: "management".into(),
@@ -92,7 +92,7 @@ pub(crate) fn stamp() -> Stamp {
     }
 }
 
-/// A service whose NAT addresses come from a subnet that is there.
+/// A service whose NAT addresses come from a subnet of the seed.
 pub(crate) fn link_service() -> PrivateLinkService {
     PrivateLinkService {
         owned: OwnedPrivateLinkService {

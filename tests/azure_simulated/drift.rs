@@ -1,4 +1,4 @@
-//! What is changed behind our back is repaired; what is not ours is left alone.
+//! Drift is repaired, and what is not owned is left alone.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::sim::{Sim, ensure_absent};
 
 const LATER: Duration = Duration::from_secs(7_200);
 
-/// Longer than the longest round of looks; then the difference is seen, repaired by these calls, and stays away.
+/// After longer than the longest time between two reads, the difference is observed, repaired with these calls, and
+/// stays away.
 async fn is_repaired(sim: &mut Sim, desired: &dyn Resource, field: &'static str, calls: &str) {
     assert!(
         !desired.differs(&sim.shown(desired.id()).unwrap()).is_empty(),
@@ -26,19 +27,19 @@ async fn is_repaired(sim: &mut Sim, desired: &dyn Resource, field: &'static str,
         Why::Differs(fields) | Why::Replace(fields) => assert_eq!(fields, &[field]),
         other => panic!("{other}"),
     }
-    sim.bring(desired).await;
+    sim.until_present(desired).await;
     assert_eq!(sim.calls(), calls);
     assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
     sim.forget_calls();
     sleep(LATER).await;
-    sim.bring(desired).await;
+    sim.until_present(desired).await;
     assert_eq!(sim.writes(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn subnet_that_was_closed_is_opened_and_keeps_what_others_attached() {
+async fn closed_subnet_is_opened_and_keeps_what_others_attached() {
     let mut sim = Sim::new();
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     let path = "/properties/privateLinkServiceNetworkPolicies";
     sim.drift(&subnet().id, path, json!("Enabled"));
     let table = json!({"id": format!("{NET}/routeTables/t")});
@@ -57,7 +58,7 @@ async fn subnet_that_was_closed_is_opened_and_keeps_what_others_attached() {
 #[tokio::test(start_paused = true)]
 async fn link_service_is_changed_back(#[case] field: &'static str, #[case] value: Value) {
     let mut sim = Sim::new();
-    sim.bring(&link_service()).await;
+    sim.until_present(&link_service()).await;
     sim.drift(&link_service().owned.id, &format!("/properties/{field}"), value);
     is_repaired(&mut sim, &link_service(), field, "GET PUT GET").await;
 }
@@ -68,9 +69,9 @@ async fn link_service_is_changed_back(#[case] field: &'static str, #[case] value
 #[case::has_another_nat_subnet("ipConfigurations", "/properties/ipConfigurations/0/properties/subnet/id",
     format!("{NET}/virtualNetworks/hub/subnets/x-pls-nat"))]
 #[tokio::test(start_paused = true)]
-async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &str, #[case] value: String) {
+async fn link_service_is_recreated(#[case] field: &'static str, #[case] path: &str, #[case] value: String) {
     let mut sim = Sim::new();
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     let old = sim.alias().await;
     sim.drift(&link_service().owned.id, path, json!(value));
     is_repaired(&mut sim, &link_service(), field, "GET DELETE GET PUT GET GET").await;
@@ -82,10 +83,10 @@ async fn link_service_is_made_anew(#[case] field: &'static str, #[case] path: &s
     json!("other.guid.westus2.azure.privatelinkservice"))]
 #[case::is_in_another_subnet("subnet", "/properties/subnet/id", json!(format!("{GUEST}/virtualNetworks/workers/subnets/elsewhere")))]
 #[tokio::test(start_paused = true)]
-async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, #[case] value: Value) {
+async fn endpoint_is_recreated(#[case] field: &'static str, #[case] path: &str, #[case] value: Value) {
     let mut sim = Sim::new();
     let desired = endpoint(&sim.alias().await);
-    sim.bring(&desired).await;
+    sim.until_present(&desired).await;
     sim.drift(&desired.id, path, value);
     let calls = "GET DELETE GET PUT GET GET GET";
     is_repaired(&mut sim, &desired, field, calls).await;
@@ -96,10 +97,10 @@ async fn endpoint_is_made_anew(#[case] field: &'static str, #[case] path: &str, 
 #[case::rejected(Some("Rejected"), "GET DELETE GET PUT GET GET GET GET GET GET GET GET")]
 #[case::removed(None, "GET DELETE GET PUT GET GET GET")]
 #[tokio::test(start_paused = true)]
-async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option<&str>, #[case] calls: &str) {
+async fn endpoint_whose_connection_is_dead_is_recreated(#[case] decision: Option<&str>, #[case] calls: &str) {
     let mut sim = Sim::new();
     let desired = endpoint(&sim.alias().await);
-    sim.bring(&desired).await;
+    sim.until_present(&desired).await;
     let service = sim.shown(&link_service().owned.id).unwrap();
     let connection = id(service["properties"]["privateEndpointConnections"][0]["id"]
         .as_str()
@@ -118,17 +119,17 @@ async fn endpoint_whose_connection_is_dead_is_made_anew(#[case] decision: Option
 #[tokio::test(start_paused = true)]
 async fn link_that_registers_names_is_changed_back() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    sim.bring(&zone_link()).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&zone_link()).await;
     sim.drift(&zone_link().id, "/properties/registrationEnabled", json!(true));
     is_repaired(&mut sim, &zone_link(), "registrationEnabled", "GET PUT GET").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn link_to_another_network_is_made_anew() {
+async fn link_to_another_network_is_recreated() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    sim.bring(&zone_link()).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&zone_link()).await;
     let elsewhere = json!(format!("{GUEST}/virtualNetworks/stranger"));
     sim.drift(&zone_link().id, "/properties/virtualNetwork/id", elsewhere);
     is_repaired(&mut sim, &zone_link(), "virtualNetwork", "GET DELETE GET PUT GET").await;
@@ -141,8 +142,8 @@ async fn link_to_another_network_is_made_anew() {
 #[tokio::test(start_paused = true)]
 async fn record_is_changed_back(#[case] field: &'static str, #[case] value: Value) {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    sim.bring(&record("api")).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&record("api")).await;
     sim.drift(&record("api").id, &format!("/properties/{field}"), value);
     is_repaired(&mut sim, &record("api"), field, "GET PUT").await;
 }
@@ -154,12 +155,12 @@ async fn each_kind_that_was_removed_is_made_again() {
     let endpoint = endpoint(&alias);
     let all: [&dyn Resource; 5] = [&subnet(), &endpoint, &zone(), &zone_link(), &record("api")];
     for desired in all {
-        sim.bring(desired).await;
+        sim.until_present(desired).await;
     }
     for desired in all.into_iter().rev() {
         sim.remove(desired.id());
         sleep(LATER).await;
-        sim.bring(desired).await;
+        sim.until_present(desired).await;
         assert_eq!(desired.differs(&sim.shown(desired.id()).unwrap()), []);
     }
 }
@@ -169,25 +170,25 @@ async fn what_was_in_a_removed_zone_is_made_again_with_it() {
     let mut sim = Sim::new();
     let all: [&dyn Resource; 3] = [&zone(), &zone_link(), &record("api")];
     for desired in all {
-        sim.bring(desired).await;
+        sim.until_present(desired).await;
     }
-    // Later than the next look at the zone, long before the next look at links and records.
+    // Later than the next read of the zone, long before the next read of links and records.
     sim.remove(&zone().id);
     sleep(Duration::from_secs(400)).await;
     for desired in all {
-        sim.bring(desired).await;
+        sim.until_present(desired).await;
         assert!(sim.shown(desired.id()).is_some(), "{desired:?}");
     }
 }
 
-/// Neither brought towards what is wanted nor taken away.
+/// Neither brought to what is desired nor deleted.
 async fn is_refused(sim: &mut Sim, desired: &dyn Resource, body: Value) {
     sim.install(desired.id(), body);
     let before = sim.shown(desired.id()).unwrap();
     for rule in [ensure_present, ensure_absent] {
-        let (step, outcomes) = sim.reconcile(rule, desired).await;
+        let (step, outcome) = sim.reconcile(rule, desired).await;
         assert_eq!(
-            (step.verb, step.why, outcomes),
+            (step.verb, step.why, outcome),
             (Verb::Refuse, Why::NotOurs, Outcome::Nothing)
         );
         sleep(LATER).await;

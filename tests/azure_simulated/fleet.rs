@@ -1,4 +1,4 @@
-//! Many clusters of one process: what each wants, and rounds of passes over all of them, each when it is due.
+//! Many clusters of one process: their desired resources, and reconciles of all of them, each when it is due.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::desired::{ADDRESS, GUEST_SUB, NET, id, seed, stamp};
 use crate::sim::Sim;
 
-/// What one role wants for one cluster; looked at in one pass.
+/// The desired resources of one role for one cluster, which one reconcile handles.
 pub(crate) type Group = Vec<Box<dyn Resource>>;
 
-/// A seed for so many clusters, each with a group, a network and a frontend of its own.
+/// A seed for so many clusters, each with its own group, network and frontend.
 pub(crate) fn seed_for(clusters: usize) -> Value {
     let mut seed = seed();
     let quotas = json!({"pls_per_load_balancer": 1_000});
@@ -137,7 +137,7 @@ fn zone_with_content(n: usize, name: &str, records: [&str; 2]) -> Group {
     vec![Box::new(zone), Box::new(link), Box::new(one), Box::new(two)]
 }
 
-/// The process with so many clusters, all of them as wanted.
+/// The process with so many clusters, all of them as desired.
 pub(crate) struct Fleet {
     pub(crate) sim: Sim,
     pub(crate) groups: Vec<Group>,
@@ -150,7 +150,7 @@ impl Fleet {
         for n in 0..clusters {
             let management: Group = vec![Box::new(nat_subnet(n)), Box::new(service(n))];
             for desired in &management {
-                sim.bring(desired.as_ref()).await;
+                sim.until_present(desired.as_ref()).await;
             }
             let alias = alias(&sim.shown(&service(n).owned.id).unwrap()).unwrap().to_owned();
             let mut guest: Group = vec![Box::new(endpoint(n, &alias))];
@@ -158,14 +158,14 @@ impl Fleet {
             let (api, oauth) = (format!("api-c{n}"), format!("oauth-c{n}"));
             guest.extend(zone_with_content(n, &format!("apps{n}.example.com"), [&api, &oauth]));
             for desired in &guest {
-                sim.bring(desired.as_ref()).await;
+                sim.until_present(desired.as_ref()).await;
             }
             groups.extend([management, guest]);
         }
         Self { sim, groups }
     }
 
-    /// Passes over the groups, each when the next look at one of its resources is due.
+    /// Reconciles each group when the next read of one of its resources is due.
     pub(crate) async fn run(&mut self, span: Duration) {
         let end = Instant::now() + span;
         loop {
@@ -190,7 +190,7 @@ impl Fleet {
         }
     }
 
-    /// Calls to paths that end so.
+    /// The number of calls to paths with this end.
     pub(crate) fn calls_to(&self, end: &str) -> usize {
         let sent = self.sim.azure.sent();
         sent.iter()
@@ -198,7 +198,7 @@ impl Fleet {
             .count()
     }
 
-    /// The verbs of the calls to such paths, names decoded.
+    /// The verbs of the calls to the paths that `which` selects.
     pub(crate) fn verbs_to(&self, which: impl Fn(&str) -> bool) -> String {
         let sent = self.sim.azure.sent();
         let verbs = sent

@@ -1,4 +1,4 @@
-//! The gate: shut, it holds writes and nothing else.
+//! The gate: a shut one holds back writes and nothing else.
 
 use hyperlink::azure::execute::run;
 use hyperlink::azure::plan::{Outcome, ensure_present};
@@ -8,36 +8,36 @@ use crate::desired::{link_service, record, subnet, zone};
 use crate::sim::{Sim, ensure_absent};
 
 #[tokio::test(start_paused = true)]
-async fn shut_gate_holds_writes_and_lets_reads_pass() {
+async fn shut_gate_holds_writes_and_admits_reads() {
     let mut sim = Sim::new();
     sim.valve.set(0);
-    let (_, outcomes) = sim.reconcile(ensure_present, &subnet()).await;
-    assert_eq!((outcomes, sim.calls()), (Outcome::GateShut, "GET".to_owned()));
+    let (_, outcome) = sim.reconcile(ensure_present, &subnet()).await;
+    assert_eq!((outcome, sim.calls()), (Outcome::GateShut, "GET".to_owned()));
     assert_eq!(sim.shown(&subnet().id), None);
     assert!(
         !matches!(sim.read(&subnet()).await, Observed::WriteFailed(_)),
         "nothing was refused"
     );
     sim.valve.set(1);
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     sim.forget_calls();
     sim.restart();
-    let (_, outcomes) = sim.reconcile(ensure_absent, &subnet()).await;
-    assert_eq!((outcomes, sim.calls()), (Outcome::GateShut, "GET".to_owned()));
+    let (_, outcome) = sim.reconcile(ensure_absent, &subnet()).await;
+    assert_eq!((outcome, sim.calls()), (Outcome::GateShut, "GET".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn gate_that_shuts_between_two_steps_holds_the_second() {
     let sim = Sim::new();
     sim.valve.set(1);
-    let looker = sim.looker();
+    let reader = sim.reader();
     let steps = [
         ensure_present(&subnet(), &Observed::Absent),
         ensure_present(&link_service(), &Observed::Absent),
         ensure_present(&zone(), &Observed::Absent),
         ensure_absent(&record("api"), &Observed::Found(serde_json::json!({}))),
     ];
-    let outcomes = run(&steps, &sim.client, &sim.observations, looker.reconcile).await;
+    let outcomes = run(&steps, &sim.client, &sim.observations, reader.reconcile).await;
     assert_eq!(
         outcomes,
         [

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::desired::{NET, SUB, endpoint, id, link_service, record, seed, subnet, zone, zone_link};
 use crate::sim::{Sim, ensure_absent};
 
-/// Everything comes and goes once.
+/// Everything is created and deleted once.
 async fn whole_life(sim: &mut Sim) {
     let alias = sim.alias().await;
     let endpoint = endpoint(&alias);
@@ -30,38 +30,38 @@ async fn whole_life(sim: &mut Sim) {
         &record("api"),
     ];
     for desired in all {
-        sim.bring(desired).await;
+        sim.until_present(desired).await;
     }
     sim.drift(&zone_link().id, "/properties/registrationEnabled", json!(true));
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
     sleep(Duration::from_secs(7_200)).await;
-    sim.bring(&zone_link()).await;
-    sim.bring(&record("api")).await;
+    sim.until_present(&zone_link()).await;
+    sim.until_present(&record("api")).await;
     for at in [5, 4, 3, 2, 1, 0] {
         sleep(Duration::from_secs(7_200)).await;
-        sim.take_away(all[at]).await;
+        sim.until_absent(all[at]).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_one_pass_share_an_id_and_passes_differ() {
+async fn calls_of_one_reconcile_share_an_id_and_reconciles_differ() {
     let mut sim = Sim::new();
     let mut ids = BTreeSet::new();
     for _ in 0..3 {
         sim.forget_calls();
         sim.reconcile(ensure_present, &zone()).await;
-        let of_pass = sim.correlation_ids();
-        assert_eq!(of_pass.len(), 1);
-        ids.extend(of_pass);
+        let of_reconcile = sim.correlation_ids();
+        assert_eq!(of_reconcile.len(), 1);
+        ids.extend(of_reconcile);
         sleep(Duration::from_secs(2)).await;
-        sim.rest(&zone()).await;
+        sim.wait_until_due(&zone()).await;
     }
     assert_eq!(ids.len(), 3);
     assert!(ids.iter().all(|id| id.len() == 36));
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_carry_the_version_of_their_kind_and_preconditions_in_private_dns_only() {
+async fn requests_carry_their_kinds_version_and_dns_preconditions() {
     let mut sim = Sim::new();
     whole_life(&mut sim).await;
     let mut conditions = BTreeSet::new();
@@ -82,7 +82,7 @@ async fn requests_carry_the_version_of_their_kind_and_preconditions_in_private_d
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_left_and_nothing_is_counted_as_under_way_after_a_whole_life() {
+async fn nothing_is_left_or_counted_as_under_way_after_a_whole_life() {
     let mut sim = Sim::new();
     let before = sim.azure.world().resources(sim.azure.now(), "").len();
     whole_life(&mut sim).await;
@@ -105,10 +105,10 @@ async fn nothing_is_left_and_nothing_is_counted_as_under_way_after_a_whole_life(
 }
 
 #[tokio::test(start_paused = true)]
-async fn record_that_changed_since_the_look_is_not_overwritten() {
+async fn record_that_changed_since_the_read_is_not_overwritten() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    sim.bring(&record("api")).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&record("api")).await;
     sim.drift(&record("api").id, "/properties/ttl", json!(1));
     let observed = sim.shown(&record("api").id).unwrap();
     let step = ensure_present(&record("api"), &hyperlink::azure::resource::Observed::Found(observed));
@@ -154,7 +154,7 @@ async fn retry_after(#[case] value: Value, #[case] seconds: Option<u64>) {
 #[tokio::test(start_paused = true)]
 async fn retry_after_as_a_date_is_the_time_until_then() {
     let sim = Sim::new();
-    // Dates are compared with the real clock, whose seconds are not ours to stop.
+    // Dates are compared with the real clock, whose seconds cannot be stopped.
     let then = Timestamp::try_from(SystemTime::now() + Duration::from_secs(120)).unwrap();
     let date = then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
     sim.fault("PUT", json!({"headers": {"retry-after": date}}));
@@ -181,13 +181,13 @@ async fn what_azure_asks_to_wait_is_waited_while_an_operation_runs() {
     sim.reconcile(ensure_present, &link_service()).await;
     assert_eq!(sim.due_in(&link_service()), 60, "however long Azure asks for");
     sim.fault("DELETE", json!({"headers": {"retry-after": "45"}}));
-    sim.rest(&link_service()).await;
+    sim.wait_until_due(&link_service()).await;
     sim.reconcile(ensure_absent, &link_service()).await;
     assert_eq!(sim.due_in(&link_service()), 45);
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found() {
+async fn group_in_any_script_is_reached_with_its_load_balancers() {
     let mut seed = seed();
     let group = format!("/subscriptions/{SUB}/resourceGroups/größe");
     let inside = |name: &str| format!("{group}/providers/Microsoft.Network/{name}");
@@ -203,8 +203,8 @@ async fn group_named_in_any_script_is_reached_and_its_load_balancers_are_found()
         id: id(&inside("privateDnsZones/x.example")),
         ..zone()
     };
-    sim.bring(&zone).await;
-    sim.take_away(&zone).await;
+    sim.until_present(&zone).await;
+    sim.until_absent(&zone).await;
     let sent: Vec<String> = sim
         .azure
         .sent()

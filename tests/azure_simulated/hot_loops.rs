@@ -1,4 +1,5 @@
-//! Azure takes writes and shows something else. Whatever it shows, a resource is called only so often, and the end is right.
+//! Azure accepts writes and shows something else. Whatever it shows, a resource is called only so often, and the result
+//! is right.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::sim::Sim;
 use crate::whole::Life;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// Calls to one address within a minute; a resource that changes is polled every 4 s.
+/// The most calls to one address within a minute; a resource in progress is polled every 4 s.
 const CALM: usize = 20;
 
 const SERVICE: &str = "/privateLinkServices/[^/]+$";
@@ -27,7 +28,7 @@ fn is_calm(life: &Life) {
     assert_eq!(life.exhausted(), [""; 0]);
 }
 
-/// What Azure has under a path that ends like this; of the kind, the one resource there is.
+/// The only resource that Azure has under a path with this end.
 fn shown(sim: &Sim, part: &str) -> Value {
     let part = part.trim_end_matches('$').trim_end_matches("[^/]+").to_lowercase();
     let all = sim.azure.world().resources(sim.azure.now(), "");
@@ -43,7 +44,7 @@ fn with_state(mut body: Value, state: &str) -> Value {
     body
 }
 
-/// Reads of the one show this from now on.
+/// From now on reads of paths with this end get this answer.
 fn reads_show(sim: &Sim, path: &str, action: Value) {
     sim.faults(&[(json!({"method": "GET", "path": path, "times": 100_000}), action)]);
 }
@@ -52,10 +53,10 @@ fn gone() -> Value {
     json!({"status": 404, "code": "ResourceNotFound", "message": "x"})
 }
 
-/// The cluster as it stands, and what its endpoint looks like.
+/// The body of the endpoint of an available cluster.
 async fn endpoint_of_a_cluster() -> Value {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     shown(&life.sim, ENDPOINT)
 }
 
@@ -70,7 +71,7 @@ async fn endpoint_that_reads_404_after_its_put_is_put_once() {
         ),
         (json!({"method": "GET", "path": ENDPOINT, "times": 100_000}), gone()),
     ]);
-    life.lives_for(MINUTE).await;
+    life.run_for(MINUTE).await;
     is_calm(&life);
     let puts = |life: &Life| {
         life.writes("PUT")
@@ -81,7 +82,7 @@ async fn endpoint_that_reads_404_after_its_put_is_put_once() {
     };
     assert_eq!(puts(&life), 1, "{}", life.sim.calls());
     life.sim.faults(&[]);
-    life.comes().await;
+    life.until_available().await;
     assert_eq!(puts(&life), 1);
 }
 
@@ -91,7 +92,7 @@ async fn endpoint_that_reads_404_after_its_put_is_put_once() {
 #[tokio::test(start_paused = true)]
 async fn resource_that_fails_after_each_put_is_put_ever_more_rarely(#[case] path: &str) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let failed = with_state(shown(&life.sim, path), "Failed");
     let ready = with_state(failed.clone(), "Succeeded");
     life.sim.faults(&[
@@ -105,35 +106,35 @@ async fn resource_that_fails_after_each_put_is_put_ever_more_rarely(#[case] path
         ),
     ]);
     life.sim.forget_calls();
-    life.lives_for(20 * MINUTE).await;
+    life.run_for(20 * MINUTE).await;
     is_calm(&life);
     let puts = life.sim.writes();
     assert!((3..=50).contains(&puts), "{puts}");
 }
 
-/// At rest for so long that it was last seen in a list, then changing by somebody's hand, then deleted.
+/// Ready for so long that it was last observed in a list, then changed by somebody, then deleted.
 #[rstest]
 #[case::service(SERVICE)]
 #[case::endpoint(ENDPOINT)]
 #[case::zone(ZONE)]
 #[tokio::test(start_paused = true)]
-async fn resource_that_changes_while_its_cluster_goes_is_read_calmly(#[case] path: &str) {
+async fn resource_that_changes_during_deletion_is_read_calmly(#[case] path: &str) {
     let mut life = Life::new();
     let empty = state(&life.sim);
-    life.comes().await;
-    life.lives_for(60 * MINUTE).await;
+    life.until_available().await;
+    life.run_for(60 * MINUTE).await;
     let updating = with_state(shown(&life.sim, path), "Updating");
     reads_show(&life.sim, path, json!({"body": updating}));
-    life.lives_for(60 * MINUTE).await;
-    life.is_deleted();
-    life.lives_for(10 * MINUTE).await;
+    life.run_for(60 * MINUTE).await;
+    life.delete_now();
+    life.run_for(10 * MINUTE).await;
     is_calm(&life);
     life.sim.faults(&[]);
-    life.lives_for(60 * MINUTE).await;
-    assert!(!life.stands() && state(&life.sim) == empty);
+    life.run_for(60 * MINUTE).await;
+    assert!(!life.exists() && state(&life.sim) == empty);
 }
 
-/// Its operation fails each time, or is never heard of again.
+/// The operation of the delete fails each time, is lost, or hangs.
 #[rstest]
 #[case::fails("fail")]
 #[case::lost("lost")]
@@ -142,23 +143,23 @@ async fn resource_that_changes_while_its_cluster_goes_is_read_calmly(#[case] pat
 async fn delete_of_a_connection_that_never_ends_is_polled_calmly(#[case] operation: &str) {
     let mut life = Life::new();
     let empty = state(&life.sim);
-    life.comes().await;
+    life.until_available().await;
     let connection = "/privateEndpointConnections/[^/]+$";
     let delete = json!({"method": "DELETE", "path": connection, "times": 100_000});
     life.sim.faults(&[(delete, json!({"operation": operation}))]);
     // Nobody serves the guest's side, so the endpoint stays, and its connection is deleted.
     life.sim.forget_calls();
-    life.was_deleted_long_ago();
-    life.management_alone_for(30 * MINUTE).await;
+    life.delete_long_ago();
+    life.run_management_for(30 * MINUTE).await;
     let deletes: usize = life.writes("DELETE").values().sum();
     assert!((1..=60).contains(&deletes), "{deletes}: {}", life.sim.calls());
     is_calm(&life);
     life.sim.faults(&[]);
-    life.lives_for(120 * MINUTE).await;
-    assert!(!life.stands() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
+    life.run_for(120 * MINUTE).await;
+    assert!(!life.exists() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
 }
 
-/// A proxy, or Azure on a bad day, answers so; nothing is deleted.
+/// A proxy, or a faulty Azure, gives this answer, and nothing is deleted.
 #[rstest]
 #[case::service(SERVICE)]
 #[case::endpoint(ENDPOINT)]
@@ -169,16 +170,16 @@ async fn delete_of_a_connection_that_never_ends_is_polled_calmly(#[case] operati
 async fn delete_answered_404_is_not_believed(#[case] path: &str) {
     let mut life = Life::new();
     let empty = state(&life.sim);
-    life.comes().await;
+    life.until_available().await;
     life.sim
         .faults(&[(json!({"method": "DELETE", "path": path, "times": 3}), gone())]);
-    life.is_deleted();
-    life.lives_for(120 * MINUTE).await;
-    assert!(!life.stands() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
+    life.delete_now();
+    life.run_for(120 * MINUTE).await;
+    assert!(!life.exists() && state(&life.sim) == empty, "{:#?}", state(&life.sim));
     is_calm(&life);
 }
 
-/// The errors of calls that are made a hundred times a second, for a minute.
+/// The errors of a call that is made a hundred times a second, for a minute.
 async fn in_a_loop(call: impl AsyncFn() -> Result<(), ArmError>) -> Vec<ArmError> {
     let mut errors = Vec::new();
     for _ in 0..6_000 {
@@ -188,7 +189,8 @@ async fn in_a_loop(call: impl AsyncFn() -> Result<(), ArmError>) -> Vec<ArmError
     errors
 }
 
-/// As a defect above the client would: whoever asks, Azure hears of a minute of it what the budget has, 12 calls and 3 more.
+/// A defect above the client could loop like this. In a minute Azure gets only what the call budget allows: 12 calls
+/// and 3 more.
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn resource_called_in_a_loop_gets_its_call_budget_only(#[values("GET", "LIST", "DELETE")] verb: &str) {

@@ -1,4 +1,5 @@
-//! Looks at resources at rest come from lists that all clusters share; what a list shows otherwise is read before anything is done.
+//! Reads of ready resources come from lists that all clusters share. What a list shows differently is read before
+//! anything is done.
 
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use crate::desired::SUB;
 use crate::fleet::{Fleet, internal, nat_subnet, record, service, zone};
 use crate::sim::Sim;
 
-/// So many that a list is worth it.
+/// The number of clusters from which on a list costs less than single reads.
 const MANY: usize = 10;
-/// All looks but those into zones are due once.
+/// The time in which every read is due once, except those of what is in zones.
 const ROUND: Duration = Duration::from_secs(330);
-/// Looks into zones are due once.
+/// The time in which reads of what is in zones are due once.
 const SLOW_ROUND: Duration = Duration::from_secs(2_970);
 
 const SHARED: [&str; 4] = [
@@ -40,7 +41,8 @@ async fn at_rest_for(clusters: usize, span: Duration) -> Fleet {
     fleet
 }
 
-/// The figure of 500 clusters in one subscription, from what is measured on few: each list with its pages counts once for all.
+/// The figure for 500 clusters in one subscription, from a measurement of few: each list with its pages counts once for
+/// all.
 #[tokio::test(start_paused = true)]
 async fn cluster_at_rest_takes_half_a_call_in_five_minutes() {
     let mut fleet = at_rest_for(MANY, SLOW_ROUND * 2).await;
@@ -61,7 +63,7 @@ async fn cluster_at_rest_takes_half_a_call_in_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_clusters_are_looked_at_one_by_one() {
+async fn few_clusters_are_read_one_by_one() {
     let mut fleet = at_rest(4).await;
     fleet.run(ROUND).await;
     let lists: usize = SHARED.iter().map(|end| fleet.calls_to(end)).sum();
@@ -72,13 +74,15 @@ async fn few_clusters_are_looked_at_one_by_one() {
 #[tokio::test(start_paused = true)]
 async fn drift_that_a_list_shows_is_read_before_it_is_repaired() {
     let mut fleet = at_rest(MANY).await;
-    let of = service(3);
-    fleet
-        .sim
-        .drift(&of.owned.id, "/properties/visibility", json!({"subscriptions": ["*"]}));
+    let desired = service(3);
+    fleet.sim.drift(
+        &desired.owned.id,
+        "/properties/visibility",
+        json!({"subscriptions": ["*"]}),
+    );
     fleet.run(ROUND).await;
-    assert_eq!(of.differs(&fleet.sim.shown(&of.owned.id).unwrap()), []);
-    let path = of.owned.id.to_string();
+    assert_eq!(desired.differs(&fleet.sim.shown(&desired.owned.id).unwrap()), []);
+    let path = desired.owned.id.to_string();
     let sent = fleet.verbs_to(|called| called == path);
     assert_eq!(sent, "GET PUT GET");
     assert_eq!(fleet.sim.writes(), 1);
@@ -99,12 +103,12 @@ async fn drift_that_a_list_shows_is_read_before_it_is_repaired() {
 #[tokio::test(start_paused = true)]
 async fn record_that_a_list_shows_with_another_address_is_repaired() {
     let mut fleet = at_rest_for(1, SLOW_ROUND * 2).await;
-    let of = record(0, &zone(0, &internal(0)), "api");
+    let desired = record(0, &zone(0, &internal(0)), "api");
     fleet
         .sim
-        .drift(&of.id, "/properties/aRecords/0/ipv4Address", json!("6.6.6.6"));
+        .drift(&desired.id, "/properties/aRecords/0/ipv4Address", json!("6.6.6.6"));
     fleet.run(SLOW_ROUND).await;
-    assert_eq!(of.differs(&fleet.sim.shown(&of.id).unwrap()), []);
+    assert_eq!(desired.differs(&fleet.sim.shown(&desired.id).unwrap()), []);
     assert_eq!(
         (fleet.sim.writes(), fleet.calls_to("/A")),
         (1, 2),
@@ -113,7 +117,7 @@ async fn record_that_a_list_shows_with_another_address_is_repaired() {
     assert_eq!(fleet.single_reads("/A/"), 2, "before the write, and a while after it");
 }
 
-/// What a list says or does not say is only a suspicion.
+/// What a list shows or does not show is only a suspicion.
 #[rstest]
 #[case::shows_none(json!({"value": []}))]
 #[case::shows_others(json!({"value": [{"id": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateLinkServices/other"}]}))]
@@ -130,20 +134,20 @@ async fn wrong_list_writes_nothing(#[case] body: Value) {
     assert_eq!(fleet.single_reads("/privateLinkServices/"), MANY);
 }
 
-/// Our services as somebody else's that forward elsewhere.
+/// The cluster's services as somebody else's that forward elsewhere.
 fn others() -> Vec<Value> {
     let other = |n| json!({"id": service(n).owned.id.to_string(), "properties": {"provisioningState": "Succeeded"}});
     (0..MANY).map(other).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn resource_that_went_is_seen_in_the_list_and_made_anew() {
+async fn resource_that_vanished_from_the_list_is_recreated() {
     let mut fleet = at_rest(MANY).await;
-    let of = zone(5, &internal(5));
-    fleet.sim.remove(&of.id);
+    let desired = zone(5, &internal(5));
+    fleet.sim.remove(&desired.id);
     fleet.run(ROUND).await;
-    assert!(fleet.sim.shown(&of.id).is_some());
-    let path = of.id.to_string();
+    assert!(fleet.sim.shown(&desired.id).is_some());
+    let path = desired.id.to_string();
     assert!(
         fleet.verbs_to(|called| called == path).starts_with("GET GET PUT"),
         "read twice, then written"
@@ -151,7 +155,7 @@ async fn resource_that_went_is_seen_in_the_list_and_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_listing_is_denied_each_is_read_and_the_list_is_left_alone_for_an_hour() {
+async fn denied_list_is_left_alone_for_an_hour_and_each_is_read() {
     let mut fleet = at_rest(MANY).await;
     let denied = json!({"status": 403, "code": "AuthorizationFailed", "message": "denied"});
     fleet
@@ -170,7 +174,7 @@ async fn where_listing_is_denied_each_is_read_and_the_list_is_left_alone_for_an_
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_fails_is_made_up_for_by_single_reads_until_it_is_answered_again() {
+async fn failed_list_is_replaced_by_single_reads_until_it_is_answered() {
     let mut fleet = at_rest(MANY).await;
     let path = json!({"path": "/privateLinkServices$", "times": 2});
     fleet.sim.faults(&[(
@@ -192,8 +196,8 @@ async fn list_that_never_comes_holds_nobody_for_long() {
     let path = json!({"path": "/privateLinkServices$", "times": 1_000});
     fleet.sim.faults(&[(path, json!({"delay_ms": 3_600_000}))]);
     let began = Instant::now();
-    let wants: Vec<_> = (0..MANY).map(service).collect();
-    let observed = join_all(wants.iter().map(|desired| fleet.sim.read(desired))).await;
+    let all_desired: Vec<_> = (0..MANY).map(service).collect();
+    let observed = join_all(all_desired.iter().map(|desired| fleet.sim.read(desired))).await;
     assert!(observed.iter().all(|observed| matches!(observed, Observed::Found(_))));
     assert!(began.elapsed() <= Duration::from_secs(21), "{:?}", began.elapsed());
     assert_eq!(fleet.calls_to("/privateLinkServices"), 1);
@@ -204,8 +208,8 @@ async fn all_who_ask_at_once_share_one_list() {
     let fleet = at_rest(MANY).await;
     sleep(ROUND).await;
     fleet.sim.azure.set_latency(Duration::from_millis(300));
-    let wants: Vec<_> = (0..MANY).map(service).collect();
-    join_all(wants.iter().map(|desired| fleet.sim.read(desired))).await;
+    let all_desired: Vec<_> = (0..MANY).map(service).collect();
+    join_all(all_desired.iter().map(|desired| fleet.sim.read(desired))).await;
     assert_eq!(fleet.sim.calls(), "GET");
 }
 
@@ -242,7 +246,8 @@ async fn list_with_more_of_others_than_it_is_worth_is_left_alone() {
 async fn what_is_to_be_written_is_never_taken_from_a_list() {
     let mut fleet = at_rest(MANY).await;
     sleep(ROUND).await;
-    // Wanted otherwise from now on. The list is made in this very pass, and still the resource itself is read.
+    // From now on another state is desired. The list is read in this very reconcile, and still the resource itself is
+    // read.
     let mut desired = service(2);
     desired.subscriptions.clear();
     fleet.sim.reconcile(ensure_present, &desired).await;
@@ -253,7 +258,7 @@ async fn what_is_to_be_written_is_never_taken_from_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_of_load_balancers_that_takes_long_is_new_enough_for_all_who_waited_for_it() {
+async fn slow_list_of_load_balancers_serves_all_who_waited_for_it() {
     let sim = Sim::new();
     sim.azure.set_latency(Duration::from_secs(8));
     let subscription = SubscriptionId::parse(SUB).unwrap();
@@ -274,16 +279,13 @@ async fn list_of_load_balancers_that_takes_long_is_new_enough_for_all_who_waited
     assert_eq!(sim.azure.sent().len(), 2, "who asks later wants a newer one");
 }
 
-/// There is no other way to a frontend, so all passes ask for the list as often as they run.
+/// There is no other way to a frontend, so every reconcile asks for the list.
 #[rstest]
 #[case::out_of_order(json!({"status": 503, "code": "ServiceUnavailable", "message": "x"}), 5)]
 #[case::not_allowed(json!({"status": 403, "code": "AuthorizationFailed", "message": "x"}), 60)]
 #[case::never_comes(json!({"delay_ms": 3_600_000}), 5)]
 #[tokio::test(start_paused = true)]
-async fn failure_to_list_load_balancers_is_shared_and_told_again_later_and_later(
-    #[case] fault: Value,
-    #[case] first: u64,
-) {
+async fn failed_list_of_load_balancers_is_shared_and_retried_rarely(#[case] fault: Value, #[case] first: u64) {
     let sim = Sim::new();
     sim.faults(&[(json!({"path": "/loadBalancers$", "times": 1_000}), fault)]);
     let subscription = SubscriptionId::parse(SUB).unwrap();

@@ -1,6 +1,7 @@
-//! The whole ARM layer on the simulated Azure, behind the transport trait: looks, plans, execution, errors, paging, budgets.
+//! The whole ARM layer on the simulated Azure, behind the transport trait: reads, plans, execution, errors, paging,
+//! budgets.
 //!
-//! Time is paused: what waits, waits in simulated time.
+//! Time is paused: waits pass in simulated time.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Somebody else is quicker: between the look of a pass and its write.
+//! Somebody else is quicker: between the read of a reconcile and its write.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::desired::GUEST;
 use crate::whole::Life;
 
-/// What was sent for paths that end so, in order: verb and last part of the path, and the body.
+/// What was sent to paths with these ends, in order: verb and end of the path, and the body.
 fn sent(life: &Life, ends: &[&str]) -> Vec<(String, Value)> {
     let sent = life.sim.azure.sent();
     let about = sent.iter().filter_map(|call| {
@@ -25,13 +25,13 @@ fn sent(life: &Life, ends: &[&str]) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_prefix_is_chosen_at_once_in_the_network_as_it_is_then() {
+async fn another_prefix_is_chosen_at_once_in_the_network_as_it_is() {
     let life = Life::new();
-    let taken = json!({"status": 400, "code": "NetcfgSubnetRangesOverlap"});
+    let overlap = json!({"status": 400, "code": "NetcfgSubnetRangesOverlap"});
     life.sim
-        .faults(&[(json!({"method": "PUT", "path": "/subnets/x-pls-nat"}), taken)]);
-    assert_eq!(life.management_passes().await, Duration::ZERO);
-    life.management_passes().await;
+        .faults(&[(json!({"method": "PUT", "path": "/subnets/x-pls-nat"}), overlap)]);
+    assert_eq!(life.reconcile_management().await, Duration::ZERO);
+    life.reconcile_management().await;
     let mut calls = sent(&life, &["x-pls-nat", "virtualNetworks/hub"]);
     let first = calls.iter().position(|(what, _)| what == "PUT x-pls-nat").unwrap();
     calls.drain(..first);
@@ -49,9 +49,9 @@ async fn another_prefix_is_chosen_at_once_in_the_network_as_it_is_then() {
 #[case::once(1, 300)]
 #[case::again_and_again(2, 1)]
 #[tokio::test(start_paused = true)]
-async fn what_changed_since_the_look_is_read_again_once_in_the_same_pass(#[case] times: u32, #[case] ttl: u32) {
+async fn resource_changed_since_the_read_is_read_once_more_at_once(#[case] times: u32, #[case] ttl: u32) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     sleep(Duration::from_secs(7_200)).await;
     let zone = format!("{GUEST}/privateDnsZones/example.hypershift.local");
     let record = ResourceId::parse(&format!("{zone}/A/api")).unwrap();
@@ -60,15 +60,15 @@ async fn what_changed_since_the_look_is_read_again_once_in_the_same_pass(#[case]
     life.sim
         .faults(&[(json!({"method": "PUT", "path": "/A/api$", "times": times}), old)]);
     life.sim.forget_calls();
-    life.guest_passes().await;
+    life.reconcile_guest().await;
     let calls = sent(&life, &["hypershift.local/A/api"]);
     let verbs: Vec<&str> = calls.iter().filter_map(|(what, _)| what.split(' ').next()).collect();
     assert_eq!(verbs, ["GET", "PUT", "GET", "PUT"]);
     assert_eq!(life.sim.shown(&record).unwrap()["properties"]["ttl"], json!(ttl));
 }
 
-/// The zone is the customer's: no mark, no link of ours. The custom resource is made by hand, and its status names the zone and the
-/// address that the zone's record holds.
+/// The zone is the customer's, without owner tags and without this cluster's link. The custom resource is made by hand,
+/// and its status names the zone and the address in the zone's record.
 #[tokio::test(start_paused = true)]
 async fn forged_status_gets_no_foreign_zone_written_or_deleted() {
     let mut life = Life::new();
@@ -78,14 +78,14 @@ async fn forged_status_gets_no_foreign_zone_written_or_deleted() {
     let foreign = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
     life.sim.install(&record, foreign);
     let before = [&zone, &record].map(|id| life.sim.shown(id));
-    life.forges(
+    life.forge_status(
         json!({"baseDomainDNSZoneID": zone.to_string(), "privateEndpointIP": "10.9.9.9",
         "privateEndpointID": format!("{GUEST}/privateEndpoints/private-router-pe")}),
     );
-    life.lives_for(Duration::from_secs(1_800)).await;
-    life.is_deleted();
-    life.lives_for(Duration::from_secs(1_800)).await;
-    assert!(!life.stands(), "{:#}", life.told());
+    life.run_for(Duration::from_secs(1_800)).await;
+    life.delete_now();
+    life.run_for(Duration::from_secs(1_800)).await;
+    assert!(!life.exists(), "{:#}", life.conditions());
     assert_eq!([&zone, &record].map(|id| life.sim.shown(id)), before);
     let written = sent(&life, &["apps.example.com", "A/api-example", "basedomain-vnet-link"]);
     assert!(written.iter().all(|(what, _)| what.starts_with("GET")), "{written:?}");

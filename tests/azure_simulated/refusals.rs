@@ -1,4 +1,5 @@
-//! Each refusal that this life can meet: its class, its code, its delay, and that all ends well once its reason is gone.
+//! Each refusal that can occur in a cluster's life: its class, its code, its delay, and that the write succeeds once
+//! the cause is gone.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::desired::{
 };
 use crate::sim::{Rule, Sim, ensure_absent};
 
-/// The next pass writes and is refused so, with this many seconds to the next look.
+/// The next reconcile writes and is refused with this error; the next read is due in `delay` seconds.
 pub(crate) async fn refused(
     sim: &mut Sim,
     rule: Rule,
@@ -23,24 +24,24 @@ pub(crate) async fn refused(
     code: &str,
     delay: u64,
 ) -> ArmError {
-    let (step, outcomes) = sim.reconcile(rule, desired).await;
-    let Outcome::Failed(error) = outcomes else {
-        panic!("{outcomes:?} of {step:?}");
+    let (step, outcome) = sim.reconcile(rule, desired).await;
+    let Outcome::Failed(error) = outcome else {
+        panic!("{outcome:?} of {step:?}");
     };
     assert_eq!((error.class, error.code.as_str()), (class, code));
     assert_eq!(sim.due_in(desired), delay);
     error
 }
 
-/// Passes that come before the time send nothing; then the rule is carried out.
-async fn waits_and_goes_on(sim: &mut Sim, rule: Rule, desired: &dyn Resource) {
+/// A reconcile before that time sends nothing; the one after it executes the rule.
+async fn waits_and_continues(sim: &mut Sim, rule: Rule, desired: &dyn Resource) {
     let wait = sim.due_in(desired);
     sim.forget_calls();
     sleep(Duration::from_secs(wait - 1)).await;
-    let (step, outcomes) = sim.reconcile(rule, desired).await;
+    let (step, outcome) = sim.reconcile(rule, desired).await;
     assert!(step.why.error().is_some(), "{step:?}");
     assert_eq!(
-        (step.verb, outcomes, sim.calls()),
+        (step.verb, outcome, sim.calls()),
         (Verb::Wait, Outcome::Nothing, String::new())
     );
     sleep(Duration::from_secs(1)).await;
@@ -56,9 +57,9 @@ fn detailed(code: &str, detail: &str) -> Value {
 }
 
 #[rstest]
-#[case::neighbour_is_updating(429, json!({}), detailed("RetryableError", "ReferencedResourceNotProvisioned"),
+#[case::other_is_updating(429, json!({}), detailed("RetryableError", "ReferencedResourceNotProvisioned"),
     Class::Busy, "ReferencedResourceNotProvisioned", 3)]
-#[case::neighbour_is_updating_old_form(400, json!({}), wrapped("ReferencedResourceNotProvisioned"), Class::Busy,
+#[case::other_is_updating_old_form(400, json!({}), wrapped("ReferencedResourceNotProvisioned"), Class::Busy,
     "ReferencedResourceNotProvisioned", 3)]
 #[case::locked_by_an_operation(429, json!({}), wrapped("RetryableErrorDueToAnotherOperation"), Class::Busy,
     "RetryableErrorDueToAnotherOperation", 3)]
@@ -95,13 +96,13 @@ async fn refused_writes_are_waited_out_and_repeated(
     let mut sim = Sim::new();
     let rule = if method == "PUT" { ensure_present } else { ensure_absent };
     if method == "DELETE" {
-        sim.bring(&subnet()).await;
+        sim.until_present(&subnet()).await;
         sleep(Duration::from_secs(3_600)).await;
     }
     let action = json!({"status": status, "headers": headers, "body": body});
     sim.fault(method, action);
     refused(&mut sim, rule, &subnet(), class, code, delay).await;
-    waits_and_goes_on(&mut sim, rule, &subnet()).await;
+    waits_and_continues(&mut sim, rule, &subnet()).await;
     assert_eq!(sim.writes(), 1);
 }
 
@@ -114,10 +115,10 @@ async fn refusals_in_a_row_wait_longer() {
     for _ in 0..6 {
         sim.reconcile(ensure_present, &subnet()).await;
         waits.push(sim.due_in(&subnet()));
-        sim.rest(&subnet()).await;
+        sim.wait_until_due(&subnet()).await;
     }
     assert_eq!(waits, [3, 6, 12, 24, 30, 30]);
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     assert_eq!(sim.writes(), 7);
 }
 
@@ -132,16 +133,16 @@ async fn two_subnets_at_once_in_one_network() {
         second.id = id(&format!("{NET}/virtualNetworks/hub/subnets/y-pls-nat"));
         second.prefix = "10.0.1.16/28".parse().ok();
         sim.reconcile(ensure_present, &subnet()).await;
-        // Another process, which knows nothing of it.
+        // Another process, which does not know of it.
         sim.restart();
-        let (step, outcomes) = sim.reconcile(ensure_present, &second).await;
-        let Outcome::Failed(error) = outcomes else {
+        let (step, outcome) = sim.reconcile(ensure_present, &second).await;
+        let Outcome::Failed(error) = outcome else {
             panic!("{step:?}");
         };
         assert_eq!((error.class, error.code.as_str()), (Class::Busy, code));
         assert!(waits.contains(&sim.due_in(&second)), "{}", sim.due_in(&second));
-        waits_and_goes_on(&mut sim, ensure_present, &second).await;
-        sim.bring(&subnet()).await;
+        waits_and_continues(&mut sim, ensure_present, &second).await;
+        sim.until_present(&subnet()).await;
     }
 }
 
@@ -155,7 +156,7 @@ async fn link_service_whose_subnet_is_still_updating() {
     sim.reconcile(ensure_present, &subnet()).await;
     let code = "ReferencedResourceNotProvisioned";
     refused(&mut sim, ensure_present, &desired, Class::Busy, code, 3).await;
-    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
+    waits_and_continues(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,18 +166,18 @@ async fn link_service_in_a_closed_or_missing_subnet() {
         nat_subnet: subnet().id,
         ..link_service()
     };
-    let (step, outcomes) = sim.reconcile(ensure_present, &desired).await;
-    let Outcome::Failed(error) = outcomes else {
+    let (step, outcome) = sim.reconcile(ensure_present, &desired).await;
+    let Outcome::Failed(error) = outcome else {
         panic!("{step:?}");
     };
     assert_eq!(error.class, Class::Invalid, "{error:?}");
-    sim.bring(&subnet()).await;
+    sim.until_present(&subnet()).await;
     sim.drift(
         &subnet().id,
         "/properties/privateLinkServiceNetworkPolicies",
         json!("Enabled"),
     );
-    sim.rest(&desired).await;
+    sim.wait_until_due(&desired).await;
     let code = "PrivateLinkServiceCannotBeCreatedInSubnetThatHasNetworkPoliciesEnabled";
     refused(&mut sim, ensure_present, &desired, Class::Invalid, code, 60).await;
     sim.drift(
@@ -184,7 +185,7 @@ async fn link_service_in_a_closed_or_missing_subnet() {
         "/properties/privateLinkServiceNetworkPolicies",
         json!("Disabled"),
     );
-    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
+    waits_and_continues(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,7 +194,7 @@ async fn endpoint_whose_alias_is_too_new() {
     let desired = endpoint(&sim.alias().await);
     let code = "InvalidPrivateLinkServiceId";
     refused(&mut sim, ensure_present, &desired, Class::Busy, code, 3).await;
-    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
+    waits_and_continues(&mut sim, ensure_present, &desired).await;
 }
 
 #[rstest]
@@ -209,7 +210,7 @@ async fn endpoint_in_a_subnet_that(#[case] field: &str, #[case] value: Value, #[
     sim.drift(&desired.subnet, &format!("/properties/{field}"), value);
     refused(&mut sim, ensure_present, &desired, Class::Invalid, code, 30).await;
     sim.install(&desired.subnet, open);
-    waits_and_goes_on(&mut sim, ensure_present, &desired).await;
+    waits_and_continues(&mut sim, ensure_present, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -219,13 +220,13 @@ async fn subnet_that_is_in_use() {
         nat_subnet: subnet().id,
         ..link_service()
     };
-    sim.bring(&subnet()).await;
-    sim.bring(&service).await;
+    sim.until_present(&subnet()).await;
+    sim.until_present(&service).await;
     sleep(Duration::from_secs(3_600)).await;
     let code = "InUseSubnetCannotBeDeleted";
     refused(&mut sim, ensure_absent, &subnet(), Class::Busy, code, 3).await;
     sim.remove(&service.owned.id);
-    waits_and_goes_on(&mut sim, ensure_absent, &subnet()).await;
+    waits_and_continues(&mut sim, ensure_absent, &subnet()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,13 +243,13 @@ async fn prefix_that_overlaps() {
 #[tokio::test(start_paused = true)]
 async fn zone_that_still_has_links() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    sim.bring(&zone_link()).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&zone_link()).await;
     sleep(Duration::from_secs(3_600)).await;
     refused(&mut sim, ensure_absent, &zone(), Class::Busy, "CannotDeleteResource", 3).await;
-    sim.take_away(&zone_link()).await;
-    sim.rest(&zone()).await;
-    sim.take_away(&zone()).await;
+    sim.until_absent(&zone_link()).await;
+    sim.wait_until_due(&zone()).await;
+    sim.until_absent(&zone()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,18 +265,18 @@ async fn record_in_a_missing_zone() {
         3,
     )
     .await;
-    sim.bring(&zone()).await;
-    sim.bring(&desired).await;
+    sim.until_present(&zone()).await;
+    sim.until_present(&desired).await;
     sim.remove(&zone().id);
     sleep(Duration::from_secs(7_200)).await;
-    sim.take_away(&desired).await;
+    sim.until_absent(&desired).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn record_that_another_one_made_meanwhile() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
-    // Our new zone is not read; somebody was quicker than we.
+    sim.until_present(&zone()).await;
+    // A record in a zone of this process is not read before its create; somebody else was quicker.
     let theirs = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.9.9.9"}]}});
     sim.install(&record("api").id, theirs);
     let error = refused(
@@ -288,18 +289,18 @@ async fn record_that_another_one_made_meanwhile() {
     )
     .await;
     assert_eq!(error.status, 412);
-    waits_and_goes_on(&mut sim, ensure_present, &record("api")).await;
+    waits_and_continues(&mut sim, ensure_present, &record("api")).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_that_is_missing_holds_nothing_of_ours() {
+async fn missing_group_holds_nothing_owned() {
     let mut sim = Sim::new();
     let mut desired = zone();
     desired.id = id(&desired
         .id
         .to_string()
         .replace("/resourceGroups/guest/", "/resourceGroups/gone/"));
-    sim.take_away(&desired).await;
+    sim.until_absent(&desired).await;
     assert_eq!(sim.calls(), "GET");
     sleep(Duration::from_secs(3_600)).await;
     refused(
@@ -314,14 +315,14 @@ async fn group_that_is_missing_holds_nothing_of_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn group_that_goes_under_our_hands() {
+async fn group_that_is_deleted_meanwhile() {
     let mut sim = Sim::new();
-    sim.bring(&zone()).await;
+    sim.until_present(&zone()).await;
     sleep(Duration::from_secs(3_600)).await;
     let gone = json!({"status": 404, "code": "ResourceGroupNotFound"});
     sim.fault("DELETE", gone);
-    let (_, outcomes) = sim.reconcile(ensure_absent, &zone()).await;
-    assert_eq!(outcomes, Outcome::Ready);
+    let (_, outcome) = sim.reconcile(ensure_absent, &zone()).await;
+    assert_eq!(outcome, Outcome::Ready);
 }
 
 #[rstest]
@@ -343,13 +344,13 @@ async fn role_is_missing(#[case] roles: Value, #[case] code: &str) {
 #[tokio::test(start_paused = true)]
 async fn resource_that_may_not_be_read_is_not_written() {
     let mut sim = Sim::seeded(&seed_with("roles", json!([])));
-    let (step, outcomes) = sim.reconcile(ensure_present, &link_service()).await;
+    let (step, outcome) = sim.reconcile(ensure_present, &link_service()).await;
     assert!(
         step.why.error().is_some_and(|error| error.class == Class::Denied),
         "{step:?}"
     );
     assert_eq!(
-        (outcomes, sim.calls(), sim.due_in(&link_service())),
+        (outcome, sim.calls(), sim.due_in(&link_service())),
         (Outcome::Nothing, "GET".into(), 60)
     );
 }
@@ -364,10 +365,10 @@ async fn foreign_zone_of_the_same_name_on_our_network() {
     let their_link = id(&format!("{theirs}/virtualNetworkLinks/theirs"));
     sim.install(&theirs, json!({"location": "global"}));
     sim.install(&their_link, zone_link().body(None));
-    sim.bring(&zone()).await;
-    let (_, outcomes) = sim.reconcile(ensure_present, &zone_link()).await;
-    assert_eq!(outcomes, Outcome::Accepted, "refused only when the operation ends");
-    sim.rest(&zone_link()).await;
+    sim.until_present(&zone()).await;
+    let (_, outcome) = sim.reconcile(ensure_present, &zone_link()).await;
+    assert_eq!(outcome, Outcome::Accepted, "refused only when the operation ends");
+    sim.wait_until_due(&zone_link()).await;
     let Observed::WriteFailed(error) = sim.read(&zone_link()).await else {
         panic!("linked twice");
     };
@@ -378,5 +379,5 @@ async fn foreign_zone_of_the_same_name_on_our_network() {
     assert!(error.text.contains("overlapping namespaces"), "{}", error.text);
     assert_eq!(sim.due_in(&zone_link()), 30);
     sim.remove(&their_link);
-    waits_and_goes_on(&mut sim, ensure_present, &zone_link()).await;
+    waits_and_continues(&mut sim, ensure_present, &zone_link()).await;
 }

@@ -1,5 +1,5 @@
-//! Many clusters of one process at the same time: writes into one network go one after the other, all else beside each other, and
-//! what never ends delays nobody else.
+//! Many clusters of one process at the same time: writes into one network come one after the other, all else in
+//! parallel, and what never ends delays nobody else.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,19 +16,20 @@ use tokio::time::{Instant, sleep_until};
 use crate::fleet::{internal, nat_subnet, seed_for, service, zone};
 use crate::sim::{Rule, Sim, ensure_absent};
 
-/// Passes over all, each when it is due, until all but those at `left_out` are as the rule wants them; how long that took.
-async fn all(sim: &mut Sim, rule: Rule, wants: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {
+/// Reconciles all, each when it is due, until all but those at `left_out` are as the rule demands. Returns how long
+/// that took.
+async fn until_all(sim: &mut Sim, rule: Rule, all_desired: &[Box<dyn Resource>], left_out: &[usize]) -> Duration {
     let began = Instant::now();
-    let mut open: Vec<usize> = (0..wants.len()).collect();
-    for desired in wants {
+    let mut open: Vec<usize> = (0..all_desired.len()).collect();
+    for desired in all_desired {
         sim.reconcile(rule, desired.as_ref()).await;
     }
     while open.iter().any(|at| !left_out.contains(at)) {
         assert!(began.elapsed() < Duration::from_secs(3_600), "never: {open:?}");
-        let due = |at: &usize| sim.observations.next_read([wants[*at].id()]).unwrap_or(began);
+        let due = |at: &usize| sim.observations.next_read([all_desired[*at].id()]).unwrap_or(began);
         let next = *open.iter().min_by_key(|at| due(at)).unwrap();
         sleep_until(due(&next)).await;
-        let (step, _) = sim.reconcile(rule, wants[next].as_ref()).await;
+        let (step, _) = sim.reconcile(rule, all_desired[next].as_ref()).await;
         if step.verb == Verb::Keep {
             open.retain(|at| *at != next);
         }
@@ -46,45 +47,44 @@ fn nat_subnets(clusters: usize) -> Vec<Box<dyn Resource>> {
 #[case::refused_by_conflict("409")]
 #[case::refused_as_retryable("429")]
 #[tokio::test(start_paused = true)]
-async fn twenty_nat_subnets_at_once_in_one_network_come_and_go_one_after_the_other(#[case] busy: &str) {
+async fn twenty_nat_subnets_of_one_network_are_written_in_sequence(#[case] busy: &str) {
     let mut seed = seed_for(0);
     seed["switches"] = json!({"vnet_busy": busy});
     let mut sim = Sim::seeded(&seed);
-    let wants = nat_subnets(20);
-    let took = all(&mut sim, ensure_present, &wants, &[]).await;
+    let all_desired = nat_subnets(20);
+    let duration = until_all(&mut sim, ensure_present, &all_desired, &[]).await;
     // Azure takes 3 s for each.
-    assert!((60..=70).contains(&took.as_secs()), "{took:?}");
+    assert!((60..=70).contains(&duration.as_secs()), "{duration:?}");
     assert_eq!(sim.writes(), 20, "none is refused");
     assert!(sim.azure.sent().len() <= 5 * 20, "{}", sim.calls());
     sim.forget_calls();
-    let took = all(&mut sim, ensure_absent, &wants, &[]).await;
-    assert!((200..=230).contains(&took.as_secs()), "{took:?}");
+    let duration = until_all(&mut sim, ensure_absent, &all_desired, &[]).await;
+    assert!((200..=230).contains(&duration.as_secs()), "{duration:?}");
     assert_eq!(sim.writes(), 20, "none is refused");
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_that_is_not_answered_yet_holds_the_others_of_its_network() {
+async fn unanswered_write_holds_the_others_of_its_network() {
     let mut seed = seed_for(0);
     seed["switches"] = json!({"vnet_busy": "409"});
     let sim = Sim::seeded(&seed);
     sim.azure.set_latency(Duration::from_millis(500));
-    let wants = nat_subnets(20);
+    let all_desired = nat_subnets(20);
     let reconcile = async |desired: &dyn Resource| {
         let step = ensure_present(desired, &sim.read(desired).await);
         run(&[step], &sim.client, &sim.observations, Reconcile::begin())
             .await
             .remove(0)
     };
-    let outcomes = join_all(wants.iter().map(|desired| reconcile(desired.as_ref()))).await;
+    let outcomes = join_all(all_desired.iter().map(|desired| reconcile(desired.as_ref()))).await;
     assert_eq!(
-        outcomes
-            .iter()
-            .filter(|outcomes| **outcomes == Outcome::Accepted)
-            .count(),
+        outcomes.iter().filter(|outcome| **outcome == Outcome::Accepted).count(),
         1
     );
     assert_eq!(sim.writes(), 1, "none is refused");
-    let due = wants.iter().map(|desired| sim.observations.next_read([desired.id()]));
+    let due = all_desired
+        .iter()
+        .map(|desired| sim.observations.next_read([desired.id()]));
     let waits: BTreeSet<_> = due.collect();
     assert_eq!(waits.len(), 20, "each has a time of its own");
 }
@@ -96,30 +96,34 @@ async fn refused_write_gives_its_turn_to_the_next() {
         "PUT",
         json!({"status": 403, "code": "AuthorizationFailed", "message": "x"}),
     );
-    let wants = nat_subnets(2);
-    for (desired, expected) in wants.iter().zip([false, true]) {
+    let all_desired = nat_subnets(2);
+    for (desired, expected) in all_desired.iter().zip([false, true]) {
         let step = ensure_present(desired.as_ref(), &sim.read(desired.as_ref()).await);
-        let outcomes = run(&[step], &sim.client, &sim.observations, Reconcile::begin())
+        let outcome = run(&[step], &sim.client, &sim.observations, Reconcile::begin())
             .await
             .remove(0);
-        assert_eq!(outcomes == Outcome::Accepted, expected, "{outcomes:?}");
+        assert_eq!(outcome == Outcome::Accepted, expected, "{outcome:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn subnet_that_never_comes_holds_the_others_of_its_network_only_as_long_as_azure_does() {
+async fn stuck_subnet_holds_its_network_only_as_long_as_azure_does() {
     let mut sim = Sim::seeded(&seed_for(0));
     sim.fault("PUT", json!({"operation": "hang"}));
-    let wants = nat_subnets(3);
-    for desired in &wants {
+    let all_desired = nat_subnets(3);
+    for desired in &all_desired {
         sim.reconcile(ensure_present, desired.as_ref()).await;
     }
     assert_eq!(sim.writes(), 1, "the others wait for their turn");
-    let stuck = tokio::time::timeout(Duration::from_secs(60), all(&mut sim, ensure_present, &wants, &[0])).await;
+    let stuck = tokio::time::timeout(
+        Duration::from_secs(60),
+        until_all(&mut sim, ensure_present, &all_desired, &[0]),
+    )
+    .await;
     assert!(stuck.is_err(), "Azure does not let them");
     assert!(sim.writes() > 1, "but they have tried");
     sim.remove(&nat_subnet(0).id);
-    all(&mut sim, ensure_present, &wants[1..], &[]).await;
+    until_all(&mut sim, ensure_present, &all_desired[1..], &[]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -128,16 +132,16 @@ async fn operation_that_never_ends_delays_no_other_cluster() {
         let mut times = Vec::new();
         for fault in [false, true] {
             let mut sim = Sim::seeded(&seed_for(5));
-            all(&mut sim, ensure_present, &nat_subnets(5), &[]).await;
+            until_all(&mut sim, ensure_present, &nat_subnets(5), &[]).await;
             if fault {
                 let hang = json!({"operation": "hang"});
                 sim.faults(&[(json!({"method": "PUT", "path": hangs}), hang)]);
             }
             let services = (0..5).map(|n| Box::new(service(n)) as Box<dyn Resource>);
             let zones = (0..5).map(|n| Box::new(zone(n, &internal(n))) as Box<dyn Resource>);
-            let wants: Vec<_> = services.chain(zones).collect();
+            let all_desired: Vec<_> = services.chain(zones).collect();
             let left_out: &[usize] = if fault { &[0, 5] } else { &[] };
-            times.push(all(&mut sim, ensure_present, &wants, left_out).await);
+            times.push(until_all(&mut sim, ensure_present, &all_desired, left_out).await);
             assert!(!fault || sim.in_flight() == 1, "it hangs");
         }
         assert!(times[1] <= times[0], "{hangs}: {times:?}");

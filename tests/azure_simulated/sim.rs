@@ -1,4 +1,4 @@
-//! One process of ours before the simulated Azure: passes over single resources, as the controllers make them.
+//! One process of Hyperlink before the simulated Azure: reconciles of single resources, as the controllers make them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,15 +22,15 @@ use url::Url;
 use crate::desired::{link_service, seed};
 use crate::transport::SimTransport;
 
-/// `ensure_present` or `ensure_absent`.
+/// One of `ensure_present` and `ensure_absent`.
 pub(crate) type Rule = fn(&dyn Resource, &Observed) -> Step;
 
-/// Takes away what is known in full.
+/// `plan::ensure_absent`, for a desired resource.
 pub(crate) fn ensure_absent(desired: &dyn Resource, observed: &Observed) -> Step {
     plan::ensure_absent(desired, observed)
 }
 
-/// Lets that many writes pass.
+/// A gate that lets a given number of writes pass.
 pub(crate) struct Valve(AtomicI64);
 
 impl Valve {
@@ -38,7 +38,7 @@ impl Valve {
         self.0.store(writes, Ordering::SeqCst);
     }
 
-    /// Whether all have passed that may.
+    /// Whether all allowed writes have passed.
     pub(crate) fn is_shut(&self) -> bool {
         self.0.load(Ordering::SeqCst) <= 0
     }
@@ -50,12 +50,12 @@ impl Gate for Valve {
     }
 }
 
-/// Keeps what was counted last.
+/// Keeps the last counts and all calls.
 #[derive(Default)]
 pub(crate) struct Counted {
     pub(crate) budgets: Mutex<HashMap<&'static str, u64>>,
     pub(crate) calls: Mutex<Vec<ObservedCall>>,
-    /// The kinds of the calls that were not sent for want of a call budget.
+    /// The kinds of the calls that were not sent because no call budget was left.
     pub(crate) exhausted: Mutex<Vec<Kind>>,
 }
 
@@ -84,8 +84,8 @@ pub(crate) struct Sim {
     pub(crate) dies: bool,
 }
 
-/// Passes that anything may take.
-const PATIENCE: usize = 80;
+/// The reconciles that any test may need.
+const MAX_RECONCILES: usize = 80;
 
 impl Sim {
     pub(crate) fn new() -> Self {
@@ -107,13 +107,13 @@ impl Sim {
         }
     }
 
-    /// The process ends and another one begins.
+    /// Ends the process and starts another one.
     pub(crate) fn restart(&mut self) {
         self.client = client(&self.azure, &self.valve, &self.counted);
         (self.observations, self.inventory) = (observations(), Inventory::default());
     }
 
-    pub(crate) fn looker(&self) -> Reader<'_> {
+    pub(crate) fn reader(&self) -> Reader<'_> {
         Reader {
             client: &self.client,
             observations: &self.observations,
@@ -123,71 +123,71 @@ impl Sim {
     }
 
     pub(crate) async fn read(&self, desired: &dyn Resource) -> Observed {
-        self.looker().read(desired.kind(), desired.id()).await
+        self.reader().read(desired.kind(), desired.id()).await
     }
 
-    /// One pass over one resource: look, decide, read again what is only remembered, execute.
+    /// One reconcile of one resource: read, decide, read again what is only cached, execute.
     pub(crate) async fn reconcile(&mut self, rule: Rule, desired: &dyn Resource) -> (Step, Outcome) {
         let began = Instant::now();
-        let looker = self.looker();
+        let reader = self.reader();
         for _ in 0..3 {
-            let step = rule(desired, &looker.read(desired.kind(), desired.id()).await);
+            let step = rule(desired, &reader.read(desired.kind(), desired.id()).await);
             if !invalidate_cached(std::slice::from_ref(&step), &self.observations, began).is_empty() {
                 continue;
             }
             let steps = std::slice::from_ref(&step);
-            let outcomes = run(steps, &self.client, &self.observations, looker.reconcile)
+            let outcome = run(steps, &self.client, &self.observations, reader.reconcile)
                 .await
                 .remove(0);
             if self.dies && step.writes() {
                 self.restart();
             }
-            return (step, outcomes);
+            return (step, outcome);
         }
         panic!("read again and again, never executed");
     }
 
-    /// Passes, each when the next look is due, until the resource is as wanted or gone.
+    /// Reconciles whenever the next read is due, until the resource is as desired or gone.
     pub(crate) async fn until(&mut self, rule: Rule, desired: &dyn Resource) -> Step {
         let mut last = None;
-        for _ in 0..PATIENCE {
-            let (step, outcomes) = self.reconcile(rule, desired).await;
+        for _ in 0..MAX_RECONCILES {
+            let (step, outcome) = self.reconcile(rule, desired).await;
             if step.verb == Verb::Keep {
                 return step;
             }
             last = Some(step);
-            if outcomes != Outcome::Ready {
-                self.rest(desired).await;
+            if outcome != Outcome::Ready {
+                self.wait_until_due(desired).await;
             }
         }
         panic!("never at rest: {last:?}, after {}", self.calls());
     }
 
-    pub(crate) async fn bring(&mut self, desired: &dyn Resource) -> Value {
+    pub(crate) async fn until_present(&mut self, desired: &dyn Resource) -> Value {
         self.until(ensure_present, desired).await.found.unwrap()
     }
 
-    pub(crate) async fn take_away(&mut self, desired: &dyn Resource) {
+    pub(crate) async fn until_absent(&mut self, desired: &dyn Resource) {
         assert!(self.until(ensure_absent, desired).await.gone());
     }
 
-    /// Waits until the next look at the resource is due.
-    pub(crate) async fn rest(&self, desired: &dyn Resource) {
+    /// Waits until the next read of the resource is due.
+    pub(crate) async fn wait_until_due(&self, desired: &dyn Resource) {
         match self.observations.next_read([desired.id()]) {
             Some(due) => sleep_until(due).await,
             None => sleep(Duration::from_secs(1)).await,
         }
     }
 
-    /// How long until the next look is due, in seconds.
+    /// The seconds until the next read of the resource is due.
     pub(crate) fn due_in(&self, desired: &dyn Resource) -> u64 {
         let due = self.observations.next_read([desired.id()]).unwrap();
         due.saturating_duration_since(Instant::now()).as_secs()
     }
 
-    /// The link service, settled; gives its alias.
+    /// Creates the Private Link Service and returns its alias.
     pub(crate) async fn alias(&mut self) -> String {
-        alias(&self.bring(&link_service()).await).unwrap().to_owned()
+        alias(&self.until_present(&link_service()).await).unwrap().to_owned()
     }
 
     /// The verbs of the calls since the last `forget_calls`.
@@ -200,7 +200,7 @@ impl Sim {
         self.azure.sent().clear();
     }
 
-    /// How many of the calls were writes.
+    /// The number of writes since the last `forget_calls`.
     pub(crate) fn writes(&self) -> usize {
         let sent = self.azure.sent();
         let writes = sent.iter().filter(|call| matches!(call.verb(), "PUT" | "DELETE"));
@@ -224,26 +224,26 @@ impl Sim {
         })
     }
 
-    /// Puts a resource behind everybody's back.
+    /// Writes a resource into Azure past the program.
     pub(crate) fn install(&self, id: &ResourceId, body: Value) {
         let now = self.azure.now();
         self.azure.world().put_resource(now, &id.to_string(), body).unwrap();
     }
 
-    /// Changes a resource behind everybody's back.
+    /// Changes a field of a resource past the program.
     pub(crate) fn drift(&self, id: &ResourceId, path: &str, value: Value) {
         let mut body = self.shown(id).unwrap();
         *body.pointer_mut(path).unwrap() = value;
         self.install(id, body);
     }
 
-    /// Removes a resource behind everybody's back.
+    /// Deletes a resource past the program.
     pub(crate) fn remove(&self, id: &ResourceId) {
         let now = self.azure.now();
         assert!(self.azure.world().delete_resource(now, &id.to_string()).unwrap());
     }
 
-    /// Fault rules from now on: what they match, and what they do.
+    /// Sets the fault rules from now on: what they match, and what they do.
     pub(crate) fn faults(&self, rules: &[(Value, Value)]) {
         let rules: Vec<Value> = rules
             .iter()
@@ -253,17 +253,17 @@ impl Sim {
         self.azure.world().set_faults(rules);
     }
 
-    /// Longer than any operation takes.
+    /// Waits for longer than any operation takes.
     pub(crate) async fn let_operations_end(&self) {
         sleep(Duration::from_secs(3_600)).await;
     }
 
-    /// The next call with this method fails so.
+    /// Makes the next call with this method fail in this way.
     pub(crate) fn fault(&self, method: &str, action: Value) {
         self.faults(&[(json!({"method": method}), action)]);
     }
 
-    /// Operations that are counted as under way, over all kinds.
+    /// The operations that are counted as under way, over all kinds.
     pub(crate) fn in_flight(&self) -> usize {
         let under_way = self.observations.under_way(Instant::now());
         under_way.values().map(|of_kind| of_kind.count).sum()

@@ -1,4 +1,4 @@
-//! The simulated Azure as a transport: the world handles each request at the time that the paused clock shows.
+//! The simulated Azure as a transport: it handles each request at the time that the paused clock shows.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Sent {
         self.request.headers().get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// `GET`, `PUT`, `DELETE`; `POLL` for the state of an operation.
+    /// `GET`, `PUT` or `DELETE`; `POLL` for the state of an operation.
     pub(crate) fn verb(&self) -> &str {
         verb(&self.request)
     }
@@ -44,7 +44,7 @@ fn verb(request: &Request<Bytes>) -> &str {
     }
 }
 
-/// What a call, by its verb and its path in lower case, meets: the action of a fault rule.
+/// Gives the action of a fault rule for a call, by its verb and its path in lower case.
 pub(crate) type Script = Box<dyn FnMut(&str, &str) -> Option<Value> + Send>;
 
 pub(crate) struct SimTransport {
@@ -78,17 +78,17 @@ impl SimTransport {
         self.sent.lock().unwrap()
     }
 
-    /// Each request from now on takes this long to get there.
+    /// Makes each request from now on take this long to reach Azure.
     pub(crate) fn set_latency(&self, latency: Duration) {
         *self.latency.lock().unwrap() = latency;
     }
 
-    /// Each call from now on meets what the script says, in place of fault rules.
+    /// Lets the script decide on each call from now on, in place of fault rules.
     pub(crate) fn follow(&self, script: impl FnMut(&str, &str) -> Option<Value> + Send + 'static) {
         *self.script.lock().unwrap() = Some(Box::new(script));
     }
 
-    fn meets(&self, request: &Request<Bytes>) {
+    fn apply_script(&self, request: &Request<Bytes>) {
         let mut script = self.script.lock().unwrap();
         let Some(script) = script.as_mut() else {
             return;
@@ -103,8 +103,8 @@ impl SimTransport {
         self.world().set_faults(rules);
     }
 
-    /// The clock stands still while a process loops without a wait, so nothing else would end it.
-    fn ends_a_hot_loop(&self, request: &Request<Bytes>) {
+    /// Ends a loop without waits: the clock stands still in it, so nothing else would end it.
+    fn assert_no_hot_loop(&self, request: &Request<Bytes>) {
         let (sent, now) = (self.sent(), Instant::now());
         let same = |call: &&Sent| call.at == now && call.request.uri() == request.uri();
         let at_once = sent.iter().rev().filter(same).count();
@@ -112,7 +112,7 @@ impl SimTransport {
         assert!(at_once < 100, "hot loop: {} {}", request.method(), request.uri());
     }
 
-    /// The most calls to one address, whatever the method, within `window`.
+    /// The largest number of calls to one address within `window`, whatever the method, and the address.
     pub(crate) fn busiest(&self, window: Duration) -> (usize, String) {
         let sent = self.sent();
         let mut times = std::collections::BTreeMap::<&str, Vec<Instant>>::new();
@@ -127,7 +127,7 @@ impl SimTransport {
         counted.max().unwrap_or_default()
     }
 
-    /// What Azure's clock shows.
+    /// The time of Azure's clock.
     pub(crate) fn now(&self) -> Timestamp {
         epoch() + SignedDuration::try_from(self.began.elapsed()).unwrap()
     }
@@ -150,7 +150,7 @@ impl Transport for SimTransport {
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        self.ends_a_hot_loop(&request);
+        self.assert_no_hot_loop(&request);
         let latency = *self.latency.lock().unwrap();
         if !latency.is_zero() {
             tokio::time::sleep(latency).await;
@@ -160,7 +160,7 @@ impl Transport for SimTransport {
             client_id: "hyperlink".into(),
             object_id: PRINCIPAL.into(),
         };
-        self.meets(&request);
+        self.apply_script(&request);
         let Answer { mut response, wire } = self.world().handle(self.now(), &caller, &request);
         self.sent().push(Sent {
             request,

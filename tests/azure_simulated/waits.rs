@@ -1,4 +1,4 @@
-//! What nothing tells of, through whole reconciles: it is asked for ever less often, and every five minutes in the end.
+//! What no event reports, through whole reconciles: it is read ever less often, and every five minutes in the end.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn gaps(life: &Life, path: &str) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frontend_that_never_comes_is_looked_for_ever_less_often() {
+async fn frontend_that_never_comes_is_searched_for_ever_less_often() {
     let mut life = Life::new();
     let balancer = id(&format!("{NET}/loadBalancers/lb"));
     let mut without = life.sim.shown(&balancer).unwrap();
@@ -29,15 +29,15 @@ async fn frontend_that_never_comes_is_looked_for_ever_less_often() {
         .unwrap()
         .retain(|one| one["name"] != frontend());
     life.sim.install(&balancer, without);
-    life.management_alone_for(HOUR).await;
+    life.run_management_for(HOUR).await;
     let gaps = gaps(&life, &format!("{NET}/loadBalancers"));
     assert_eq!(gaps, [&[10, 10, 20, 40, 80, 160][..], &[300; 10]].concat());
 }
 
 #[tokio::test(start_paused = true)]
-async fn connection_that_stays_pending_is_looked_at_ever_less_often() {
+async fn connection_that_stays_pending_is_read_ever_less_often() {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let endpoint = format!("{GUEST}/privateEndpoints/private-router-pe");
     let shown = life.sim.azure.world().resources(life.sim.azure.now(), "");
     let connection = shown.iter().find(|one| {
@@ -49,10 +49,10 @@ async fn connection_that_stays_pending_is_looked_at_ever_less_often() {
     life.sim
         .install(&id(connection["id"].as_str().unwrap()), connection.clone());
     life.sim.forget_calls();
-    life.lives_for(HOUR).await;
+    life.run_for(HOUR).await;
     let gaps = gaps(&life, &endpoint);
     assert_eq!(gaps[..5], [30, 30, 60, 120, 240]);
-    // Then as often as what is settled, whose interval is spread by a tenth.
+    // Then as often as a ready resource, whose interval is spread by a tenth.
     assert!(gaps[5..].iter().all(|gap| (270..=330).contains(gap)), "{gaps:?}");
     assert_eq!(gaps.len(), 15, "{gaps:?}");
 }

@@ -1,5 +1,4 @@
-//! Both roles over the whole life of a cluster, by their own passes, while a process dies after every single effect: a write to Azure
-//! or to Kubernetes. The end is the same, nothing is left, and nothing is written again for nothing.
+//! The whole life of a cluster under both roles, while a process dies after any write: the result is the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,34 +38,34 @@ use crate::desired::{GUEST, NET, SUB, seed};
 use crate::restarts::state;
 use crate::sim::Sim;
 
-/// One role's process: its context, and when it is due.
+/// The process of one role: its context, and when it is due.
 struct Process {
     role: Role,
     cx: Context,
-    /// What the management side works with, once it does.
+    /// The controller of role `ho`, once it has reconciled.
     management: OnceCell<PrivateLinkServiceController>,
     due: Instant,
-    /// What the object was like when the last pass ended.
-    observed: String,
+    /// The fingerprint of the custom resource at the end of the last reconcile.
+    last_fingerprint: String,
 }
 
 impl Process {
-    /// What of the object is worth a pass.
+    /// The part of the custom resource whose change starts a reconcile.
     fn fingerprint(&self, cr: &AzurePrivateLinkService) -> String {
         let published = self.cx.published.of(cr.metadata.uid.as_deref().unwrap_or_default());
         fingerprint(cr, self.role, &published, Instant::now().into_std())
     }
 }
 
-/// A cluster with both roles' processes.
+/// A cluster with the processes of both roles.
 pub(crate) struct Life {
     pub(crate) sim: Sim,
     pub(crate) cluster: Arc<Cluster>,
     processes: [Process; 2],
-    /// Where the management side makes services, and where else it may manage them.
-    pub(crate) place: (&'static str, Vec<Scope>),
+    /// The group in which role `ho` creates services, and the scopes in which it may manage others.
+    pub(crate) service_groups: (&'static str, Vec<Scope>),
     died: bool,
-    /// Whether `until` ends with a death.
+    /// Whether `until` returns when a process has died.
     ends_with_a_death: bool,
 }
 
@@ -99,7 +98,7 @@ fn process(role: Role, sim: &Sim, cluster: &Arc<Cluster>) -> Process {
         cx: context(role, sim, cluster),
         management: OnceCell::new(),
         due: Instant::now(),
-        observed: String::new(),
+        last_fingerprint: String::new(),
     }
 }
 
@@ -130,10 +129,10 @@ fn guest() -> PrivateEndpointController {
 
 async fn reconcile<R: Reconciler>(reconciler: &R, cx: &Context, cr: AzurePrivateLinkService) -> Option<Duration> {
     let (inputs, _) = reconciler.inputs(cx, &cr).await.ok()?;
-    let ended = reconciler.reconcile(cx, Reconcile::begin(), cr, inputs).await.ok()?;
-    // Then only a change can bring more to do.
+    let outcome = reconciler.reconcile(cx, Reconcile::begin(), cr, inputs).await.ok()?;
+    // After that only a change needs a reconcile.
     let never = Duration::from_secs(86_400);
-    Some(if ended.released { never } else { ended.wait })
+    Some(if outcome.released { never } else { outcome.wait })
 }
 
 impl Life {
@@ -142,12 +141,12 @@ impl Life {
         let resources = seed["resources"].as_array_mut().unwrap();
         let balancer = resources.iter_mut().find(|one| one["sku"].is_object()).unwrap();
         let subnet = json!({"id": format!("{NET}/virtualNetworks/hub/subnets/lb")});
-        let ours = json!({"name": frontend(), "properties": {"subnet": subnet, "privateIPAddress": ADDRESS,
+        let own = json!({"name": frontend(), "properties": {"subnet": subnet, "privateIPAddress": ADDRESS,
             "privateIPAllocationMethod": "Static"}});
         balancer["properties"]["frontendIPConfigurations"]
             .as_array_mut()
             .unwrap()
-            .push(ours);
+            .push(own);
         let sim = Sim::seeded(&seed);
         let cluster = Cluster::new(&sim.valve);
         let processes = [Role::Ho, Role::Cpo].map(|role| process(role, &sim, &cluster));
@@ -155,7 +154,7 @@ impl Life {
             sim,
             cluster,
             processes,
-            place: ("mgmt", Vec::new()),
+            service_groups: ("mgmt", Vec::new()),
             died: false,
             ends_with_a_death: false,
         }
@@ -166,9 +165,9 @@ impl Life {
         self.cluster.get(CR).map(|found| serde_json::from_value(found).unwrap())
     }
 
-    /// The process whose pass comes next: one that sees a change, else the one that is due first.
+    /// The process that reconciles next: one that observes a change, else the one that is due first.
     async fn next(&self, cr: &AzurePrivateLinkService) -> usize {
-        let changed = |process: &Process| process.observed != process.fingerprint(cr);
+        let changed = |process: &Process| process.last_fingerprint != process.fingerprint(cr);
         if let Some(at) = self.processes.iter().position(changed) {
             return at;
         }
@@ -177,14 +176,14 @@ impl Life {
         at
     }
 
-    /// One pass; when the next one is due, unless this one could not go on.
-    async fn passes(&self, at: usize, cr: AzurePrivateLinkService) -> Option<Duration> {
+    /// One reconcile. Returns the wait until the next one, unless this one failed.
+    async fn reconcile_at(&self, at: usize, cr: AzurePrivateLinkService) -> Option<Duration> {
         let process = &self.processes[at];
         match process.role {
             Role::Ho => {
                 let reconciler = process
                     .management
-                    .get_or_init(|| management(&process.cx, &self.place))
+                    .get_or_init(|| management(&process.cx, &self.service_groups))
                     .await;
                 reconcile(reconciler, &process.cx, cr).await
             }
@@ -192,32 +191,32 @@ impl Life {
         }
     }
 
-    /// One pass of the management side, due or not; when it wants the next one.
-    pub(crate) async fn management_passes(&self) -> Duration {
-        self.passes(0, self.cr().unwrap()).await.unwrap()
+    /// One reconcile of role `ho`, due or not. Returns the wait until the next one.
+    pub(crate) async fn reconcile_management(&self) -> Duration {
+        self.reconcile_at(0, self.cr().unwrap()).await.unwrap()
     }
 
-    /// The same of the guest's side.
-    pub(crate) async fn guest_passes(&self) -> Duration {
-        self.passes(1, self.cr().unwrap()).await.unwrap()
+    /// One reconcile of role `cpo`, due or not. Returns the wait until the next one.
+    pub(crate) async fn reconcile_guest(&self) -> Duration {
+        self.reconcile_at(1, self.cr().unwrap()).await.unwrap()
     }
 
-    /// Passes until the object is as asked for. A process that has died is followed by another one.
-    async fn until(&mut self, outcomes: impl Fn(Option<&Value>) -> bool) {
+    /// Reconciles until the custom resource meets the condition. A process that has died is replaced by another one.
+    async fn until(&mut self, condition: impl Fn(Option<&Value>) -> bool) {
         for _ in 0..400 {
-            if outcomes(self.cluster.get(CR).as_ref()) || !self.passes_next().await {
+            if condition(self.cluster.get(CR).as_ref()) || !self.reconcile_next().await {
                 return;
             }
         }
         panic!("never: {:#}", self.cluster.get(CR).unwrap_or_default());
     }
 
-    /// The pass that comes next; whether there is more to do.
-    async fn passes_next(&mut self) -> bool {
+    /// Reconciles where one is due next. Returns whether to go on.
+    async fn reconcile_next(&mut self) -> bool {
         let cr = self.cr().unwrap();
         let at = self.next(&cr).await;
-        let wait = self.passes(at, cr).await;
-        let observed = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
+        let wait = self.reconcile_at(at, cr).await;
+        let fingerprint = self.cr().map(|cr| self.processes[at].fingerprint(&cr));
         if self.sim.valve.is_shut() {
             self.died = true;
             self.sim.valve.set(i64::MAX);
@@ -226,42 +225,42 @@ impl Life {
         }
         let process = &mut self.processes[at];
         process.due = Instant::now() + wait.unwrap_or(Duration::from_secs(1));
-        process.observed = observed.unwrap_or_default();
+        process.last_fingerprint = fingerprint.unwrap_or_default();
         true
     }
 
-    /// Passes for so long, or until the object is gone.
-    pub(crate) async fn lives_for(&mut self, time: Duration) {
+    /// Reconciles for this long, or until the custom resource is gone.
+    pub(crate) async fn run_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
-        while self.stands() && Instant::now() < end {
-            self.passes_next().await;
+        while self.exists() && Instant::now() < end {
+            self.reconcile_next().await;
         }
     }
 
-    /// The same with nobody who serves the guest's side.
-    pub(crate) async fn management_alone_for(&mut self, time: Duration) {
+    /// Reconciles role `ho` only for this long, or until the custom resource is gone.
+    pub(crate) async fn run_management_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
-        while self.stands() && Instant::now() < end {
-            sleep(self.management_passes().await).await;
+        while self.exists() && Instant::now() < end {
+            sleep(self.reconcile_management().await).await;
         }
     }
 
-    /// Whether the custom resource is there.
-    pub(crate) fn stands(&self) -> bool {
+    /// Whether the custom resource exists.
+    pub(crate) fn exists(&self) -> bool {
         self.cluster.get(CR).is_some()
     }
 
-    /// Both processes end, and others begin.
-    pub(crate) fn restarts(&mut self) {
+    /// Ends both processes and starts others.
+    pub(crate) fn restart_both(&mut self) {
         self.processes = [Role::Ho, Role::Cpo].map(|role| process(role, &self.sim, &self.cluster));
     }
 
     /// The conditions of the custom resource.
-    pub(crate) fn told(&self) -> Value {
+    pub(crate) fn conditions(&self) -> Value {
         self.cluster.get(CR).unwrap_or_default()["status"]["conditions"].take()
     }
 
-    /// The last calls, a line each.
+    /// The last calls, one line each.
     pub(crate) fn last_calls(&self, count: usize) -> String {
         let sent = self.sim.azure.sent();
         let first = sent.first().map(|call| call.at);
@@ -279,21 +278,21 @@ impl Life {
     }
 
     /// Writes into the status, as a tenant can.
-    pub(crate) fn forges(&self, status: Value) {
+    pub(crate) fn forge_status(&self, status: Value) {
         self.cluster.forge(CR, status);
     }
 
-    /// As `kubectl delete` does, now.
-    pub(crate) fn is_deleted(&self) {
+    /// Deletes the custom resource as `kubectl delete` does, now.
+    pub(crate) fn delete_now(&self) {
         self.cluster.delete_at(CR, &Timestamp::now().to_string());
     }
 
-    /// As `kubectl delete` did.
-    pub(crate) fn was_deleted_long_ago(&self) {
+    /// Deletes the custom resource as `kubectl delete` did, long ago.
+    pub(crate) fn delete_long_ago(&self) {
         self.cluster.delete(CR);
     }
 
-    /// Calls that either process did not send because a resource had no call budget left.
+    /// The metrics of calls that were not sent because a resource had no call budget left.
     pub(crate) fn exhausted(&self) -> Vec<String> {
         let metrics = self
             .processes
@@ -304,7 +303,7 @@ impl Life {
         of_budgets.filter(|line| !line.ends_with(" 0")).collect()
     }
 
-    pub(crate) async fn comes(&mut self) {
+    pub(crate) async fn until_available(&mut self) {
         self.until(|cr| {
             let conditions = cr.and_then(|cr| cr["status"]["conditions"].as_array());
             let mut all = conditions.into_iter().flatten();
@@ -313,22 +312,22 @@ impl Life {
         .await;
     }
 
-    /// A cluster over which a process died after so many effects; none if it came about first.
+    /// A cluster over which a process died after so many effects; none if it became available before that.
     pub(crate) async fn cut_short(effects: i64) -> Option<Self> {
         let mut life = Life::new();
         life.ends_with_a_death = true;
         life.sim.valve.set(effects);
-        life.comes().await;
+        life.until_available().await;
         life.ends_with_a_death = false;
         life.died.then_some(life)
     }
 
-    pub(crate) async fn goes(&mut self) {
-        self.was_deleted_long_ago();
+    pub(crate) async fn delete_cluster(&mut self) {
+        self.delete_long_ago();
         self.until(|cr| cr.is_none()).await;
     }
 
-    /// How often each resource was written so.
+    /// How often each resource was written with this method.
     pub(crate) fn writes(&self, method: &str) -> BTreeMap<String, usize> {
         let mut writes = BTreeMap::new();
         for call in self.sim.azure.sent().iter().filter(|call| call.verb() == method) {
@@ -339,10 +338,10 @@ impl Life {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cluster_comes_and_goes_and_nothing_is_left() {
+async fn cluster_is_created_and_deleted_and_nothing_is_left() {
     let mut life = Life::new();
     let empty = state(&life.sim);
-    life.comes().await;
+    life.until_available().await;
     assert_eq!(life.writes("PUT").len(), 11, "{:?}", life.writes("PUT"));
     assert!(
         life.writes("PUT").values().all(|times| *times == 1),
@@ -352,38 +351,38 @@ async fn cluster_comes_and_goes_and_nothing_is_left() {
     let calls = life.sim.azure.sent().len();
     assert!(calls <= 28, "{calls}: {}", life.sim.calls());
     life.sim.forget_calls();
-    life.goes().await;
+    life.delete_cluster().await;
     let calls = life.sim.azure.sent().len();
     assert!(calls <= 25, "{calls}: {}", life.last_calls(40));
     assert_eq!(state(&life.sim), empty);
 }
 
-/// Every third effect, beginning with one of the first three: three tests that run beside each other.
+/// Every third effect, beginning with one of the first three, so that three tests run in parallel.
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn process_dies_after_each_effect_of_a_life(#[values(1, 2, 3)] first: i64) {
     let mut undisturbed = Life::new();
     let empty = state(&undisturbed.sim);
-    undisturbed.comes().await;
+    undisturbed.until_available().await;
     let full = state(&undisturbed.sim);
     for effects in (first..).step_by(3) {
         let mut life = Life::new();
         life.sim.valve.set(effects);
-        life.comes().await;
+        life.until_available().await;
         assert_eq!(state(&life.sim), full, "dead after {effects} effects");
         for (path, times) in life.writes("PUT") {
-            // Nothing tells that a create in private DNS was accepted but its operation, which died with the process.
-            let may = if path.contains("/privateDnsZones/") && life.died {
+            // Only its operation shows that a create in private DNS was accepted, and that is lost with the process.
+            let max_puts = if path.contains("/privateDnsZones/") && life.died {
                 2
             } else {
                 1
             };
             assert!(
-                times <= may,
+                times <= max_puts,
                 "dead after {effects} effects: {path} was put {times} times"
             );
         }
-        life.goes().await;
+        life.delete_cluster().await;
         assert_eq!(state(&life.sim), empty, "dead after {effects} effects");
         if !life.died {
             assert!(effects > 30, "only {effects} effects in a life");
@@ -392,7 +391,7 @@ async fn process_dies_after_each_effect_of_a_life(#[values(1, 2, 3)] first: i64)
     }
 }
 
-/// What was begun is on record before it is begun: whoever comes next finds it, at once or as late as a lease takes to pass on.
+/// Each write is recorded before it is sent, so the next process finds it, at once or after the lease has expired.
 #[rstest]
 #[tokio::test(start_paused = true)]
 async fn cluster_is_deleted_right_after_a_process_died_over_it(
@@ -406,22 +405,22 @@ async fn cluster_is_deleted_right_after_a_process_died_over_it(
             return;
         };
         sleep(Duration::from_secs(pause)).await;
-        life.goes().await;
-        // What was accepted without anything to read comes to be even now.
+        life.delete_cluster().await;
+        // Even now a write is executed that was accepted before anything could be read of it.
         life.sim.let_operations_end().await;
         assert_eq!(state(&life.sim), empty, "dead after {effects} effects");
     }
 }
 
-/// The guest's side goes with its control plane, and the custom resource is deleted later by the garbage collector.
+/// The control plane is deleted with role `cpo`, and the garbage collector deletes the custom resource later.
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_to_be_gone_before_the_control_plane_went_is_looked_at_again() {
+async fn what_was_gone_before_the_control_plane_is_read_again() {
     let life = Life::new();
-    life.management_passes().await;
+    life.reconcile_management().await;
     life.sim.forget_calls();
-    // Finalizers and intent are there, and the gate shuts before the first write to Azure.
+    // Finalizers and intent are written, and the gate shuts before the first write to Azure.
     life.sim.valve.set(2);
-    life.passes(1, life.cr().unwrap()).await;
+    life.reconcile_at(1, life.cr().unwrap()).await;
     assert!(life.sim.valve.is_shut(), "{}", life.sim.calls());
     assert_eq!(life.writes("PUT"), BTreeMap::new());
     life.sim.valve.set(i64::MAX);
@@ -434,21 +433,21 @@ async fn what_was_seen_to_be_gone_before_the_control_plane_went_is_looked_at_aga
             .absent_for(&zone, Instant::now())
             .is_some()
     );
-    // By then nothing that was put before could come about any more; but another writer puts it.
+    // After that no earlier PUT could still take effect, but another writer creates the zone.
     sleep(Duration::from_secs(60)).await;
-    let ours = json!({"location": "global", "tags": {"hypershift.openshift.io_cluster-id": "x-id"}});
-    life.sim.install(&zone, ours);
+    let own = json!({"location": "global", "tags": {"hypershift.openshift.io_cluster-id": "x-id"}});
+    life.sim.install(&zone, own);
     life.cluster
         .delete_at("hostedcontrolplanes/example", &Timestamp::now().to_string());
-    while held(&life.cr().unwrap()) {
-        sleep(life.guest_passes().await.min(Duration::from_secs(300))).await;
+    while has_cpo_finalizer(&life.cr().unwrap()) {
+        sleep(life.reconcile_guest().await.min(Duration::from_secs(300))).await;
     }
     assert_eq!(life.sim.shown(&zone), None);
 }
 
-/// Its finalizer of ours was released while the first reconcile was in Azure: nothing is made any more.
+/// Its finalizer was released while the first reconcile was in Azure: nothing is created any more.
 #[tokio::test(start_paused = true)]
-async fn control_plane_that_goes_before_the_first_put_gets_no_endpoint() {
+async fn control_plane_deleted_before_the_first_put_gets_no_endpoint() {
     let life = Life::new();
     while life
         .cr()
@@ -456,16 +455,17 @@ async fn control_plane_that_goes_before_the_first_put_gets_no_endpoint() {
         .status
         .is_none_or(|status| status.private_link_service_alias.is_none())
     {
-        sleep(life.management_passes().await).await;
+        sleep(life.reconcile_management().await).await;
     }
     life.sim.forget_calls();
-    life.cluster.goes_before_the_next_patch("hostedcontrolplanes/example");
-    assert_eq!(life.passes(1, life.cr().unwrap()).await, None);
-    assert!(held(&life.cr().unwrap()));
+    life.cluster
+        .deleted_before_the_next_patch("hostedcontrolplanes/example");
+    assert_eq!(life.reconcile_at(1, life.cr().unwrap()).await, None);
+    assert!(has_cpo_finalizer(&life.cr().unwrap()));
     assert_eq!(life.writes("PUT"), BTreeMap::new());
 }
 
-fn held(cr: &AzurePrivateLinkService) -> bool {
+fn has_cpo_finalizer(cr: &AzurePrivateLinkService) -> bool {
     let finalizers = cr.metadata.finalizers.iter().flatten();
     finalizers.into_iter().any(|one| one == Role::Cpo.finalizer())
 }

@@ -1,4 +1,4 @@
-//! Azure at its worst: one odd answer at the wrong moment, and what was remembered for too long.
+//! Azure at its worst: one odd answer at the wrong moment, and observations that are too old.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn service() -> ResourceId {
     id(&format!("{NET}/privateLinkServices/{name}"))
 }
 
-/// The ids of what is there besides what was seeded.
+/// The ids of what is there besides the seed.
 fn left(sim: &Sim) -> Vec<String> {
     let empty = state(&Life::new().sim);
     let all = state(sim).into_iter().filter(|one| !empty.contains(one));
@@ -31,7 +31,7 @@ fn alias(life: &Life) -> Option<String> {
     life.cr()?.status?.private_link_service_alias
 }
 
-/// The service of another management cluster, whose operator stamps nothing: same cluster, so same name.
+/// The service of another management cluster, whose operator sets no stamp: for this cluster, so with the same name.
 fn theirs(frontend: &str) -> Value {
     json!({"location": "westus2", "tags": {"hypershift.openshift.io_cluster-id": "x-id"}, "properties": {
         "loadBalancerFrontendIpConfigurations": [{"id": format!("{NET}/loadBalancers/lb/frontendIPConfigurations/{frontend}")}],
@@ -40,27 +40,27 @@ fn theirs(frontend: &str) -> Value {
         "visibility": {"subscriptions": [GUEST_SUB]}, "autoApproval": {"subscriptions": [GUEST_SUB]}}})
 }
 
-/// Somebody deletes the service; the management side makes another one, with another alias.
-fn service_is_lost(life: &Life) {
+/// Somebody deletes the service. Role `ho` creates another one, with another alias.
+fn delete_service(life: &Life) {
     life.sim.remove(&service());
 }
 
-/// The endpoint's address stays what it was, so nothing is written after the endpoint leads to the new service.
+/// The endpoint's address does not change, so nothing is written after the endpoint leads to the new service.
 #[rstest]
 #[case::while_the_alias_is_not_known(false)]
 #[case::before_the_guests_side_has_followed(true)]
 #[tokio::test(start_paused = true)]
-async fn cluster_whose_service_was_replaced_twice_is_deleted_before_the_endpoint_follows(#[case] comes_again: bool) {
+async fn cluster_with_a_twice_replaced_service_is_deleted(#[case] comes_again: bool) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let first = alias(&life);
-    service_is_lost(&life);
-    life.lives_for(30 * MINUTE).await;
+    delete_service(&life);
+    life.run_for(30 * MINUTE).await;
     let second = alias(&life);
     assert!(second.is_some() && first != second, "{first:?} {second:?}");
-    service_is_lost(&life);
+    delete_service(&life);
     for _ in 0..20 {
-        let wait = life.management_passes().await;
+        let wait = life.reconcile_management().await;
         let now = alias(&life);
         if now != second && (!comes_again || now.is_some()) {
             break;
@@ -68,18 +68,18 @@ async fn cluster_whose_service_was_replaced_twice_is_deleted_before_the_endpoint
         sleep(wait).await;
     }
     assert_ne!(alias(&life), second);
-    life.is_deleted();
-    life.lives_for(60 * MINUTE).await;
-    assert!(!life.stands(), "{:#}", life.told());
+    life.delete_now();
+    life.run_for(60 * MINUTE).await;
+    assert!(!life.exists(), "{:#}", life.conditions());
     life.sim.let_operations_end().await;
     assert_eq!(left(&life.sim), [""; 0]);
 }
 
-/// An endpoint of ours is shown once without its connection, as one is whose creation failed.
+/// An owned endpoint is shown once without its connection, like one whose creation failed.
 #[tokio::test(start_paused = true)]
 async fn endpoint_that_is_shown_without_a_connection_does_not_stay() {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let endpoint = id(&format!("{GUEST}/privateEndpoints/private-router-pe"));
     let mut body = life.sim.shown(&endpoint).unwrap();
     body["properties"]["manualPrivateLinkServiceConnections"] = json!([]);
@@ -87,22 +87,22 @@ async fn endpoint_that_is_shown_without_a_connection_does_not_stay() {
         json!({"method": "GET", "path": "/private-router-pe$"}),
         json!({"status": 200, "body": body}),
     )]);
-    life.goes().await;
+    life.delete_cluster().await;
     assert_eq!(left(&life.sim), [""; 0]);
 }
 
-/// Ours was deleted, and that of another management cluster made, between two looks.
+/// Between two reads the own service was deleted, and another management cluster created one under its name.
 #[tokio::test(start_paused = true)]
-async fn service_that_others_made_in_place_of_ours_stays() {
+async fn foreign_service_in_the_place_of_an_own_one_stays() {
     let mut life = Life::new();
-    life.comes().await;
-    life.lives_for(10 * MINUTE).await;
+    life.until_available().await;
+    life.run_for(10 * MINUTE).await;
     life.sim.remove(&service());
     life.sim.install(&service(), theirs("stranger"));
     let before = life.sim.shown(&service());
-    life.is_deleted();
-    life.lives_for(60 * MINUTE).await;
-    assert!(!life.stands(), "{:#}", life.told());
+    life.delete_now();
+    life.run_for(60 * MINUTE).await;
+    assert!(!life.exists(), "{:#}", life.conditions());
     assert_eq!(
         life.sim.shown(&service()).is_some(),
         before.is_some(),
@@ -111,7 +111,7 @@ async fn service_that_others_made_in_place_of_ours_stays() {
     );
 }
 
-/// One read that finds nothing, though it is there.
+/// One read does not find the resource, though it is there.
 #[rstest]
 #[case::service("/privateLinkServices/[^/]+$")]
 #[case::endpoint("/privateEndpoints/[^/]+$")]
@@ -119,28 +119,28 @@ async fn service_that_others_made_in_place_of_ours_stays() {
 #[case::link("/virtualNetworkLinks/[^/]+$")]
 #[case::subnet("/subnets/x-pls-nat$")]
 #[tokio::test(start_paused = true)]
-async fn what_is_not_found_once_while_it_goes_does_not_stay(
+async fn resource_not_found_once_during_deletion_does_not_stay(
     #[case] path: &str,
     #[values(1, 2, 3, 4)] from: u32,
     #[values(false, true)] restarts: bool,
 ) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     sleep(60 * MINUTE).await;
     if restarts {
-        life.restarts();
+        life.restart_both();
     }
     let missing = json!({"status": 404, "code": "ResourceNotFound", "message": "x"});
     life.sim
         .faults(&[(json!({"method": "GET", "path": path, "from": from}), missing)]);
-    life.is_deleted();
-    life.lives_for(180 * MINUTE).await;
-    assert!(!life.stands(), "{:#}", life.told());
+    life.delete_now();
+    life.run_for(180 * MINUTE).await;
+    assert!(!life.exists(), "{:#}", life.conditions());
     life.sim.let_operations_end().await;
     assert_eq!(left(&life.sim), [""; 0], "{}", life.last_calls(12));
 }
 
-/// Stamped by another management cluster; once it is not found.
+/// The service has another management cluster's stamp, and one read does not find it.
 #[tokio::test(start_paused = true)]
 async fn service_of_others_that_is_not_found_once_is_not_written() {
     let mut life = Life::new();
@@ -151,16 +151,16 @@ async fn service_of_others_that_is_not_found_once_is_not_written() {
     let missing = json!({"status": 404, "code": "ResourceNotFound", "message": "x"});
     life.sim
         .faults(&[(json!({"method": "GET", "path": "/privateLinkServices/[^/]+$"}), missing)]);
-    life.management_alone_for(60 * MINUTE).await;
+    life.run_management_for(60 * MINUTE).await;
     assert_eq!(life.sim.shown(&service()), before, "{}", life.last_calls(20));
 }
 
-/// Services are made in another group now; the one that was recorded is not found once.
+/// Services are created in another group now, and one read does not find the recorded one.
 #[tokio::test(start_paused = true)]
-async fn service_in_the_group_of_before_is_not_found_once_and_does_not_stay() {
+async fn service_in_the_former_group_not_found_once_does_not_stay() {
     let mut life = Life::new();
-    life.comes().await;
-    life.restarts();
+    life.until_available().await;
+    life.restart_both();
     let now = life.sim.azure.now();
     let group = format!("/subscriptions/{SUB}/resourceGroups/other");
     life.sim
@@ -168,7 +168,7 @@ async fn service_in_the_group_of_before_is_not_found_once_and_does_not_stay() {
         .world()
         .put_resource(now, &group, json!({"location": "westus2"}))
         .unwrap();
-    life.place = (
+    life.service_groups = (
         "other",
         vec![Scope::parse(&format!("/subscriptions/{SUB}/resourceGroups/mgmt")).unwrap()],
     );
@@ -177,16 +177,17 @@ async fn service_in_the_group_of_before_is_not_found_once_and_does_not_stay() {
         json!({"method": "GET", "path": "/mgmt/.*/privateLinkServices/[^/]+$"}),
         missing,
     )]);
-    life.lives_for(60 * MINUTE).await;
-    life.is_deleted();
-    life.lives_for(60 * MINUTE).await;
-    assert!(!life.stands(), "{:#}", life.told());
+    life.run_for(60 * MINUTE).await;
+    life.delete_now();
+    life.run_for(60 * MINUTE).await;
+    assert!(!life.exists(), "{:#}", life.conditions());
     let mut left = left(&life.sim);
     left.retain(|id| !id.ends_with("resourcegroups/other"));
     assert_eq!(left, [""; 0]);
 }
 
-/// The cluster has moved: another management cluster connected the endpoint, and uses the names. Once the endpoint is shown badly.
+/// The cluster has moved: another management cluster connected the endpoint and uses the names. One read of the
+/// endpoint gets an odd answer.
 #[rstest]
 #[case::well(json!({}))]
 #[case::fails(json!({"status": 500, "code": "InternalServerError", "message": "x"}))]
@@ -197,7 +198,7 @@ async fn service_in_the_group_of_before_is_not_found_once_and_does_not_stay() {
 #[tokio::test(start_paused = true)]
 async fn names_of_a_cluster_that_lives_elsewhere_stay(#[case] odd: Value) {
     let mut life = Life::new();
-    life.comes().await;
+    life.until_available().await;
     let endpoint = id(&format!("{GUEST}/privateEndpoints/private-router-pe"));
     let theirs = json!("pls-x-id.11111111-2222-4333-8444-555555555555.westus2.azure.privatelinkservice");
     life.sim.drift(
@@ -216,10 +217,10 @@ async fn names_of_a_cluster_that_lives_elsewhere_stay(#[case] odd: Value) {
         life.sim
             .faults(&[(json!({"method": "GET", "path": "/private-router-pe$"}), odd)]);
     }
-    life.is_deleted();
-    life.lives_for(60 * MINUTE).await;
+    life.delete_now();
+    life.run_for(60 * MINUTE).await;
     life.sim.let_operations_end().await;
-    assert!(!life.stands(), "{:#}", life.told());
+    assert!(!life.exists(), "{:#}", life.conditions());
     let guest = |all: &[String]| {
         all.iter()
             .filter(|id| id.contains(GUEST_SUB))
@@ -229,7 +230,7 @@ async fn names_of_a_cluster_that_lives_elsewhere_stay(#[case] odd: Value) {
     assert_eq!(guest(&left(&life.sim)), guest(&before), "{:?}", life.writes("DELETE"));
 }
 
-/// At rest: one read finds nothing, though it is there, with a tag that somebody else has given.
+/// One read does not find a ready resource, though it is there, with a tag of somebody else.
 #[rstest]
 #[case::service("/privateLinkServices/[^/]+$", &format!("{NET}/privateLinkServices/pls-x-id"))]
 #[case::endpoint("/privateEndpoints/[^/]+$", &format!("{GUEST}/privateEndpoints/private-router-pe"))]
@@ -238,8 +239,8 @@ async fn names_of_a_cluster_that_lives_elsewhere_stay(#[case] odd: Value) {
 #[tokio::test(start_paused = true)]
 async fn what_is_not_found_once_at_rest_is_not_written(#[case] path: &str, #[case] name: &str) {
     let mut life = Life::new();
-    life.comes().await;
-    life.lives_for(60 * MINUTE).await;
+    life.until_available().await;
+    life.run_for(60 * MINUTE).await;
     let mut body = life.sim.shown(&id(name)).unwrap();
     if name.contains("/subnets/") {
         body["properties"]["serviceEndpoints"] = json!([{"service": "Microsoft.Storage"}]);
@@ -247,15 +248,15 @@ async fn what_is_not_found_once_at_rest_is_not_written(#[case] path: &str, #[cas
         body["tags"]["cost-center"] = json!("42");
     }
     life.sim.install(&id(name), body);
-    life.lives_for(60 * MINUTE).await;
+    life.run_for(60 * MINUTE).await;
     let before = life.sim.shown(&id(name)).unwrap();
     life.sim.forget_calls();
     let missing = json!({"status": 404, "code": "ResourceNotFound", "message": "x"});
     life.sim.faults(&[(json!({"method": "GET", "path": path}), missing)]);
-    let mut told = Vec::new();
+    let mut outages = Vec::new();
     for _ in 0..60 {
-        life.lives_for(MINUTE).await;
-        let now = life.told();
+        life.run_for(MINUTE).await;
+        let now = life.conditions();
         let down: Vec<String> = now
             .as_array()
             .unwrap()
@@ -270,7 +271,7 @@ async fn what_is_not_found_once_at_rest_is_not_written(#[case] path: &str, #[cas
             })
             .collect();
         if !down.is_empty() {
-            told.push(down.join("; "));
+            outages.push(down.join("; "));
         }
     }
     let now = life.sim.shown(&id(name)).unwrap();
@@ -278,5 +279,5 @@ async fn what_is_not_found_once_at_rest_is_not_written(#[case] path: &str, #[cas
         (&now["tags"], &now["properties"]["serviceEndpoints"]),
         (&before["tags"], &before["properties"]["serviceEndpoints"])
     );
-    assert!(told.len() <= 2, "{told:?}");
+    assert!(outages.len() <= 2, "{outages:?}");
 }

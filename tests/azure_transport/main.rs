@@ -1,4 +1,4 @@
-//! ARM and its token endpoint as real HTTPS servers: who gets a token, what is refused, what a failure looks like.
+//! ARM and its token endpoint as real HTTPS servers: who gets a token, what is refused, how a failure is reported.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ struct Azure {
     ca: Ca,
 }
 
-/// `token-1`, `token-2`, … with that many seconds to live.
+/// Answers with `token-1`, `token-2`, …, which live for that many seconds.
 fn issues_tokens(seconds: u32) -> impl Fn(&Observed) -> Reply {
     let count = Mutex::new(0);
     move |_| {
@@ -176,8 +176,8 @@ async fn arm_401_is_returned_and_its_token_reported() {
         }
     }
     let status = Arc::new(Mutex::new(403));
-    let told = status.clone();
-    let reply = move |_: &Observed| answer(*told.lock().unwrap(), "{}");
+    let current = status.clone();
+    let reply = move |_: &Observed| answer(*current.lock().unwrap(), "{}");
     let azure = Azure::start(reply, issues_tokens(3600), |_| {}).await;
     let cloud = Cloud::custom(&azure.arm.url(), &azure.authority.url(), AUDIENCE).unwrap();
     let tokens = Arc::new(OneToken::default());
@@ -194,9 +194,9 @@ async fn arm_401_is_returned_and_its_token_reported() {
 }
 
 #[rstest::rstest]
-#[case::read_goes_on_with_the_next_token("GET", true, 200, &["token-1", "token-2"])]
+#[case::read_continues_with_the_next_token("GET", true, 200, &["token-1", "token-2"])]
 #[case::read_whose_next_token_is_refused_too("GET", false, 401, &["token-1", "token-2"])]
-#[case::write_waits_for_the_next_pass("PUT", true, 401, &["token-1"])]
+#[case::write_waits_for_the_next_reconcile("PUT", true, 401, &["token-1"])]
 #[tokio::test]
 async fn read_with_a_token_that_azure_no_longer_takes(
     #[case] method: &str,
@@ -240,7 +240,7 @@ async fn read_with_a_token_that_azure_no_longer_takes(
     assert_eq!(used, tokens);
 }
 
-/// A body without a length: sent in parts.
+/// A body without a length, which is sent in parts.
 fn in_parts(parts: Vec<Result<Bytes, std::io::Error>>) -> Reply {
     let frames = parts.into_iter().map(|part| part.map(Frame::data));
     let body = StreamBody::new(stream::iter(frames)).boxed_unsync();

@@ -1,4 +1,5 @@
-//! Small servers on loopback: HTTPS with a test CA, plain HTTP, a CONNECT proxy. They count and remember what reaches them.
+//! Small servers on loopback: HTTPS with a test CA, plain HTTP, a CONNECT proxy. They count and store what reaches
+//! them.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -64,7 +65,7 @@ pub(crate) fn redirect(to: &str) -> Reply {
     Reply::Answer(redirect)
 }
 
-/// A certificate authority of its own.
+/// A certificate authority of the test's own.
 pub(crate) struct Ca {
     issuer: CertifiedIssuer<'static, KeyPair>,
     pub(crate) file: tempfile::NamedTempFile,
@@ -121,7 +122,7 @@ impl Server {
         Self::start(Some(ca.acceptor(&["127.0.0.1", "localhost"])), reply).await
     }
 
-    /// With a certificate that is for another name.
+    /// An HTTPS server with a certificate that is for another name.
     pub(crate) async fn https_named(ca: &Ca, name: &str) -> Self {
         Self::start(Some(ca.acceptor(&[name])), |_: &Observed| answer(200, "")).await
     }
@@ -207,7 +208,7 @@ impl Server {
     }
 }
 
-/// A CONNECT proxy; counts the tunnels asked for, and opens them or answers 403.
+/// A CONNECT proxy; counts the requested tunnels, and opens them or answers 403.
 pub(crate) struct Tunnels {
     pub(crate) address: SocketAddr,
     asked: Arc<AtomicUsize>,

@@ -1,4 +1,5 @@
-//! Tokens from a real HTTPS authority: which request asks for them, which files are read when, what a refusal looks like.
+//! Tokens from a real HTTPS authority: which request fetches them, which files are read when, how a refusal is
+//! reported.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +22,7 @@ fn refusal(error: TransportError) -> AuthError {
     }
 }
 
-/// Uses tokens until the authority has seen a request that fits.
+/// Uses tokens until the authority has received a request that fits.
 async fn until_asked_with(tokens: &TokenCache, authority: &Server, fits: impl Fn(&Observed) -> bool) {
     tokio::time::timeout(Duration::from_secs(20), async {
         while !authority.observed().iter().any(&fits) {
@@ -68,7 +69,7 @@ async fn rotated_secret_is_used_for_the_next_token() {
 }
 
 #[tokio::test]
-async fn federated_token_is_trimmed_and_read_anew() {
+async fn federated_token_is_trimmed_and_read_again() {
     let ca = Ca::new();
     let authority = Server::https(&ca, issues_tokens(1)).await;
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -177,7 +178,8 @@ async fn missing_credentials_file_is_no_request() {
 
 const IN_CHILD: &str = "HYPERLINK_TEST_IN_CHILD";
 
-/// Runs one test of this binary again as a process of its own, because azure_identity reads some settings from the environment.
+/// Runs one test of this binary again as a process of its own, because azure_identity reads some settings from the
+/// environment.
 async fn in_child(test: &str, environment: &[(&str, &str)]) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env(IN_CHILD, "1");
@@ -261,7 +263,7 @@ async fn login_of_the_az_command_is_used() {
 }
 
 #[tokio::test]
-async fn az_without_a_login_says_what_to_do() {
+async fn az_without_a_login_advises_what_to_do() {
     if std::env::var_os(IN_CHILD).is_some() {
         let error = token_of(CredentialSource::AzureCli).await.unwrap_err();
         let text = "`az` gave no token; install it and run `az login`";
@@ -275,5 +277,5 @@ async fn az_without_a_login_says_what_to_do() {
         ("PATH", path.as_str()),
         ("SSL_CERT_FILE", ca.file.path().to_str().unwrap()),
     ];
-    in_child("tokens::az_without_a_login_says_what_to_do", &environment).await;
+    in_child("tokens::az_without_a_login_advises_what_to_do", &environment).await;
 }

@@ -339,12 +339,12 @@ mod tests {
     }
 
     #[test]
-    fn async_and_await_are_seen() {
+    fn async_and_await_are_found() {
         assert_eq!(read("\nasync fn f() {}\nfn g() { h.await }").async_lines, [2, 3]);
     }
 
     #[test]
-    fn fields_of_events_and_spans_are_seen_and_values_of_the_message_are_not() {
+    fn fields_of_events_and_spans_are_found_and_message_values_not() {
         let text = "fn f() { tracing::warn!(target: \"x\", lease = %a.b(c, d), ?error, took_ms, \"m {}\", value);\n\
                     let s = info_span!(\"pass\", role = r.as_str(), %uid); warn(role); println!(\"x\") }";
         let fields = read(text).log_fields;

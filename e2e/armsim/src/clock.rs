@@ -1,5 +1,5 @@
-//! Real time → simulated time: freeze, advance, speed. The engine never asks for the time; it is told what this clock says.
-//! Token expiry does not come here: it follows real time.
+//! Real time → simulated time: freeze, advance, speed. The engine never asks for the time; each call passes it the
+//! time of this clock. Token expiry does not come here: it follows real time.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub struct Clock {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockChange {
-    /// `true` stops simulated time, `false` lets it go on from where it stands.
+    /// `true` stops simulated time, `false` lets it continue from where it stands.
     pub freeze: Option<bool>,
     /// Simulated seconds to jump forward, also while frozen.
     pub advance_s: Option<f64>,
@@ -68,7 +68,8 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A clock that goes on from a reading taken earlier: real time that has passed since counts, unless it was frozen.
+    /// A clock that continues from a reading taken earlier: real time that has passed since counts, unless it was
+    /// frozen.
     #[must_use]
     pub fn resume(reading: &ClockReading) -> Self {
         let away = Timestamp::now().duration_since(reading.real).max(SignedDuration::ZERO);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn thawed_time_goes_on_from_the_advanced_time() {
+    fn thawed_time_continues_from_the_advanced_time() {
         let mut clock = Clock::default();
         let (real, start) = (clock.real, clock.simulated);
         clock

@@ -1,7 +1,7 @@
 //! Whether a worker in a VNet reaches a Service by name, as traffic would go: zone link → record → endpoint → approved
 //! connection → Private Link Service → frontend → Service.
 //!
-//! Only reads. Says which hop fails first and why; it never repairs, and it takes no word of a client for what is there.
+//! Only reads. Reports which hop fails first and why; it never repairs, and it trusts no client about what is there.
 
 mod lookup;
 mod walk;
@@ -13,7 +13,7 @@ use crate::engine::context::Context;
 use crate::simulated_azure::SimulatedAzure;
 use walk::{Broken, Walk};
 
-/// The answer: the path as far as it goes, and, unless it goes all the way, the reason.
+/// The answer: the hops that hold, and, unless all of them do, the reason.
 #[derive(Clone, Debug, Serialize, PartialEq, Eq)]
 pub struct Reachable {
     /// Whether every value of the record leads to a Service.
@@ -35,7 +35,7 @@ pub struct Hop {
     pub hop: HopKind,
     /// The ARM id of what was found there; a Service's name for the last step.
     pub id: String,
-    /// What was seen, for a person.
+    /// What was observed, in words for a person.
     pub detail: String,
 }
 

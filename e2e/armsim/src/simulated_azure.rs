@@ -1,4 +1,4 @@
-//! The simulated Azure as a pure state machine: no socket, no async, no clock. Every call says what time it is.
+//! The simulated Azure as a pure state machine: no socket, no async, no clock. Every call passes the time.
 //!
 //! Equal seeds and equal calls give equal answers.
 
@@ -26,7 +26,7 @@ pub use control::{ControlError, ListedResource, OperationInFlight};
 
 use crate::spec::{Checker, Specs, Tally, Violation};
 
-/// An authenticated caller, as its token says.
+/// An authenticated caller, as its token names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The tenant that issued the token.
@@ -81,7 +81,7 @@ pub struct SimulatedAzure {
 }
 
 impl SimulatedAzure {
-    /// An empty world: no tenant, no subscription. `random_seed` decides all GUIDs and durations.
+    /// An empty Azure: no tenant, no subscription. `random_seed` decides all GUIDs and durations.
     pub fn new(preset: Preset, random_seed: u64) -> Self {
         Self {
             state: State::new(preset, Random::new(random_seed)),
@@ -99,7 +99,7 @@ impl SimulatedAzure {
         self.checker.as_ref().map_or(&[], Checker::violations)
     }
 
-    /// What was held against the specs so far, in all worlds that share them; nothing where none are.
+    /// What was held against the specs so far, in every [`SimulatedAzure`] that shares them; nothing where none are.
     pub fn spec_tally(&self) -> Option<Tally> {
         self.checker.as_ref().map(Checker::tally)
     }
@@ -186,7 +186,7 @@ impl SimulatedAzure {
     }
 
     /// Counts a call for the fault rules and returns what is to happen to it. ARM calls do this in [`SimulatedAzure::handle`];
-    /// the faces ask for all others.
+    /// [`crate::Server`] asks for all others.
     pub fn fault(&mut self, method: &str, path: &str, client_id: Option<&str>) -> Option<FaultAction> {
         self.state.faults.hit(method, path, client_id.unwrap_or_default())
     }

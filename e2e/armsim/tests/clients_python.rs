@@ -1,5 +1,5 @@
-//! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator for
-//! each of pytest's workers.
+//! Azure's own Python packages against the simulator: the tests are in `e2e/clients`, and run here with one simulator
+//! for each of pytest's workers.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod clients_support;
@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, text, worlds};
+use clients_support::{WORKERS, clients, nothing_is_left_out, run, start, start_simulators, text};
 use http_support::spec_support;
 
 /// The Python of the virtual environment with the pinned packages; `None` where there is no Python to make one.
@@ -36,13 +36,13 @@ async fn official_python_packages_work() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let (servers, worlds) = worlds(dir.path()).await;
+    let (servers, addresses) = start_simulators(dir.path()).await;
     let mut pytest = Command::new(python);
     pytest
         .args(["-m", "pytest"])
         .args(["-n", &WORKERS.to_string(), "--dist", "worksteal"])
         .current_dir(clients())
-        .env("ARMSIM_WORLDS", worlds);
+        .env("ARMSIM_WORLDS", addresses);
     // No test collected is an error of pytest's too.
     let passed = run(pytest).await;
     for server in &servers {

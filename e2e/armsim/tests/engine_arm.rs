@@ -279,7 +279,7 @@ fn lists_by_group_and_by_subscription() {
 }
 
 #[test]
-fn resource_group_goes_with_what_is_in_it() {
+fn resource_group_is_deleted_with_what_is_in_it() {
     let mut sim = Sim::new();
     sim.link_service("svc");
     let group = format!("/subscriptions/{SUB}/resourceGroups/rg");
@@ -306,7 +306,7 @@ fn resource_group_goes_with_what_is_in_it() {
 }
 
 #[test]
-fn journal_says_what_was_called() {
+fn journal_lists_what_was_called() {
     let mut sim = Sim::new();
     let path = format!("{NET}/privateLinkServices/svc");
     sim.get(&path);

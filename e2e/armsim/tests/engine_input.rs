@@ -49,8 +49,8 @@ fn write(azure: &mut SimulatedAzure, now: Timestamp, method: &str, path: &str, b
     }
 }
 
-/// A world with one resource of every type, no budgets and no specs, and when it is.
-fn azure() -> (SimulatedAzure, Timestamp) {
+/// A simulated Azure with one resource of every type, without budgets and specs, and its current time.
+fn full_azure() -> (SimulatedAzure, Timestamp) {
     let mut json = seed();
     json["throttle"] = json!({"enabled": false});
     let mut now: Timestamp = "2026-01-05T10:00:00Z".parse().unwrap();
@@ -125,7 +125,7 @@ fn bodies(name: &str) -> Vec<(String, Value)> {
     all
 }
 
-/// The same for record sets.
+/// Whole bodies for all types of record sets.
 fn record_bodies(zone: &str) -> Vec<(String, Value)> {
     let records = [
         ("A", json!({"aRecords": [{"ipv4Address": "10.0.0.1"}]})),
@@ -175,7 +175,7 @@ fn fields(body: &Value, at: &str, into: &mut Vec<String>) {
 #[case::something_new_by_control("other", "control")]
 #[case::what_is_there_by_control("new", "control")]
 fn every_field_may_be_of_any_json_type(#[case] name: &str, #[case] method: &str) {
-    let (start, now) = azure();
+    let (start, now) = full_azure();
     let before = lasting(&start);
     let (mut sent, mut wrong) = (0, vec![]);
     for (path, body) in bodies(name) {
@@ -233,7 +233,7 @@ fn every_field_may_be_of_any_json_type(#[case] name: &str, #[case] method: &str)
 
 #[test]
 fn bodies_that_are_no_objects_change_nothing() {
-    let (start, now) = azure();
+    let (start, now) = full_azure();
     let before = lasting(&start);
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep_object = format!("{}1{}", "{\"properties\":".repeat(100_000), "}".repeat(100_000));
@@ -301,7 +301,7 @@ fn broken_paths_are_refused(#[case] path: &str) {
 
 #[test]
 fn methods_that_a_type_does_not_have_are_refused() {
-    let (start, now) = azure();
+    let (start, now) = full_azure();
     let before = lasting(&start);
     for (path, body) in bodies("new") {
         for method in ["POST", "OPTIONS", "TRACE", "CONNECT", "PURGE"] {
@@ -327,7 +327,7 @@ fn methods_that_a_type_does_not_have_are_refused() {
 #[case::other("W/\"11111111-1111-1111-1111-111111111111\"", false)]
 #[case::other_bare("x", false)]
 fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
-    let (start, now) = azure();
+    let (start, now) = full_azure();
     // Private DNS has no weak etags.
     let kinds: &[&str] = if form.starts_with("W/\"E") {
         &["/subnets/"]
@@ -362,8 +362,8 @@ fn if_match_takes_every_form(#[case] form: &str, #[case] holds: bool) {
 }
 
 #[test]
-fn whole_worlds_go_with_their_groups() {
-    let (mut azure, now) = azure();
+fn everything_is_deleted_with_its_groups() {
+    let (mut azure, now) = full_azure();
     let guest = format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest");
     for group in [guest.as_str(), GROUP] {
         assert_eq!(send(&mut azure, now, "DELETE", &uri(group), "").0, 202);

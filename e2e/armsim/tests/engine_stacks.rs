@@ -76,7 +76,7 @@ impl Stack {
     }
 }
 
-/// What a status URL says: its word, or that of an ARM job, which has only statuses.
+/// The state that a status URL reports; for an ARM job, which has only HTTP statuses, the state that they stand for.
 fn word(got: &Got) -> String {
     match (got.body["status"].as_str(), got.status) {
         (Some(word), _) => word.to_owned(),
@@ -89,18 +89,22 @@ fn word(got: &Got) -> String {
 #[rstest]
 #[case::fails("fail", "Failed")]
 #[case::is_superseded("cancel", "Canceled")]
-fn an_operation_that_goes_wrong_changes_nothing(#[case] how: &str, #[case] want: &str) {
+fn a_failed_operation_changes_nothing(#[case] how: &str, #[case] expected: &str) {
     for stack in STACKS {
         let mut sim = Sim::new();
         let begun = stack.begin(&mut sim, json!({"operation": how}));
         let url = stack.status_url(&begun);
         sim.wait(60.0);
         let ended = sim.poll(&url);
-        let want = if matches!(stack, Stack::Group) { "Failed" } else { want };
-        assert_eq!(word(&ended), want, "{stack:?} {}", ended.body);
+        let expected = if matches!(stack, Stack::Group) {
+            "Failed"
+        } else {
+            expected
+        };
+        assert_eq!(word(&ended), expected, "{stack:?} {}", ended.body);
         assert!(!ended.code().is_empty(), "{stack:?} {}", ended.body);
         assert!(sim.azure.operations_in_flight(sim.now).is_empty(), "{stack:?}");
-        // Microsoft.Network shows what was to be made, Failed; the others never made or took it.
+        // Microsoft.Network shows the resource as Failed; the others neither created nor deleted anything.
         let there = matches!(stack, Stack::Network) || stack.deletes();
         assert_eq!(stack.exists(&mut sim), there, "{stack:?}");
         if stack.deletes() {
@@ -130,7 +134,7 @@ fn a_hanging_operation_never_ends() {
 }
 
 #[test]
-fn a_lost_operation_goes_on() {
+fn a_lost_operation_still_completes() {
     for stack in STACKS {
         let mut sim = Sim::new();
         let begun = stack.begin(&mut sim, json!({"operation": "lost"}));

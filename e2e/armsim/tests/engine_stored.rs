@@ -1,4 +1,4 @@
-//! A world as a whole: its seed, what is saved of it, changes behind everybody's back, the same calls again.
+//! A simulated Azure as a whole: its seed, its saved state, changes past ARM, the same calls again.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod network_support;
@@ -7,7 +7,7 @@ use armsim::{Preset, Seed, SimulatedAzure};
 use network_support::{GUEST_NET, NET, SUB, Sim, pe, pls, seed};
 use serde_json::json;
 
-/// The same calls against two worlds.
+/// Makes a fixed sequence of calls; returns all answers as text.
 fn life(sim: &mut Sim) -> String {
     let mut all = String::new();
     let mut note =
@@ -37,7 +37,7 @@ fn equal_seeds_and_calls_give_equal_answers() {
 }
 
 #[test]
-fn saved_world_goes_on_where_it_was() {
+fn saved_azure_continues_where_it_was() {
     let mut sim = Sim::new();
     let put = sim.put(&format!("{NET}/privateLinkServices/svc"), pls());
     sim.faults(json!([{"match": {"method": "GET", "from": 2}, "do": {"status": 500}}]));
@@ -99,7 +99,7 @@ fn seed_replaces_everything() {
 }
 
 #[test]
-fn drift_is_seen_by_everybody() {
+fn drift_is_shown_to_every_caller() {
     let mut sim = Sim::new();
     let path = format!("{NET}/virtualNetworks/vnet/subnets/lb");
     let before = sim.get(&path).header("etag").to_owned();

@@ -58,21 +58,21 @@ impl Client {
     }
 }
 
-fn claims(face: &TestServer) -> Value {
+fn claims(server: &TestServer) -> Value {
     let now = jiff::Timestamp::now().as_second();
-    let endpoint = format!("{}/{TENANT}/oauth2/v2.0/token", face.server.authority);
+    let endpoint = format!("{}/{TENANT}/oauth2/v2.0/token", server.armsim.authority);
     json!({"iss": CLIENT, "sub": CLIENT, "aud": endpoint, "exp": now + 600, "nbf": now - 5})
 }
 
 async fn registered(client: &Client) -> TestServer {
-    let mut seed = azure();
+    let mut seed = small_seed();
     let principal = seed["tenants"][0]["principals"][0].as_object_mut().unwrap();
     principal.remove("secret");
     principal.insert("certificates".into(), json!([client.pem]));
     start_with(Default::default(), Some(seed)).await
 }
 
-async fn exchange(face: &TestServer, assertion: &str) -> (u16, Value) {
+async fn exchange(server: &TestServer, assertion: &str) -> (u16, Value) {
     let form = [
         ("grant_type", "client_credentials"),
         ("client_id", CLIENT),
@@ -83,7 +83,7 @@ async fn exchange(face: &TestServer, assertion: &str) -> (u16, Value) {
         ("client_assertion", assertion),
         ("scope", ARM_SCOPE),
     ];
-    face.token_request(TENANT, &form).await
+    server.token_request(TENANT, &form).await
 }
 
 #[rstest]
@@ -92,8 +92,8 @@ async fn exchange(face: &TestServer, assertion: &str) -> (u16, Value) {
 #[tokio::test]
 async fn registered_certificate_is_a_credential(#[case] alg: &str) {
     let client = Client::new();
-    let face = registered(&client).await;
-    let (status, answer) = exchange(&face, &client.sign(&client.header(alg), &claims(&face))).await;
+    let server = registered(&client).await;
+    let (status, answer) = exchange(&server, &client.sign(&client.header(alg), &claims(&server))).await;
     assert_eq!(status, 200, "{answer}");
 }
 
@@ -106,24 +106,24 @@ async fn registered_certificate_is_a_credential(#[case] alg: &str) {
 #[tokio::test]
 async fn claim_that_does_not_match_is_refused(#[case] change: Value, #[case] code: u32) {
     let client = Client::new();
-    let face = registered(&client).await;
-    let mut claims = claims(&face);
+    let server = registered(&client).await;
+    let mut claims = claims(&server);
     for (name, value) in change.as_object().unwrap() {
         claims[name] = value.clone();
     }
-    let (status, answer) = exchange(&face, &client.sign(&client.header("PS256"), &claims)).await;
+    let (status, answer) = exchange(&server, &client.sign(&client.header("PS256"), &claims)).await;
     assert_eq!((status, &answer["error_codes"][0]), (401, &json!(code)));
 }
 
 #[tokio::test]
 async fn signature_by_another_key_is_refused() {
     let (client, thief) = (Client::new(), Client::new());
-    let face = registered(&client).await;
+    let server = registered(&client).await;
     for alg in ["RS256", "PS256"] {
-        let unknown = thief.sign(&thief.header(alg), &claims(&face));
-        let stolen = thief.sign(&client.header(alg), &claims(&face));
+        let unknown = thief.sign(&thief.header(alg), &claims(&server));
+        let stolen = thief.sign(&client.header(alg), &claims(&server));
         for assertion in [unknown, stolen] {
-            let (status, answer) = exchange(&face, &assertion).await;
+            let (status, answer) = exchange(&server, &assertion).await;
             assert_eq!((status, &answer["error_codes"][0]), (401, &json!(700_027)));
         }
     }
@@ -132,7 +132,7 @@ async fn signature_by_another_key_is_refused() {
 #[tokio::test]
 async fn header_without_a_thumbprint_is_refused() {
     let client = Client::new();
-    let face = registered(&client).await;
-    let (status, answer) = exchange(&face, &client.sign(&json!({"alg": "PS256"}), &claims(&face))).await;
+    let server = registered(&client).await;
+    let (status, answer) = exchange(&server, &client.sign(&json!({"alg": "PS256"}), &claims(&server))).await;
     assert_eq!((status, &answer["error_codes"][0]), (401, &json!(700_027)));
 }

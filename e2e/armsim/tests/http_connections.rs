@@ -1,4 +1,4 @@
-//! HTTP as clients speak it that are not ours: old versions, odd heads, bodies in chunks, long URLs, many connections.
+//! HTTP as other clients speak it: old versions, odd heads, bodies in chunks, long URLs, many connections.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod http_support;
@@ -13,9 +13,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 const GROUP_URL: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/resourceGroups/rg?api-version=2024-07-01";
 
 /// Sends bytes with `TOKEN` in them replaced, and reads until the server closes.
-async fn exchange(face: &TestServer, sent: &str) -> String {
-    let token = face.token(ARM_SCOPE).await;
-    let mut stream = connect(face).await;
+async fn exchange(server: &TestServer, sent: &str) -> String {
+    let token = server.token(ARM_SCOPE).await;
+    let mut stream = connect(server).await;
     let sent = sent.replace("TOKEN", &token);
     stream.write_all(sent.as_bytes()).await.unwrap();
     until_closed(&mut stream).await
@@ -41,9 +41,9 @@ async fn until_closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
 #[case::too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(17_000)), 414)]
 #[case::far_too_long(format!("GET {GROUP_URL}&c={} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n", "x".repeat(70_000)), 414)]
 #[tokio::test]
-async fn head_of_a_request_may_look_like_this(#[case] sent: String, #[case] status: u16) {
-    let face = start().await;
-    let got = exchange(&face, &sent).await;
+async fn unusual_request_heads_are_answered(#[case] sent: String, #[case] status: u16) {
+    let server = start().await;
+    let got = exchange(&server, &sent).await;
     assert_eq!(got.split(' ').nth(1), Some(status.to_string().as_str()), "{got}");
     if status == 200 {
         let body: Value = serde_json::from_str(got.split_once("\r\n\r\n").unwrap().1).unwrap();
@@ -53,18 +53,18 @@ async fn head_of_a_request_may_look_like_this(#[case] sent: String, #[case] stat
 
 #[tokio::test]
 async fn polling_url_is_long_and_accepted() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    let put = face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    let put = server.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
     let poll = put.headers()["azure-asyncoperation"].to_str().unwrap();
     assert!(poll.len() > 3000, "{poll}");
-    let answer = face.client.get(poll).bearer_auth(&token).send().await.unwrap();
+    let answer = server.client.get(poll).bearer_auth(&token).send().await.unwrap();
     assert_eq!(answer.status(), 200);
 }
 
 #[tokio::test]
 async fn links_lead_to_the_host_of_an_absolute_request_line() {
-    let face = start().await;
+    let server = start().await;
     let url = format!("{VNET}/subnets/one?api-version=2024-05-01");
     let body = r#"{"properties":{"addressPrefix":"10.0.1.0/24"}}"#;
     let sent = format!(
@@ -72,7 +72,7 @@ async fn links_lead_to_the_host_of_an_absolute_request_line() {
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    let got = exchange(&face, &sent).await;
+    let got = exchange(&server, &sent).await;
     assert!(
         got.contains("azure-asyncoperation: https://elsewhere.example:77/subscriptions/"),
         "{got}"
@@ -81,9 +81,9 @@ async fn links_lead_to_the_host_of_an_absolute_request_line() {
 
 #[tokio::test]
 async fn body_may_come_in_chunks_after_a_go_ahead() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    let mut stream = connect(&face).await;
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    let mut stream = connect(&server).await;
     let head = format!(
         "PUT {VNET}/subnets/one?api-version=2024-05-01 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\
          Content-Type: application/json; charset=utf-8\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
@@ -99,12 +99,12 @@ async fn body_may_come_in_chunks_after_a_go_ahead() {
     stream.write_all(b"0\r\n\r\n").await.unwrap();
     let got = until_closed(&mut stream).await;
     assert!(got.starts_with("HTTP/1.1 201 "), "{got}");
-    assert!(face.has_subnet("one").await);
+    assert!(server.has_subnet("one").await);
 }
 
 #[tokio::test]
 async fn pipelined_calls_are_answered_in_order() {
-    let face = start().await;
+    let server = start().await;
     let call = |path: &str, connection: &str| {
         format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: {connection}\r\n\r\n"
@@ -117,7 +117,7 @@ async fn pipelined_calls_are_answered_in_order() {
         call(GROUP_URL, "close"),
     ]
     .concat();
-    let got = exchange(&face, &sent).await;
+    let got = exchange(&server, &sent).await;
     let names: Vec<&str> = got
         .split(r#""name":""#)
         .skip(1)
@@ -132,11 +132,11 @@ async fn pipelined_calls_are_answered_in_order() {
 
 #[tokio::test]
 async fn head_has_the_headers_and_no_body() {
-    let face = start().await;
+    let server = start().await;
     let sent = format!(
         "HEAD {GROUP_URL} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nConnection: close\r\n\r\n"
     );
-    let got = exchange(&face, &sent).await;
+    let got = exchange(&server, &sent).await;
     let (head, body) = got.split_once("\r\n\r\n").unwrap();
     assert!(
         head.starts_with("HTTP/1.1 204 ") && head.contains("x-ms-request-id: "),
@@ -147,11 +147,11 @@ async fn head_has_the_headers_and_no_body() {
 
 #[tokio::test]
 async fn answers_are_not_packed_even_for_who_could_unpack_them() {
-    let face = start().await;
+    let server = start().await;
     let sent = format!(
         "GET {GROUP_URL} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer TOKEN\r\nAccept-Encoding: gzip, deflate, br\r\nConnection: close\r\n\r\n"
     );
-    let got = exchange(&face, &sent).await;
+    let got = exchange(&server, &sent).await;
     assert!(
         !got.to_ascii_lowercase().contains("content-encoding") && got.contains(r#""name":"rg""#),
         "{got}"
@@ -160,22 +160,23 @@ async fn answers_are_not_packed_even_for_who_could_unpack_them() {
 
 #[tokio::test]
 async fn stop_does_not_wait_for_clients() {
-    let mut face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    let mut idle = connect(&face).await;
-    face.fault(serde_json::json!({}), serde_json::json!({"delay_ms": 60_000}))
+    let mut server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    let mut idle = connect(&server).await;
+    server
+        .fault(serde_json::json!({}), serde_json::json!({"delay_ms": 60_000}))
         .await;
-    let mut waiting = connect(&face).await;
+    let mut waiting = connect(&server).await;
     let call = format!("GET {GROUP_URL} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
     waiting.write_all(call.as_bytes()).await.unwrap();
-    while face.journal("").await.is_empty() {
+    while server.journal("").await.is_empty() {
         tokio::task::yield_now().await;
     }
-    let address = face.server.arm.replace("https://", "");
+    let address = server.armsim.arm.replace("https://", "");
     let _shaking_hands = tokio::net::TcpStream::connect(address).await.unwrap();
     let another = armsim::Server::start(armsim::Options::default()).await.unwrap();
-    let server = std::mem::replace(&mut face.server, another);
-    tokio::time::timeout(Duration::from_secs(1), server.stop())
+    let stopped = std::mem::replace(&mut server.armsim, another);
+    tokio::time::timeout(Duration::from_secs(1), stopped.stop())
         .await
         .expect("within a second")
         .unwrap();

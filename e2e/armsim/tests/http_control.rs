@@ -1,4 +1,4 @@
-//! The control face: strict JSON, drift, the journal, the clock, and the state over a restart.
+//! The control API: strict JSON, drift, the journal, the clock, and the state over a restart.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod http_support;
@@ -34,109 +34,109 @@ async fn what_is_not_understood_is_refused_by_name(
     #[case] body: Value,
     #[case] named: &str,
 ) {
-    let face = start().await;
-    let before = face.control(Method::GET, "/resources", None).await;
-    let (status, answer) = face.control(method, path, Some(body)).await;
+    let server = start().await;
+    let before = server.control(Method::GET, "/resources", None).await;
+    let (status, answer) = server.control(method, path, Some(body)).await;
     assert_eq!(status, 400, "{answer}");
     assert!(answer["error"].as_str().unwrap().contains(named), "{answer}");
-    assert_eq!(face.control(Method::GET, "/resources", None).await, before);
+    assert_eq!(server.control(Method::GET, "/resources", None).await, before);
 }
 
 #[tokio::test]
 async fn unknown_calls_and_methods_are_refused_by_name() {
-    let face = start().await;
-    let nowhere = face.control(Method::GET, "/nowhere", None).await;
+    let server = start().await;
+    let nowhere = server.control(Method::GET, "/nowhere", None).await;
     assert_eq!(nowhere, (404, json!({"error": "no such control call: /nowhere"})));
-    let read_only = face.control(Method::PATCH, "/seed", None).await;
+    let read_only = server.control(Method::PATCH, "/seed", None).await;
     assert_eq!(read_only, (405, json!({"error": "/seed does not take PATCH"})));
 }
 
 #[tokio::test]
-async fn resource_changed_behind_everybodys_back_is_seen_through_arm() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
+async fn resource_changed_through_control_is_shown_by_arm() {
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
     let group = json!({"location": "westus2", "tags": {"drift": "yes"}});
-    let (status, _) = face
+    let (status, _) = server
         .control(Method::PUT, &format!("/resources{GROUP}"), Some(group))
         .await;
     assert_eq!(status, 200);
-    let seen = face.get_group(&token).await.json::<Value>().await.unwrap();
-    assert_eq!(seen["tags"]["drift"], "yes");
-    let (status, listed) = face
+    let shown = server.get_group(&token).await.json::<Value>().await.unwrap();
+    assert_eq!(shown["tags"]["drift"], "yes");
+    let (status, listed) = server
         .control(Method::GET, &format!("/resources?prefix={}", VNET.to_uppercase()), None)
         .await;
     assert_eq!((status, listed.as_array().unwrap().len()), (200, 1), "{listed}");
+    let vnet = format!("/resources{VNET}");
+    assert_eq!(server.control(Method::DELETE, &vnet, None).await.0, 200);
+    assert_eq!(server.control(Method::DELETE, &vnet, None).await.0, 404);
+    let path = format!("{VNET}?api-version=2024-05-01");
     assert_eq!(
-        face.control(Method::DELETE, &format!("/resources{VNET}"), None).await.0,
-        200
-    );
-    assert_eq!(
-        face.control(Method::DELETE, &format!("/resources{VNET}"), None).await.0,
+        server.arm(Method::GET, &path, &token).send().await.unwrap().status(),
         404
     );
-    let path = format!("{VNET}?api-version=2024-05-01");
-    assert_eq!(face.arm(Method::GET, &path, &token).send().await.unwrap().status(), 404);
 }
 
 #[tokio::test]
 async fn journal_is_read_from_a_number_on_and_cleared() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
     for _ in 0..3 {
-        face.get_group(&token).await;
+        server.get_group(&token).await;
     }
-    let all = face.journal("").await;
+    let all = server.journal("").await;
     assert_eq!(all.len(), 3);
-    let later = face.journal(&format!("?since={}", all[0]["seq"])).await;
+    let later = server.journal(&format!("?since={}", all[0]["seq"])).await;
     assert_eq!(later, all[1..], "since is exclusive");
-    assert_eq!(face.control(Method::DELETE, "/journal", None).await, (200, json!({})));
-    assert!(face.journal("").await.is_empty());
+    assert_eq!(server.control(Method::DELETE, "/journal", None).await, (200, json!({})));
+    assert!(server.journal("").await.is_empty());
 }
 
 #[tokio::test]
 async fn frozen_clock_stops_operations_and_advance_ends_them() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    let (status, reading) = face
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    let (status, reading) = server
         .control(Method::POST, "/clock", Some(json!({"freeze": true})))
         .await;
     assert_eq!((status, &reading["frozen"]), (200, &json!(true)));
-    let created = face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
+    let created = server.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
     assert_eq!(created.status(), 201);
     let poll = created.headers()["azure-asyncoperation"].to_str().unwrap().to_owned();
-    assert!(poll.starts_with(&face.server.arm), "{poll}");
+    assert!(poll.starts_with(&server.armsim.arm), "{poll}");
     let state = async || {
-        let poll = face.client.get(&poll).bearer_auth(&token).send().await.unwrap();
+        let poll = server.client.get(&poll).bearer_auth(&token).send().await.unwrap();
         poll.json::<Value>().await.unwrap()["status"]
             .as_str()
             .unwrap()
             .to_owned()
     };
     assert_eq!(state().await, "InProgress");
-    face.control(Method::POST, "/clock", Some(json!({"advance_s": 60})))
+    server
+        .control(Method::POST, "/clock", Some(json!({"advance_s": 60})))
         .await;
     assert_eq!(state().await, "Succeeded");
-    let (_, later) = face.control(Method::POST, "/clock", Some(json!({}))).await;
+    let (_, later) = server.control(Method::POST, "/clock", Some(json!({}))).await;
     let time = |reading: &Value| reading["now"].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert_eq!(time(&later).duration_since(time(&reading)).as_secs(), 60);
 }
 
 #[tokio::test]
 async fn seed_replaces_everything() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    face.get_group(&token).await;
-    face.fault(json!({}), json!({"status": 500})).await;
-    face.control(
-        Method::POST,
-        "/clock",
-        Some(json!({"freeze": true, "advance_s": 86_400})),
-    )
-    .await;
-    face.control(Method::PUT, "/seed", Some(azure())).await;
-    assert!(face.journal("").await.is_empty());
-    assert_eq!(face.get_group(&token).await.status(), 200, "the fault rule is gone");
-    let (_, reading) = face.control(Method::POST, "/clock", Some(json!({}))).await;
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    server.get_group(&token).await;
+    server.fault(json!({}), json!({"status": 500})).await;
+    server
+        .control(
+            Method::POST,
+            "/clock",
+            Some(json!({"freeze": true, "advance_s": 86_400})),
+        )
+        .await;
+    server.control(Method::PUT, "/seed", Some(small_seed())).await;
+    assert!(server.journal("").await.is_empty());
+    assert_eq!(server.get_group(&token).await.status(), 200, "the fault rule is gone");
+    let (_, reading) = server.control(Method::POST, "/clock", Some(json!({}))).await;
     let now: Timestamp = reading["now"].as_str().unwrap().parse().unwrap();
     assert_eq!(reading["frozen"], false);
     assert!(now.duration_since(Timestamp::now()).as_secs() < 60);
@@ -144,14 +144,15 @@ async fn seed_replaces_everything() {
 
 #[tokio::test]
 async fn page_shows_operations_calls_and_resources() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    face.control(Method::POST, "/clock", Some(json!({"freeze": true})))
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    server
+        .control(Method::POST, "/clock", Some(json!({"freeze": true})))
         .await;
-    face.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
+    server.put_subnet("one", "10.0.1.0/24", &token).send().await.unwrap();
     let page = async |query: &str| {
-        let url = format!("{}/{query}", face.server.control);
-        let response = face.client.get(url).send().await.unwrap();
+        let url = format!("{}/{query}", server.armsim.control);
+        let response = server.client.get(url).send().await.unwrap();
         let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
         assert!(kind.starts_with("text/html"), "{kind}");
         response.text().await.unwrap()
@@ -170,24 +171,29 @@ async fn page_shows_operations_calls_and_resources() {
     }
     let some = page(&format!("?prefix={}/", VNET.to_uppercase())).await;
     assert!(some.contains("Resources (1)") && some.contains("Types (1)"), "{some}");
-    assert_eq!(face.control(Method::GET, "/?prefx=x", None).await.0, 400);
+    assert_eq!(server.control(Method::GET, "/?prefx=x", None).await.0, 400);
 }
 
 #[tokio::test]
 async fn page_of_ten_thousand_resources_and_calls_stays_short() {
-    let face = start().await;
-    face.server.with_azure(|azure, now| {
+    let server = start().await;
+    server.armsim.with_azure(|azure, now| {
         for at in 0..10_000 {
             let id = format!("{GROUP}/providers/Microsoft.Else/things/t{at}");
             azure.put_resource(now, &id, json!({})).unwrap();
         }
     });
     for _ in 0..110 {
-        face.client.get(format!("{}/x", face.server.arm)).send().await.unwrap();
+        server
+            .client
+            .get(format!("{}/x", server.armsim.arm))
+            .send()
+            .await
+            .unwrap();
     }
-    let page = face
+    let page = server
         .client
-        .get(&face.server.control)
+        .get(&server.armsim.control)
         .send()
         .await
         .unwrap()
@@ -200,7 +206,7 @@ async fn page_of_ten_thousand_resources_and_calls_stays_short() {
 }
 
 #[tokio::test]
-async fn control_face_is_for_loopback_only() {
+async fn control_api_is_for_loopback_only() {
     let options = Options {
         control: ([0, 0, 0, 0], 0).into(),
         ..Options::default()
@@ -321,7 +327,7 @@ async fn operations_in_flight_and_fault_rules_survive_a_restart() {
         let request = process.client.request(method, process.url("control", path)).json(&body);
         assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
     };
-    control(&first, Method::PUT, "/seed", azure()).await;
+    control(&first, Method::PUT, "/seed", small_seed()).await;
     control(&first, Method::POST, "/clock", json!({"freeze": true})).await;
     let rule =
         json!([{"match": {"method": "GET", "path": "/virtualNetworks/vnet$", "from": 2}, "do": {"status": 503}}]);
@@ -356,7 +362,7 @@ async fn operations_in_flight_and_fault_rules_survive_a_restart() {
 async fn state_trust_and_tokens_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let first = Process::run(dir.path(), "127.0.0.1:0").await;
-    let seed = first.client.put(first.url("control", "/seed")).json(&azure());
+    let seed = first.client.put(first.url("control", "/seed")).json(&small_seed());
     assert_eq!(seed.send().await.unwrap().status(), 200);
     let token = first.token().await;
     let subnet = first.url("arm", &format!("{VNET}/subnets/one?api-version=2024-05-01"));

@@ -50,7 +50,7 @@ fn claims() -> Value {
 }
 
 async fn federated(keys: &Value) -> TestServer {
-    let mut seed = azure();
+    let mut seed = small_seed();
     let principal = seed["tenants"][0]["principals"][0].as_object_mut().unwrap();
     principal.remove("secret");
     principal.insert(
@@ -60,7 +60,7 @@ async fn federated(keys: &Value) -> TestServer {
     start_with(Default::default(), Some(seed)).await
 }
 
-async fn exchange(face: &TestServer, assertion: &str) -> (u16, Value) {
+async fn exchange(server: &TestServer, assertion: &str) -> (u16, Value) {
     let form = [
         ("grant_type", "client_credentials"),
         ("client_id", CLIENT),
@@ -71,23 +71,23 @@ async fn exchange(face: &TestServer, assertion: &str) -> (u16, Value) {
         ("client_assertion", assertion),
         ("scope", ARM_SCOPE),
     ];
-    face.token_request(TENANT, &form).await
+    server.token_request(TENANT, &form).await
 }
 
 #[tokio::test]
 async fn assertion_of_the_seeded_subject_is_a_credential() {
     let issuer = Issuer::new();
-    let face = federated(&issuer.jwks()).await;
-    let (status, body) = exchange(&face, &issuer.sign(&claims())).await;
+    let server = federated(&issuer.jwks()).await;
+    let (status, body) = exchange(&server, &issuer.sign(&claims())).await;
     assert_eq!(status, 200, "{body}");
     assert_eq!(
-        face.get_group(body["access_token"].as_str().unwrap()).await.status(),
+        server.get_group(body["access_token"].as_str().unwrap()).await.status(),
         200
     );
     let mut one_audience = claims();
     one_audience["aud"] = json!(AUDIENCE);
     assert_eq!(
-        exchange(&face, &issuer.sign(&one_audience)).await.0,
+        exchange(&server, &issuer.sign(&one_audience)).await.0,
         200,
         "an audience may be a string"
     );
@@ -108,18 +108,18 @@ async fn assertion_that_claims_otherwise_is_refused(
     #[case] code: u32,
 ) {
     let issuer = Issuer::new();
-    let face = federated(&issuer.jwks()).await;
+    let server = federated(&issuer.jwks()).await;
     let mut changed = claims();
     changed[claim] = value;
-    let (got, body) = exchange(&face, &issuer.sign(&changed)).await;
+    let (got, body) = exchange(&server, &issuer.sign(&changed)).await;
     assert_eq!((got, &body["error_codes"]), (status, &json!([code])), "{body}");
 }
 
 #[tokio::test]
 async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
     let issuer = Issuer::new();
-    let face = federated(&issuer.jwks()).await;
-    let (status, body) = exchange(&face, &Issuer::new().sign(&claims())).await;
+    let server = federated(&issuer.jwks()).await;
+    let (status, body) = exchange(&server, &Issuer::new().sign(&claims())).await;
     assert_eq!((status, &body["error_codes"]), (401, &json!([700_027])), "{body}");
     let mut other = claims();
     other["sub"] = json!("somebody");
@@ -130,16 +130,16 @@ async fn assertion_of_another_key_or_with_changed_claims_is_refused() {
         bad.split('.').nth(2).unwrap(),
     ]
     .join(".");
-    assert_eq!(exchange(&face, &grafted).await.1["error_codes"], json!([700_027]));
-    assert_eq!(exchange(&face, "garbage").await.1["error_codes"], json!([50027]));
+    assert_eq!(exchange(&server, &grafted).await.1["error_codes"], json!([700_027]));
+    assert_eq!(exchange(&server, "garbage").await.1["error_codes"], json!([50027]));
 }
 
 #[tokio::test]
 async fn assertion_with_a_trailing_newline_is_refused() {
     let issuer = Issuer::new();
-    let face = federated(&issuer.jwks()).await;
+    let server = federated(&issuer.jwks()).await;
     assert_eq!(
-        exchange(&face, &format!("{}\n", issuer.sign(&claims()))).await.1["error_codes"],
+        exchange(&server, &format!("{}\n", issuer.sign(&claims()))).await.1["error_codes"],
         json!([50027])
     );
 }
@@ -152,7 +152,7 @@ async fn issuer_may_be_known_by_a_pem_key_and_sign_with_rsa() {
         "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
         BASE64_STANDARD.encode(der.as_ref())
     );
-    let face = federated(&json!(pem)).await;
+    let server = federated(&json!(pem)).await;
     let sign = |claims: &Value| {
         let parts = [json!({"alg": "RS256"}), claims.clone()].map(|part| BASE64.encode(part.to_string()));
         let signed = parts.join(".");
@@ -166,14 +166,17 @@ async fn issuer_may_be_known_by_a_pem_key_and_sign_with_rsa() {
         .unwrap();
         format!("{signed}.{}", BASE64.encode(signature))
     };
-    let (status, body) = exchange(&face, &sign(&claims())).await;
+    let (status, body) = exchange(&server, &sign(&claims())).await;
     assert_eq!(status, 200, "{body}");
     let mut other = claims();
     other["aud"] = json!("api://other");
-    assert_eq!(exchange(&face, &sign(&other)).await.1["error_codes"], json!([700_212]));
+    assert_eq!(
+        exchange(&server, &sign(&other)).await.1["error_codes"],
+        json!([700_212])
+    );
     let mine = Issuer::new();
     assert_eq!(
-        exchange(&face, &mine.sign(&claims())).await.1["error_codes"],
+        exchange(&server, &mine.sign(&claims())).await.1["error_codes"],
         json!([700_027])
     );
 }
@@ -184,7 +187,7 @@ async fn issuer_may_be_known_by_a_pem_key_and_sign_with_rsa() {
 #[tokio::test]
 async fn assertion_of_another_type_is_refused(#[case] kind: Option<&str>, #[case] code: u32) {
     let issuer = Issuer::new();
-    let face = federated(&issuer.jwks()).await;
+    let server = federated(&issuer.jwks()).await;
     let assertion = issuer.sign(&claims());
     let mut form = vec![
         ("grant_type", "client_credentials"),
@@ -193,6 +196,6 @@ async fn assertion_of_another_type_is_refused(#[case] kind: Option<&str>, #[case
         ("scope", ARM_SCOPE),
     ];
     form.extend(kind.map(|kind| ("client_assertion_type", kind)));
-    let (status, body) = face.token_request(TENANT, &form).await;
+    let (status, body) = server.token_request(TENANT, &form).await;
     assert_eq!((status, &body["error_codes"]), (400, &json!([code])), "{body}");
 }

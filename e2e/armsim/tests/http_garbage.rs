@@ -1,4 +1,4 @@
-//! What no decent client sends: the server answers or closes, and goes on.
+//! What no decent client sends: the server answers or closes, and keeps serving.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod http_support;
@@ -27,8 +27,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 #[case::unfinished_body("PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc", "")]
 #[tokio::test]
 async fn garbage_is_answered_or_cut_off(#[case] sent: &str, #[case] status: &str) {
-    let face = start().await;
-    let mut stream = connect(&face).await;
+    let server = start().await;
+    let mut stream = connect(&server).await;
     stream.write_all(sent.as_bytes()).await.unwrap();
     if sent.contains("Content-Length") {
         // Whoever waits for the rest of the body learns that there is none.
@@ -41,13 +41,13 @@ async fn garbage_is_answered_or_cut_off(#[case] sent: &str, #[case] status: &str
         .expect("the server closes");
     let answer = String::from_utf8_lossy(&answer);
     assert_eq!(answer.split(' ').nth(1).unwrap_or_default(), status, "{answer}");
-    assert_eq!(face.get_group(&face.token(ARM_SCOPE).await).await.status(), 200);
+    assert_eq!(server.get_group(&server.token(ARM_SCOPE).await).await.status(), 200);
 }
 
 #[tokio::test]
 async fn garbage_with_a_good_token_is_refused_by_arm() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
     for (path, body) in [
         ("/", ""),
         ("/subscriptions/%zz%ff?api-version=2024-05-01", ""),
@@ -59,7 +59,7 @@ async fn garbage_with_a_good_token_is_refused_by_arm() {
             "{}",
         ),
     ] {
-        let response = face
+        let response = server
             .arm(Method::PUT, path, &token)
             .body(body.to_owned())
             .send()
@@ -71,5 +71,5 @@ async fn garbage_with_a_good_token_is_refused_by_arm() {
             "{path} {body}: {status} {answer}"
         );
     }
-    assert!(!face.has_subnet("x").await);
+    assert!(!server.has_subnet("x").await);
 }

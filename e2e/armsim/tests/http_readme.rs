@@ -11,7 +11,7 @@ use http_support::*;
 #[tokio::test]
 async fn curl_examples_work() {
     let dir = tempfile::tempdir().unwrap();
-    let face = start_with(
+    let server = start_with(
         Options {
             dir: Some(dir.path().to_owned()),
             ..Options::default()
@@ -40,7 +40,7 @@ async fn curl_examples_work() {
         String::from_utf8_lossy(&run.stdout),
         String::from_utf8_lossy(&run.stderr)
     );
-    let changes = face
+    let changes = server
         .journal("")
         .await
         .iter()

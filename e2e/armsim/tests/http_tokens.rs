@@ -1,4 +1,4 @@
-//! Bearer tokens over real sockets: who gets one, and which ones ARM takes.
+//! Bearer tokens over real sockets: who gets one, and which ones ARM accepts.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod http_support;
@@ -11,10 +11,10 @@ use reqwest::Method;
 use rstest::rstest;
 use serde_json::{Value, json};
 
-async fn refused(face: &TestServer, authorization: Option<&str>) -> (u16, String, String) {
-    let mut request = face
+async fn refused(server: &TestServer, authorization: Option<&str>) -> (u16, String, String) {
+    let mut request = server
         .client
-        .get(format!("{}{GROUP}?api-version=2024-07-01", face.server.arm));
+        .get(format!("{}{GROUP}?api-version=2024-07-01", server.armsim.arm));
     if let Some(value) = authorization {
         request = request.header("authorization", value);
     }
@@ -34,26 +34,26 @@ async fn refused(face: &TestServer, authorization: Option<&str>) -> (u16, String
 
 #[tokio::test]
 async fn good_token_opens_arm() {
-    let face = start().await;
+    let server = start().await;
     for scope in [
         ARM_SCOPE,
         "https://management.azure.com/.default",
-        &format!("{}/.default", face.server.arm),
+        &format!("{}/.default", server.armsim.arm),
         // As MSAL for Go asks.
         "https://management.azure.com//.default openid offline_access profile",
     ] {
-        let token = face.token(scope).await;
-        let response = face.get_group(&token).await;
+        let token = server.token(scope).await;
+        let response = server.get_group(&token).await;
         assert_eq!(response.status(), 200, "{scope}");
     }
-    let principal = face.journal("").await[0]["principal"].clone();
+    let principal = server.journal("").await[0]["principal"].clone();
     assert_eq!(principal, CLIENT);
 }
 
 #[tokio::test]
-async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
-    let face = start().await;
-    let (status, code, challenge) = refused(&face, None).await;
+async fn bad_tokens_are_refused_with_a_challenge() {
+    let server = start().await;
+    let (status, code, challenge) = refused(&server, None).await;
     assert_eq!((status, code.as_str()), (401, "AuthenticationFailed"));
     assert!(
         challenge.starts_with("Bearer authorization_uri=\"https://127.0.0.1:")
@@ -61,20 +61,23 @@ async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
         "{challenge}"
     );
     assert_eq!(
-        refused(&face, Some("Basic abc")).await.1,
+        refused(&server, Some("Basic abc")).await.1,
         "AuthenticationFailedInvalidHeader"
     );
-    assert_eq!(refused(&face, Some("Bearer abc")).await.1, "InvalidAuthenticationToken");
-    let token = face.token(ARM_SCOPE).await;
+    assert_eq!(
+        refused(&server, Some("Bearer abc")).await.1,
+        "InvalidAuthenticationToken"
+    );
+    let token = server.token(ARM_SCOPE).await;
     let parts: Vec<&str> = token.split('.').collect();
     let mut claims: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
     claims["appid"] = json!("somebody else");
     let forged = [parts[0], &BASE64_URL_SAFE_NO_PAD.encode(claims.to_string()), parts[2]].join(".");
     assert_eq!(
-        refused(&face, Some(&format!("Bearer {forged}"))).await.1,
+        refused(&server, Some(&format!("Bearer {forged}"))).await.1,
         "InvalidAuthenticationToken"
     );
-    let statuses: Vec<Value> = face
+    let statuses: Vec<Value> = server
         .journal("")
         .await
         .iter()
@@ -85,80 +88,82 @@ async fn missing_malformed_and_forged_tokens_are_refused_with_a_challenge() {
 
 #[tokio::test]
 async fn token_for_another_audience_is_refused() {
-    let face = start().await;
-    let token = face.token("https://vault.azure.net/.default").await;
+    let server = start().await;
+    let token = server.token("https://vault.azure.net/.default").await;
     assert_eq!(
-        refused(&face, Some(&format!("Bearer {token}"))).await.1,
+        refused(&server, Some(&format!("Bearer {token}"))).await.1,
         "InvalidAuthenticationTokenAudience"
     );
 }
 
 #[tokio::test]
 async fn token_dies_in_real_time_even_when_the_clock_is_frozen() {
-    let mut seed = azure();
+    let mut seed = small_seed();
     seed["switches"] = json!({"token_life_s": 2});
-    let face = start_with(Default::default(), Some(seed)).await;
-    face.control(Method::POST, "/clock", Some(json!({"freeze": true})))
+    let server = start_with(Default::default(), Some(seed)).await;
+    server
+        .control(Method::POST, "/clock", Some(json!({"freeze": true})))
         .await;
-    let token = face.token(ARM_SCOPE).await;
-    assert_eq!(face.get_group(&token).await.status(), 200);
+    let token = server.token(ARM_SCOPE).await;
+    assert_eq!(server.get_group(&token).await.status(), 200);
     let end = tokio::time::Instant::now() + Duration::from_secs(10);
-    while face.get_group(&token).await.status() == 200 {
+    while server.get_group(&token).await.status() == 200 {
         assert!(tokio::time::Instant::now() < end, "still accepted");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(
-        refused(&face, Some(&format!("Bearer {token}"))).await.1,
+        refused(&server, Some(&format!("Bearer {token}"))).await.1,
         "ExpiredAuthenticationToken"
     );
 }
 
 #[tokio::test]
-async fn a_token_says_how_long_it_lives() {
+async fn a_token_comes_with_its_lifetime() {
     for (switches, life_s) in [(json!({}), 3599), (json!({"token_life_s": 600}), 600)] {
-        let mut seed = azure();
+        let mut seed = small_seed();
         seed["switches"] = switches;
-        let face = start_with(Default::default(), Some(seed)).await;
+        let server = start_with(Default::default(), Some(seed)).await;
         let form = [
             ("grant_type", "client_credentials"),
             ("client_id", CLIENT),
             ("client_secret", SECRET),
             ("scope", ARM_SCOPE),
         ];
-        let (status, answer) = face.token_request(TENANT, &form).await;
+        let (status, answer) = server.token_request(TENANT, &form).await;
         assert_eq!((status, &answer["expires_in"]), (200, &json!(life_s)), "{answer}");
     }
 }
 
 #[tokio::test]
 async fn simulated_time_does_not_age_tokens() {
-    let face = start().await;
-    let token = face.token(ARM_SCOPE).await;
-    face.control(Method::POST, "/clock", Some(json!({"advance_s": 86_400})))
+    let server = start().await;
+    let token = server.token(ARM_SCOPE).await;
+    server
+        .control(Method::POST, "/clock", Some(json!({"advance_s": 86_400})))
         .await;
-    assert_eq!(face.get_group(&token).await.status(), 200);
+    assert_eq!(server.get_group(&token).await.status(), 200);
 }
 
 #[tokio::test]
 async fn token_of_a_skewed_issuer_is_not_valid_yet() {
-    let mut seed = azure();
+    let mut seed = small_seed();
     seed["switches"] = json!({"token_skew_s": 3600});
-    let face = start_with(Default::default(), Some(seed)).await;
-    let token = face.token(ARM_SCOPE).await;
+    let server = start_with(Default::default(), Some(seed)).await;
+    let token = server.token(ARM_SCOPE).await;
     assert_eq!(
-        refused(&face, Some(&format!("Bearer {token}"))).await.1,
+        refused(&server, Some(&format!("Bearer {token}"))).await.1,
         "InvalidAuthenticationToken"
     );
 }
 
 #[tokio::test]
 async fn token_of_another_tenant_is_refused() {
-    let mut seed = azure();
+    let mut seed = small_seed();
     let other = "99999999-9999-9999-9999-999999999999";
     seed["subscriptions"][0]["tenant"] = json!(other);
     seed["tenants"].as_array_mut().unwrap().push(json!({"id": other}));
-    let face = start_with(Default::default(), Some(seed)).await;
-    let (status, body) = status_and_json(face.get_group(&face.token(ARM_SCOPE).await).await).await;
+    let server = start_with(Default::default(), Some(seed)).await;
+    let (status, body) = status_and_json(server.get_group(&server.token(ARM_SCOPE).await).await).await;
     assert_eq!(
         (status, &body["error"]["code"]),
         (401, &json!("InvalidAuthenticationTokenTenant"))
@@ -185,7 +190,7 @@ async fn token_request_is_refused(
     #[case] error: &str,
     #[case] code: u32,
 ) {
-    let face = start().await;
+    let server = start().await;
     let mut form = vec![
         ("grant_type", "client_credentials"),
         ("client_id", CLIENT),
@@ -194,7 +199,7 @@ async fn token_request_is_refused(
     ];
     form.retain(|(key, _)| *key != change[0].0);
     form.extend(change.iter().filter(|(_, value)| !value.is_empty()));
-    let (got, body) = face.token_request(tenant, &form).await;
+    let (got, body) = server.token_request(tenant, &form).await;
     assert_eq!(
         (got, body["error"].as_str(), &body["error_codes"]),
         (status, Some(error), &json!([code])),
@@ -207,16 +212,19 @@ async fn token_request_is_refused(
             .starts_with(&format!("AADSTS{code}: ")),
         "{body}"
     );
-    assert!(face.journal("").await.is_empty(), "token calls are not in the journal");
+    assert!(
+        server.journal("").await.is_empty(),
+        "token calls are not in the journal"
+    );
 }
 
 #[tokio::test]
 async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
-    let face = start().await;
-    let localhost = face.server.arm.replace("127.0.0.1", "localhost");
-    for base in [&face.server.arm, &localhost] {
+    let server = start().await;
+    let localhost = server.armsim.arm.replace("127.0.0.1", "localhost");
+    for base in [&server.armsim.arm, &localhost] {
         let get =
-            async |path: &str| status_and_json(face.client.get(format!("{base}{path}")).send().await.unwrap()).await;
+            async |path: &str| status_and_json(server.client.get(format!("{base}{path}")).send().await.unwrap()).await;
         let (status, config) = get(&format!("/{TENANT}/v2.0/.well-known/openid-configuration")).await;
         assert_eq!(
             (status, config["token_endpoint"].as_str()),
@@ -238,17 +246,20 @@ async fn discovery_documents_lead_back_to_the_host_that_was_asked() {
                 .contains(&json!("https://management.core.windows.net/"))
         );
     }
-    let unknown = format!("{}/nobody/v2.0/.well-known/openid-configuration", face.server.authority);
-    let (status, body) = status_and_json(face.client.get(unknown).send().await.unwrap()).await;
+    let unknown = format!(
+        "{}/nobody/v2.0/.well-known/openid-configuration",
+        server.armsim.authority
+    );
+    let (status, body) = status_and_json(server.client.get(unknown).send().await.unwrap()).await;
     assert_eq!((status, &body["error_codes"]), (400, &json!([90002])));
 }
 
 #[tokio::test]
 async fn description_of_the_cloud_has_the_form_of_the_version() {
-    let face = start().await;
+    let server = start().await;
     let get = async |version: &str| {
-        let url = format!("{}/metadata/endpoints{version}", face.server.arm);
-        status_and_json(face.client.get(url).send().await.unwrap()).await.1
+        let url = format!("{}/metadata/endpoints{version}", server.armsim.arm);
+        status_and_json(server.client.get(url).send().await.unwrap()).await.1
     };
     let newest = get("?api-version=2022-09-01").await;
     assert_eq!(newest["name"], "armsim");
@@ -262,9 +273,9 @@ async fn description_of_the_cloud_has_the_form_of_the_version() {
     );
 }
 
-/// A face whose only principal has neither secret nor federated subject.
+/// A server whose only principal has neither secret nor federated subject.
 async fn with_system_identity() -> TestServer {
-    let mut seed = azure();
+    let mut seed = small_seed();
     seed["tenants"][0]["principals"][0]
         .as_object_mut()
         .unwrap()
@@ -273,12 +284,12 @@ async fn with_system_identity() -> TestServer {
 }
 
 impl Identity {
-    fn request(&self, face: &TestServer) -> reqwest::RequestBuilder {
+    fn request(&self, server: &TestServer) -> reqwest::RequestBuilder {
         let url = format!(
             "{}{}&resource=https%3A%2F%2Fmanagement.azure.com%2F",
-            face.server.control, self.url
+            server.armsim.control, self.url
         );
-        face.client.get(url).header(self.header, "true")
+        server.client.get(url).header(self.header, "true")
     }
 }
 
@@ -301,17 +312,17 @@ const MACHINE: Identity = Identity {
 #[case::machine(MACHINE, 400, "/error_description")]
 #[tokio::test]
 async fn managed_identity_token_opens_arm(#[case] identity: Identity, #[case] refusal: u16, #[case] message: &str) {
-    let face = with_system_identity().await;
-    let (status, body) = status_and_json(identity.request(&face).send().await.unwrap()).await;
+    let server = with_system_identity().await;
+    let (status, body) = status_and_json(identity.request(&server).send().await.unwrap()).await;
     assert_eq!(status, 200, "{body}");
     assert!(body["expires_on"].as_str().unwrap().parse::<i64>().unwrap() > jiff::Timestamp::now().as_second() + 3000);
     assert_eq!(body["client_id"], CLIENT);
     assert_eq!(
-        face.get_group(body["access_token"].as_str().unwrap()).await.status(),
+        server.get_group(body["access_token"].as_str().unwrap()).await.status(),
         200
     );
-    let without_header = format!("{}{}", face.server.control, identity.url);
-    let (status, body) = status_and_json(face.client.get(&without_header).send().await.unwrap()).await;
+    let without_header = format!("{}{}", server.armsim.control, identity.url);
+    let (status, body) = status_and_json(server.client.get(&without_header).send().await.unwrap()).await;
     assert_eq!(status, refusal, "without the header");
     assert!(body.pointer(message).is_some(), "{body}");
 }
@@ -321,11 +332,11 @@ async fn managed_identity_token_opens_arm(#[case] identity: Identity, #[case] re
 #[case::machine(MACHINE, json!({"error": "slow_down", "error_description": "later"}))]
 #[tokio::test]
 async fn managed_identity_obeys_fault_rules(#[case] identity: Identity, #[case] refusal: Value) {
-    let face = with_system_identity().await;
+    let server = with_system_identity().await;
     let rule = async |action: Value| {
         let matches = json!({"path": "^/(msi/token|metadata/identity/oauth2/token)$", "principal": CLIENT});
-        face.fault(matches, action).await;
-        identity.request(&face).send().await
+        server.fault(matches, action).await;
+        identity.request(&server).send().await
     };
     let refused = rule(json!({"status": 429, "code": "slow_down", "message": "later"}))
         .await
@@ -335,36 +346,37 @@ async fn managed_identity_obeys_fault_rules(#[case] identity: Identity, #[case] 
     assert!(rule(json!({"cut_body_at": 9})).await.unwrap().bytes().await.is_err());
     let html = rule(json!({"status": 200, "body": "<html>"})).await.unwrap();
     assert_eq!(html.text().await.unwrap(), "<html>");
-    assert_eq!(identity.request(&face).send().await.unwrap().status(), 200);
+    assert_eq!(identity.request(&server).send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]
 async fn token_endpoint_obeys_fault_rules() {
-    let face = start().await;
-    face.fault(
-        json!({"path": "/oauth2/v2.0/token$", "principal": CLIENT}),
-        json!({"status": 503}),
-    )
-    .await;
+    let server = start().await;
+    server
+        .fault(
+            json!({"path": "/oauth2/v2.0/token$", "principal": CLIENT}),
+            json!({"status": 503}),
+        )
+        .await;
     let form = [
         ("grant_type", "client_credentials"),
         ("client_id", CLIENT),
         ("client_secret", SECRET),
         ("scope", ARM_SCOPE),
     ];
-    let url = format!("{}/{TENANT}/oauth2/v2.0/token", face.server.authority);
-    assert_eq!(face.client.post(&url).form(&form).send().await.unwrap().status(), 503);
-    assert_eq!(face.client.post(&url).form(&form).send().await.unwrap().status(), 200);
+    let url = format!("{}/{TENANT}/oauth2/v2.0/token", server.armsim.authority);
+    assert_eq!(server.client.post(&url).form(&form).send().await.unwrap().status(), 503);
+    assert_eq!(server.client.post(&url).form(&form).send().await.unwrap().status(), 200);
 }
 
 #[tokio::test]
 async fn client_that_does_not_trust_the_ca_gets_nowhere() {
-    let face = start().await;
+    let server = start().await;
     let other = start().await;
     assert!(
         other
             .client
-            .get(format!("{}/metadata/endpoints", face.server.arm))
+            .get(format!("{}/metadata/endpoints", server.armsim.arm))
             .send()
             .await
             .is_err()

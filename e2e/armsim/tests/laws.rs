@@ -13,7 +13,7 @@ use laws_support::structure::without_chance;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The same sequences in every run of the tests, unless somebody asks for more.
+/// Every run of the tests tries the same sequences, unless somebody asks for more.
 fn config(cases: u32) -> ProptestConfig {
     let asked = std::env::var("PROPTEST_CASES").is_ok();
     let usual = ProptestConfig {
@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(config(24))]
 
     #[test]
-    fn equal_calls_get_equal_answers_also_from_a_world_that_was_saved(mode in mode(), steps in steps(50)) {
+    fn equal_calls_get_equal_answers_also_after_a_reload(mode in mode(), steps in steps(50)) {
         let mut runs = [Run::new(Preset::Recorded, mode), Run::new(Preset::Recorded, mode)];
         for step in &steps {
             for run in &mut runs {
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn subscriptions_that_know_nothing_of_each_other_change_nothing_for_each_other(
+    fn independent_subscriptions_do_not_affect_each_other(
         switches in any::<u8>(),
         rounds in prop::collection::vec((steps(6), steps(6), 1..100u8), 1..10),
     ) {

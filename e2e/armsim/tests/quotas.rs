@@ -1,5 +1,5 @@
-//! Every limit of a subscription: seeded small, so much fits and no more, what goes makes room, and what is beside it is
-//! not concerned.
+//! Every limit of a subscription, seeded small: it allows that many and no more, a deletion makes room, and what it
+//! does not count is not concerned.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod network_support;
@@ -17,7 +17,7 @@ type Put = (String, Value);
 enum Counted {
     /// Resources: the one of a number; one of the same type that the limit does not count.
     Resources(fn(usize) -> Put, fn() -> Put),
-    /// Items of one resource, by their number; whether they can go again.
+    /// Items of one resource, by their number; whether they can be removed again.
     Items(fn(usize) -> Put, bool),
 }
 
@@ -27,19 +27,19 @@ struct Quota {
     room: usize,
     /// How many are there from the start.
     there: usize,
-    /// What is there besides.
-    ground: Vec<Put>,
+    /// Other resources that the seed has.
+    prerequisites: Vec<Put>,
     counted: Counted,
     /// The refusal of one more: status or `late`, and code.
     refusal: &'static str,
 }
 
-fn quota(name: &'static str, ground: Vec<Put>, counted: Counted, refusal: &'static str) -> Quota {
+fn quota(name: &'static str, prerequisites: Vec<Put>, counted: Counted, refusal: &'static str) -> Quota {
     Quota {
         name,
         room: 2,
         there: 0,
-        ground,
+        prerequisites,
         counted,
         refusal,
     }
@@ -296,7 +296,7 @@ fn all() -> Vec<Quota> {
         .collect()
 }
 
-fn azure(quota: &Quota) -> Sim {
+fn sim_with(quota: &Quota) -> Sim {
     let mut json = seed();
     for subscription in json["subscriptions"].as_array_mut().unwrap() {
         subscription["quotas"] = json!({quota.name: quota.there + quota.room});
@@ -309,7 +309,7 @@ fn azure(quota: &Quota) -> Sim {
         .find(|found| found["id"] == json!(workers))
         .unwrap();
     workers["properties"]["subnets"].as_array_mut().unwrap().push(nat);
-    for (id, body) in &quota.ground {
+    for (id, body) in &quota.prerequisites {
         let mut body = body.clone();
         body["id"] = json!(id);
         resources.push(body);
@@ -343,9 +343,9 @@ fn put(sim: &mut Sim, (path, body): Put) -> String {
 }
 
 #[test]
-fn so_much_fits_and_no_more_until_something_goes() {
+fn limit_refuses_one_more_until_one_is_deleted() {
     for quota in all() {
-        let (sim, name, room) = (&mut azure(&quota), quota.name, quota.room);
+        let (sim, name, room) = (&mut sim_with(&quota), quota.name, quota.room);
         match quota.counted {
             Counted::Resources(one, beside) => {
                 for n in 0..room {
@@ -359,13 +359,13 @@ fn so_much_fits_and_no_more_until_something_goes() {
                 assert_eq!(put(sim, one(room)), "done", "{name}: in the place of what went");
                 assert_eq!(put(sim, one(0)), quota.refusal, "{name}: full again");
             }
-            Counted::Items(of, can_go) => {
+            Counted::Items(of, can_shrink) => {
                 assert_eq!(put(sim, of(room + 1)), quota.refusal, "{name} of something new");
                 assert_eq!(put(sim, of(room)), "done", "{name}");
                 let before = sim.get(&of(0).0).body;
                 assert_eq!(put(sim, of(room + 1)), quota.refusal, "{name}");
                 assert_eq!(sim.get(&of(0).0).body, before, "{name}: what was refused");
-                if can_go {
+                if can_shrink {
                     assert_eq!(put(sim, of(room - 1)), "done", "{name}: one less");
                 }
                 assert_eq!(put(sim, of(room)), "done", "{name}: room again");

@@ -1,4 +1,4 @@
-//! What `armsim replay` reads, what it notices, and what it says.
+//! What `armsim replay` reads, what it notices, and what it prints.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 use std::process::Command;
@@ -222,7 +222,7 @@ fn cassette(exchanges: &[Value]) -> String {
     json!({ "version": 1, "interactions": exchanges }).to_string()
 }
 
-/// The same exchange, answered at a time.
+/// This exchange, answered at that time.
 fn dated(mut exchange: Value, date: &str) -> Value {
     exchange["response"]["headers"] = json!({"Date": [date]});
     exchange
@@ -308,11 +308,11 @@ fn records_of_java_are_read_and_their_writes_skipped() {
             ""
         ]
     );
-    assert_eq!(lines[2].ours, Some(200), "{}", lines[2]);
+    assert_eq!(lines[2].simulated, Some(200), "{}", lines[2]);
 }
 
 #[test]
-fn file_that_cannot_be_read_is_reported_and_the_others_are_played() {
+fn unreadable_file_is_reported_and_the_others_are_played() {
     let dir = tempfile::tempdir().unwrap();
     let [broken, good] = ["broken.yaml", "good.yaml"].map(|name| dir.path().join(name));
     std::fs::write(&broken, "hello: world").unwrap();
@@ -357,7 +357,7 @@ fn alias_of_a_service_of_others_is_stood_in_for(#[case] state: &str) {
         "{:?}",
         lines[0].seeded
     );
-    assert_eq!((lines[0].ours, lines[1].ours), (Some(201), Some(200)));
+    assert_eq!((lines[0].simulated, lines[1].simulated), (Some(201), Some(200)));
     let printed = lines[1].to_string();
     assert!(!printed.contains("ConnectionState.status: "), "{printed}");
 }
@@ -420,7 +420,10 @@ fn session_records_are_played_in_the_order_of_their_time() {
         entry("PUT", 5, 201, json!({})),
     ]});
     let lines = play(&record.to_string());
-    let played: Vec<_> = lines.iter().map(|line| (line.method.as_str(), line.ours)).collect();
+    let played: Vec<_> = lines
+        .iter()
+        .map(|line| (line.method.as_str(), line.simulated))
+        .collect();
     assert_eq!(played, [("GET", Some(404)), ("PUT", Some(201)), ("GET", Some(200))]);
     let seeded: Vec<_> = lines.iter().flat_map(|line| &line.seeded).collect();
     assert_eq!(seeded, [GROUP]);

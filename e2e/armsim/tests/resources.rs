@@ -47,7 +47,7 @@ fn a_group_is_made_patched_and_found() {
 #[case::tag_name("&$filter=tagName eq 'env'", &["a", "b"])]
 #[case::other_tag("&$filter=tagName eq 'team' and tagValue eq 'prod'", &[])]
 #[case::top("&$top=1", &["a"])]
-fn groups_are_listed(#[case] query: &str, #[case] want: &[&str]) {
+fn groups_are_listed(#[case] query: &str, #[case] expected: &[&str]) {
     let mut sim = Sim::new();
     for (name, value) in [("a", "test"), ("b", "prod")] {
         let body = json!({"location": "westus2", "tags": {"env": value, "team": "x"}});
@@ -58,7 +58,7 @@ fn groups_are_listed(#[case] query: &str, #[case] want: &[&str]) {
         groups(),
         query.replace(' ', "%20").replace('\'', "%27")
     ));
-    assert_eq!(names(&got.body), want);
+    assert_eq!(names(&got.body), expected);
     let bad = sim.get(&format!("{}?$filter=nonsense", groups()));
     assert_eq!(bad.refusal(), (400, "InvalidFilterInQueryString", "gateway"));
 }
@@ -76,7 +76,7 @@ fn bad_group_names_are_refused(#[case] name: &str, #[case] code: &str) {
 }
 
 #[test]
-fn a_group_goes_dependants_first() {
+fn a_group_is_deleted_dependants_first() {
     let mut sim = Sim::new();
     let mut service = pls();
     service["properties"]["visibility"] = json!({"subscriptions": ["*"]});
@@ -113,7 +113,7 @@ fn a_group_goes_dependants_first() {
     );
     sim.wait(100.0);
     assert!(sim.azure.operations_in_flight(sim.now).is_empty());
-    // Nothing holds on to what has gone: the same again.
+    // Nothing is left of what was deleted: it can all be created again.
     assert_eq!(sim.put(GROUP, json!({"location": "westus2"})).status, 201);
     let vnet = json!({"location": "westus2", "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
         "subnets": [{"name": "lb", "properties": {"addressPrefix": "10.0.0.0/29"}}]}});
@@ -148,7 +148,7 @@ fn what_others_use_stops_the_deletion_of_its_group() {
     );
     assert_eq!((sim.get(GROUP).status, sim.get(GROUP).state()), (200, "Succeeded"));
     assert_eq!(sim.get(&format!("{NET}/privateLinkServices/svc")).status, 200);
-    // The guest's endpoint goes, and so can the group then.
+    // Once the guest's endpoint is deleted, the group can be deleted too.
     sim.delete(&format!("{GUEST_NET}/privateEndpoints/e"));
     sim.wait(60.0);
     sim.delete(GROUP);
@@ -157,7 +157,7 @@ fn what_others_use_stops_the_deletion_of_its_group() {
 }
 
 #[test]
-fn a_group_that_is_going_takes_no_writes() {
+fn a_group_that_is_being_deleted_refuses_writes() {
     let mut sim = Sim::new();
     let first = sim.delete(GROUP).header("location").to_owned();
     let lb = format!("{NET}/loadBalancers/lb");

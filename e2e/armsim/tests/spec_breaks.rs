@@ -1,4 +1,4 @@
-//! Exchanges that keep to the specs, each broken in one place: the checker says which.
+//! Exchanges that keep to the specs, each broken in one place: the checker names it.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod spec_support;
@@ -63,7 +63,7 @@ fn refused() -> Exchange {
     )
 }
 
-/// Puts a value at a JSON pointer, or takes it away.
+/// Sets the value at a JSON pointer, or removes it.
 fn set(json: &mut Value, pointer: &str, value: Option<Value>) {
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = json.pointer_mut(parent).unwrap().as_object_mut().unwrap();
@@ -131,7 +131,7 @@ fn a_right_exchange_has_no_violation(#[case] exchange: Exchange) {
 #[case::refusal_unwrapped(refused(), |e: &mut Exchange| e.answered = json!({"code": "a", "message": "b"}), Part::Answer, Rule::Wrapping, "")]
 #[case::refusal_field(refused(), |e: &mut Exchange| answered(e, "/error/details", json!([{"kode": "a"}])), Part::Answer, Rule::Unknown, "/error/details/0/kode")]
 #[case::refusal_in_words(refused(), |e: &mut Exchange| answered(e, "/error", json!("no")), Part::Answer, Rule::Type, "/error")]
-fn a_broken_exchange_is_seen(
+fn a_broken_exchange_is_reported(
     #[case] mut exchange: Exchange,
     #[case] breaks: fn(&mut Exchange),
     #[case] part: Part,

@@ -10,11 +10,11 @@ use spec_support::Exchange;
 
 const NET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
 
-/// Disagreements whose recordings are not at hand.
-const TOLD_OF: usize = 12;
+/// How many disagreements no recording at hand shows.
+const WITHOUT_RECORDING: usize = 12;
 
-/// Exchanges that show them.
-fn told_of() -> Vec<Exchange> {
+/// Made-up exchanges that show those.
+fn made_up_exchanges() -> Vec<Exchange> {
     let decided = json!({"properties": {"privateLinkServiceConnectionState": {"status": "Approved"}}});
     let decision = Exchange::new(
         "PUT",
@@ -28,7 +28,7 @@ fn told_of() -> Vec<Exchange> {
     let record = format!("{NET}/privateDnsZones/z/A/r");
     let subnet = format!("{NET}/virtualNetworks/v/subnets/n");
     let superseded = json!({"name": "n", "properties": {"provisioningState": "Canceled"}});
-    let settled = json!({"name": "n", "properties": {"provisioningState": "Succeeded"}});
+    let ready = json!({"name": "n", "properties": {"provisioningState": "Succeeded"}});
     let body = json!({"properties": {"addressPrefix": "10.0.0.0/24"}});
     let rule = json!({"name": "r", "properties": {"protocol": "Tcp", "frontendPort": 80, "allowBackendPortConflict": false, "enableDestinationServiceEndpoint": false}});
     let address = json!({"name": "a", "id": "/a", "type": "t", "etag": "e", "properties": {"ipAddress": "10.0.0.9", "provisioningState": "Succeeded"}});
@@ -51,7 +51,7 @@ fn told_of() -> Vec<Exchange> {
         200,
         json!({"name": "e", "properties": {"ipConfigurations": [fixed]}}),
     );
-    let mut conditional = Exchange::new("PUT", subnet.clone(), "2024-05-01", body, 200, settled);
+    let mut conditional = Exchange::new("PUT", subnet.clone(), "2024-05-01", body, 200, ready);
     conditional.headers.insert("if-match", "W/\"1\"".parse().unwrap());
     vec![
         decision.with("azure-asyncoperation"),
@@ -80,16 +80,16 @@ fn recorded_traffic_keeps_to_the_specs_but_for_what_is_listed() {
             for (request, response) in spec_support::cassette(&path) {
                 exchanges += 1;
                 let violations = specs.check(&request, &response);
-                let told = violations
+                let findings = violations
                     .iter()
                     .map(|violation| format!("{}: {violation}", path.display()));
-                found.extend(told);
+                found.extend(findings);
             }
         }
     }
     assert!(found.is_empty(), "{} findings\n{}", found.len(), found.join("\n"));
-    assert_eq!(never_met(&specs).len(), TOLD_OF, "{:#?}", never_met(&specs));
-    for exchange in told_of() {
+    assert_eq!(never_met(&specs).len(), WITHOUT_RECORDING, "{:#?}", never_met(&specs));
+    for exchange in made_up_exchanges() {
         assert_eq!(exchange.check(&specs), [], "{} {}", exchange.method, exchange.path);
     }
     assert!(never_met(&specs).is_empty(), "{:#?}", never_met(&specs));

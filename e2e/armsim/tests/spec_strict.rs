@@ -1,4 +1,4 @@
-//! A served world that is strict: what breaks the specs is refused aloud, and can be asked for.
+//! A strict simulated Azure: what breaks the specs is refused with status 500, and can be listed.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod spec_support;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const VNET: &str = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
 
-fn azure(specs: &std::path::Path) -> SimulatedAzure {
+fn strict_azure(specs: &std::path::Path) -> SimulatedAzure {
     let mut azure = SimulatedAzure::new(Preset::Recorded, 1);
     let seed = json!({
         "tenants": [{"id": "t"}],
@@ -53,11 +53,11 @@ fn call(azure: &mut SimulatedAzure, method: &str, path: &str, body: &Value) -> R
 }
 
 #[test]
-fn a_field_that_the_spec_does_not_know_is_refused_aloud() {
+fn a_field_that_the_spec_does_not_know_is_refused() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut azure = azure(&dir);
+    let mut azure = strict_azure(&dir);
     let wrong = json!({"properties": {"addressPrefix": "10.0.1.0/24", "nat": true}});
     let refused = put(&mut azure, "one", &wrong);
     assert_eq!(refused.status(), 500);
@@ -76,12 +76,12 @@ fn a_field_that_the_spec_does_not_know_is_refused_aloud() {
 }
 
 #[test]
-fn an_answer_that_is_not_as_the_spec_says_is_refused_aloud() {
+fn an_answer_that_breaks_the_spec_is_refused() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut azure = azure(&dir);
-    // Seeds are taken as they are.
+    let mut azure = strict_azure(&dir);
+    // A seed is not checked.
     assert_eq!(call(&mut azure, "GET", VNET, &Value::Null).status(), 500);
     assert_eq!(azure.violations()[0].place, "/tags/a");
 }
@@ -91,7 +91,7 @@ fn a_fault_that_was_ordered_is_no_violation() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let mut azure = azure(&dir);
+    let mut azure = strict_azure(&dir);
     let rules = json!([{"match": {}, "do": {"status": 418, "body": "<html>"}}]);
     azure.set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     let right = json!({"properties": {"addressPrefix": "10.0.1.0/24"}});
@@ -100,11 +100,11 @@ fn a_fault_that_was_ordered_is_no_violation() {
 }
 
 #[test]
-fn nothing_is_checked_in_a_world_without_specs() {
+fn nothing_is_checked_without_specs() {
     let Some(dir) = spec_support::specs().and_then(|_| spec_support::reference()) else {
         return;
     };
-    let saved = serde_json::to_string(&azure(&dir)).unwrap();
+    let saved = serde_json::to_string(&strict_azure(&dir)).unwrap();
     let mut azure: SimulatedAzure = serde_json::from_str(&saved).unwrap();
     assert_eq!(call(&mut azure, "GET", VNET, &Value::Null).status(), 200);
     assert!(azure.violations().is_empty() && azure.spec_tally().is_none());

@@ -51,8 +51,8 @@ const NOT_SIMULATED: &[&str] = &[
 ];
 
 impl Sim {
-    /// One call that is taken, and time for what it starts; answers the body.
-    fn goes(&mut self, method: &str, path: &str, body: Value) -> Value {
+    /// Makes one call that must succeed, and waits until what it starts has ended; returns the body.
+    fn complete(&mut self, method: &str, path: &str, body: Value) -> Value {
         let got = self.call(method, path, &[], Some(body).filter(|body| !body.is_null()));
         assert!(got.status < 300, "{method} {path}: {} {}", got.status, got.body);
         self.wait(700.0);
@@ -61,16 +61,16 @@ impl Sim {
 
     fn gets(&mut self, paths: &[String]) {
         for path in paths {
-            self.goes("GET", path, Value::Null);
+            self.complete("GET", path, Value::Null);
         }
     }
 }
 
 fn resources(sim: &mut Sim) {
     let group = format!("/subscriptions/{SUB}/resourceGroups/tour");
-    sim.goes("PUT", &group, json!({"location": "westus2"}));
-    sim.goes("PATCH", &group, json!({"tags": {"a": "b"}}));
-    sim.goes("HEAD", &group, Value::Null);
+    sim.complete("PUT", &group, json!({"location": "westus2"}));
+    sim.complete("PATCH", &group, json!({"tags": {"a": "b"}}));
+    sim.complete("HEAD", &group, Value::Null);
     sim.gets(&[
         group.clone(),
         format!("/subscriptions/{SUB}/resourcegroups"),
@@ -81,37 +81,37 @@ fn resources(sim: &mut Sim) {
     ]);
     let namespace = format!("/subscriptions/{EMPTY_SUB}/providers/Microsoft.Network");
     for action in ["unregister", "register"] {
-        sim.goes("POST", &format!("{namespace}/{action}"), Value::Null);
+        sim.complete("POST", &format!("{namespace}/{action}"), Value::Null);
     }
     sim.gets(&["/providers".to_owned(), "/providers/Microsoft.Network".to_owned()]);
-    sim.goes("DELETE", &group, Value::Null);
+    sim.complete("DELETE", &group, Value::Null);
 }
 
 /// Writes, reads, lists and deletes one resource of Microsoft.Network; `parts` are lists below it.
 fn life(sim: &mut Sim, kind: &str, body: Value, parts: &[&str]) {
     let path = format!("{NET}/{kind}/tour");
-    sim.goes("PUT", &path, body);
-    sim.goes("PATCH", &path, json!({"tags": {"a": "b"}}));
+    sim.complete("PUT", &path, body);
+    sim.complete("PATCH", &path, json!({"tags": {"a": "b"}}));
     sim.gets(&[
         path.clone(),
         format!("{NET}/{kind}"),
         format!("/subscriptions/{SUB}/providers/Microsoft.Network/{kind}"),
     ]);
     for part in parts {
-        sim.goes("GET", &format!("{path}/{part}"), Value::Null);
+        sim.complete("GET", &format!("{path}/{part}"), Value::Null);
     }
-    sim.goes("DELETE", &path, Value::Null);
+    sim.complete("DELETE", &path, Value::Null);
 }
 
 fn networks(sim: &mut Sim) {
     let space = json!({"addressSpace": {"addressPrefixes": ["10.9.0.0/16"]}});
     let vnet = format!("{NET}/virtualNetworks/tour");
-    sim.goes("PUT", &vnet, json!({"location": "westus2", "properties": space}));
+    sim.complete("PUT", &vnet, json!({"location": "westus2", "properties": space}));
     let subnet = format!("{vnet}/subnets/one");
-    sim.goes("PUT", &subnet, json!({"properties": {"addressPrefix": "10.9.0.0/24"}}));
+    sim.complete("PUT", &subnet, json!({"properties": {"addressPrefix": "10.9.0.0/24"}}));
     sim.gets(&[subnet.clone(), format!("{vnet}/subnets")]);
-    sim.goes("DELETE", &subnet, Value::Null);
-    sim.goes("DELETE", &vnet, Value::Null);
+    sim.complete("DELETE", &subnet, Value::Null);
+    sim.complete("DELETE", &vnet, Value::Null);
     life(
         sim,
         "virtualNetworks",
@@ -119,7 +119,7 @@ fn networks(sim: &mut Sim) {
         &[],
     );
     let check = format!("{NET}/virtualNetworks/vnet/CheckIPAddressAvailability?ipAddress=10.0.0.9");
-    sim.goes("GET", &check, Value::Null);
+    sim.complete("GET", &check, Value::Null);
     for kind in ["publicIPAddresses", "natGateways"] {
         life(
             sim,
@@ -144,7 +144,7 @@ fn filters(sim: &mut Sim) {
         ("networkSecurityGroups", "securityRules", rule),
     ] {
         let whole = format!("{NET}/{kind}/whole");
-        sim.goes("PUT", &whole, json!({"location": "westus2"}));
+        sim.complete("PUT", &whole, json!({"location": "westus2"}));
         part(sim, &format!("{whole}/{parts}"), body);
         life(sim, kind, json!({"location": "westus2"}), &[]);
     }
@@ -155,9 +155,9 @@ fn filters(sim: &mut Sim) {
 /// Writes, reads, lists and deletes one of the parts at `path`.
 fn part(sim: &mut Sim, path: &str, body: Value) {
     let one = format!("{path}/tour");
-    sim.goes("PUT", &one, body);
+    sim.complete("PUT", &one, body);
     sim.gets(&[one.clone(), path.to_owned()]);
-    sim.goes("DELETE", &one, Value::Null);
+    sim.complete("DELETE", &one, Value::Null);
 }
 
 fn balancer(sim: &mut Sim) {
@@ -183,14 +183,14 @@ fn balancer(sim: &mut Sim) {
         "networkInterfaces",
     ];
     life(sim, "loadBalancers", body.clone(), &parts);
-    sim.goes("PUT", &balancer, body);
+    sim.complete("PUT", &balancer, body);
     part(
         sim,
         &format!("{balancer}/backendAddressPools"),
         json!({"properties": {}}),
     );
     let address = format!("{NET}/publicIPAddresses/out");
-    sim.goes(
+    sim.complete(
         "PUT",
         &address,
         json!({"location": "westus2", "sku": {"name": "Standard"}}),
@@ -200,44 +200,44 @@ fn balancer(sim: &mut Sim) {
     let out = json!({"location": "westus2", "sku": {"name": "Standard"}, "properties": {
         "frontendIPConfigurations": [{"name": "f", "properties": {"publicIPAddress": {"id": address}}}],
         "backendAddressPools": [{"name": "p"}], "outboundRules": [{"name": "o", "properties": outbound}]}});
-    sim.goes("PUT", &format!("{NET}/loadBalancers/out"), out);
-    sim.goes("GET", &format!("{NET}/loadBalancers/out/outboundRules/o"), Value::Null);
+    sim.complete("PUT", &format!("{NET}/loadBalancers/out"), out);
+    sim.complete("GET", &format!("{NET}/loadBalancers/out/outboundRules/o"), Value::Null);
     let rule = json!({"protocol": "Tcp", "frontendPort": 22, "backendPort": 22, "frontendIPConfiguration": frontend});
     part(sim, &format!("{balancer}/inboundNatRules"), json!({"properties": rule}));
 }
 
 fn private_link(sim: &mut Sim) {
     let service = format!("{NET}/privateLinkServices/tour");
-    let alias = sim.goes("PUT", &service, pls())["properties"]["alias"]
+    let alias = sim.complete("PUT", &service, pls())["properties"]["alias"]
         .as_str()
         .unwrap()
         .to_owned();
     let endpoint = format!("{GUEST_NET}/privateEndpoints/tour");
-    sim.goes("PUT", &endpoint, pe(&alias));
+    sim.complete("PUT", &endpoint, pe(&alias));
     for of in [
         format!("/subscriptions/{GUEST_SUB}"),
         format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest"),
     ] {
         let location = format!("{of}/providers/Microsoft.Network/locations/westus2");
         let visibility = format!("{location}/checkPrivateLinkServiceVisibility");
-        sim.goes("POST", &visibility, json!({"privateLinkServiceAlias": alias}));
-        sim.goes(
+        sim.complete("POST", &visibility, json!({"privateLinkServiceAlias": alias}));
+        sim.complete(
             "GET",
             &format!("{location}/autoApprovedPrivateLinkServices"),
             Value::Null,
         );
-        sim.goes("GET", &format!("{location}/availablePrivateEndpointTypes"), Value::Null);
-        sim.goes(
+        sim.complete("GET", &format!("{location}/availablePrivateEndpointTypes"), Value::Null);
+        sim.complete(
             "GET",
             &format!("{of}/providers/Microsoft.Network/privateEndpoints"),
             Value::Null,
         );
     }
     let connections = format!("{service}/privateEndpointConnections");
-    let list = sim.goes("GET", &connections, Value::Null);
+    let list = sim.complete("GET", &connections, Value::Null);
     let connection = format!("{connections}/{}", list["value"][0]["name"].as_str().unwrap());
     let state = json!({"status": "Rejected", "description": "no"});
-    sim.goes(
+    sim.complete(
         "PUT",
         &connection,
         json!({"properties": {"privateLinkServiceConnectionState": state}}),
@@ -251,30 +251,30 @@ fn private_link(sim: &mut Sim) {
     ]);
     names(sim, &endpoint);
     for path in [&connection, &endpoint, &service] {
-        sim.goes("DELETE", path, Value::Null);
+        sim.complete("DELETE", path, Value::Null);
     }
 }
 
 /// Zones, links, records, and the endpoint's names in a zone.
 fn names(sim: &mut Sim, endpoint: &str) {
     let zone = format!("{NET}/privateDnsZones/tour.local");
-    sim.goes("PUT", &zone, json!({"location": "global"}));
-    sim.goes("PATCH", &zone, json!({"tags": {"a": "b"}}));
+    sim.complete("PUT", &zone, json!({"location": "global"}));
+    sim.complete("PATCH", &zone, json!({"tags": {"a": "b"}}));
     let link = format!("{zone}/virtualNetworkLinks/l");
     let vnet = json!({"id": format!("{NET}/virtualNetworks/vnet")});
-    sim.goes(
+    sim.complete(
         "PUT",
         &link,
         json!({"location": "global", "properties": {"virtualNetwork": vnet, "registrationEnabled": false}}),
     );
-    sim.goes("PATCH", &link, json!({"tags": {"a": "b"}}));
+    sim.complete("PATCH", &link, json!({"tags": {"a": "b"}}));
     let record = format!("{zone}/A/www");
-    sim.goes(
+    sim.complete(
         "PUT",
         &record,
         json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": "10.0.0.4"}]}}),
     );
-    sim.goes("PATCH", &record, json!({"properties": {"ttl": 600}}));
+    sim.complete("PATCH", &record, json!({"properties": {"ttl": 600}}));
     sim.gets(&[
         zone.clone(),
         format!("{NET}/privateDnsZones"),
@@ -287,28 +287,28 @@ fn names(sim: &mut Sim, endpoint: &str) {
     ]);
     let group = format!("{endpoint}/privateDnsZoneGroups/default");
     let config = json!({"name": "c", "properties": {"privateDnsZoneId": zone}});
-    sim.goes(
+    sim.complete(
         "PUT",
         &group,
         json!({"properties": {"privateDnsZoneConfigs": [config]}}),
     );
     sim.gets(&[group.clone(), format!("{endpoint}/privateDnsZoneGroups")]);
     for path in [&group, &record, &link, &zone] {
-        sim.goes("DELETE", path, Value::Null);
+        sim.complete("DELETE", path, Value::Null);
     }
 }
 
 #[test]
 fn every_simulated_operation_keeps_to_its_spec() {
     let Some(specs) = spec_support::specs() else { return };
-    let mut azure = seed();
-    azure["subscriptions"]
+    let mut json = seed();
+    json["subscriptions"]
         .as_array_mut()
         .unwrap()
         .push(json!({"id": EMPTY_SUB, "tenant": TENANT}));
     let role = json!({"object_id": PROVIDER, "scope": format!("/subscriptions/{EMPTY_SUB}"), "actions": ["*"]});
-    azure["roles"].as_array_mut().unwrap().push(role);
-    let mut sim = Sim::seeded(azure, Preset::Recorded);
+    json["roles"].as_array_mut().unwrap().push(role);
+    let mut sim = Sim::seeded(json, Preset::Recorded);
     for part in [resources, networks, filters, balancer, private_link] {
         part(&mut sim);
     }
@@ -326,7 +326,7 @@ fn every_simulated_operation_keeps_to_its_spec() {
 fn what_was_checked_is_shown() {
     let Some(specs) = spec_support::specs() else { return };
     let mut sim = Sim::new();
-    sim.goes("GET", &format!("{NET}/virtualNetworks/vnet"), Value::Null);
+    sim.complete("GET", &format!("{NET}/virtualNetworks/vnet"), Value::Null);
     drop(sim);
     let mut all: BTreeMap<String, Checked> = BTreeMap::new();
     let (mut programs, mut unknown) = (Vec::new(), BTreeMap::<String, u64>::new());

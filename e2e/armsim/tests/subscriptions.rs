@@ -71,8 +71,8 @@ fn a_namespace_without_resources_is_given_up() {
     sim.delete(GROUP);
     sim.wait(31.0);
     let provider = format!("/subscriptions/{SUB}/providers/microsoft.network");
-    let going = sim.call("POST", &format!("{provider}/unregister"), &[], None);
-    assert_eq!(going.body["registrationState"], json!("Unregistering"));
+    let unregistering = sim.call("POST", &format!("{provider}/unregister"), &[], None);
+    assert_eq!(unregistering.body["registrationState"], json!("Unregistering"));
     sim.wait(31.0);
     assert_eq!(sim.get(&provider).body["registrationState"], json!("Unregistered"));
     let guest = sim.get(&format!("/subscriptions/{GUEST_SUB}/providers/Microsoft.Network"));
@@ -115,7 +115,7 @@ fn providers_say_what_they_offer() {
             .collect();
         assert_eq!(versions.first(), Some(&version), "{name}: newest first");
         assert!(versions.iter().all(|one| *one >= first), "{name}: {versions:?}");
-        // A version that is offered is taken.
+        // A version that is offered is accepted.
         for offered in versions {
             let list = format!(
                 "https://arm.test/subscriptions/{SUB}/providers/Microsoft.Network/{name}?api-version={offered}"

@@ -1,5 +1,5 @@
-//! Every switch, in its default position and in another one: what a caller sees of it differs, and nothing else was done
-//! differently.
+//! Every switch, in its default position and in another one: what a caller sees of it differs, and nothing else was
+//! done differently.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 mod network_support;
@@ -10,33 +10,38 @@ use armsim::{Preset, Seed, SimulatedAzure, Switches};
 use network_support::{CONSUMER, GUEST_NET, Got, NET, SUB, Sim, caller, pe, pls, seed};
 use serde_json::{Value, json};
 
-/// A switch, its default and another position, and what is seen of it in each.
+/// A switch, its default and another position, and what a caller observes of it in each.
 struct Switch {
     name: &'static str,
     positions: [Value; 2],
-    seen: [&'static str; 2],
-    look: fn(&mut Sim) -> String,
+    observed: [&'static str; 2],
+    observe: fn(&mut Sim) -> String,
 }
 
-fn switch(name: &'static str, positions: [Value; 2], seen: [&'static str; 2], look: fn(&mut Sim) -> String) -> Switch {
+fn switch(
+    name: &'static str,
+    positions: [Value; 2],
+    observed: [&'static str; 2],
+    observe: fn(&mut Sim) -> String,
+) -> Switch {
     Switch {
         name,
         positions,
-        seen,
-        look,
+        observed,
+        observe,
     }
 }
 
-fn on(name: &'static str, seen: [&'static str; 2], look: fn(&mut Sim) -> String) -> Switch {
-    switch(name, [json!(true), json!(false)], seen, look)
+fn on(name: &'static str, observed: [&'static str; 2], observe: fn(&mut Sim) -> String) -> Switch {
+    switch(name, [json!(true), json!(false)], observed, observe)
 }
 
-fn off(name: &'static str, seen: [&'static str; 2], look: fn(&mut Sim) -> String) -> Switch {
-    switch(name, [json!(false), json!(true)], seen, look)
+fn off(name: &'static str, observed: [&'static str; 2], observe: fn(&mut Sim) -> String) -> Switch {
+    switch(name, [json!(false), json!(true)], observed, observe)
 }
 
-fn lag(name: &'static str, seen: [&'static str; 2], look: fn(&mut Sim) -> String) -> Switch {
-    switch(name, [json!(0.0), json!(1e6)], seen, look)
+fn lag(name: &'static str, observed: [&'static str; 2], observe: fn(&mut Sim) -> String) -> Switch {
+    switch(name, [json!(0.0), json!(1e6)], observed, observe)
 }
 
 fn all() -> Vec<Switch> {
@@ -155,7 +160,7 @@ fn second_write_to_a_vnet(sim: &mut Sim) -> String {
     short(&sim.put(&subnet("b"), prefix("10.0.9.0/24")))
 }
 
-/// Decides on the only connection of the service, and waits until it has settled.
+/// Decides on the only connection of the service, and waits until it is ready.
 fn decide(sim: &mut Sim, status: &str) -> Got {
     let list = sim.get(&format!("{}/privateEndpointConnections", service()));
     let connection = list.body["value"][0]["id"].as_str().unwrap().to_owned();
@@ -205,7 +210,7 @@ fn endpoints_after_a_minute(sim: &mut Sim) -> String {
     "all have settled".to_owned()
 }
 
-/// A zone and a link to it, settled; the link's path.
+/// Creates a zone and a link to it, and waits until both are ready; returns the link's path.
 fn linked_zone(sim: &mut Sim) -> String {
     sim.put(&zone(), json!({"location": "global"}));
     sim.wait(1000.0);
@@ -300,7 +305,7 @@ fn record_of_an_endpoint(sim: &mut Sim) -> String {
     short(&sim.get(&format!("{}/A/pe", zone())))
 }
 
-fn azure(name: &str, position: &Value) -> Sim {
+fn sim_with(name: &str, position: &Value) -> Sim {
     let mut json = seed();
     // All that the consumer needs to make a service, but for the frontend.
     json["roles"].as_array_mut().unwrap().push(json!({
@@ -310,7 +315,7 @@ fn azure(name: &str, position: &Value) -> Sim {
     json["switches"] = json!({name: position});
     let mut sim = Sim::seeded(json.clone(), Preset::Recorded);
     if name == "network_if_none_match" {
-        // No spec of Microsoft.Network knows that header, so this world is not held against them.
+        // No spec of Microsoft.Network knows that header, so calls with it are not checked against the specs.
         sim.azure = SimulatedAzure::new(Preset::Recorded, 1);
         let seed = Seed::parse(json.to_string().as_bytes()).unwrap();
         sim.azure.seed(sim.now, seed).unwrap();
@@ -319,14 +324,14 @@ fn azure(name: &str, position: &Value) -> Sim {
 }
 
 #[test]
-fn each_position_of_a_switch_is_seen() {
+fn each_position_of_a_switch_is_observable() {
     for switch in all() {
-        assert_ne!(switch.seen[0], switch.seen[1], "{}", switch.name);
+        assert_ne!(switch.observed[0], switch.observed[1], "{}", switch.name);
         let [default, _] = &switch.positions;
         assert_eq!(defaults()[switch.name], *default, "{}", switch.name);
-        for (position, seen) in switch.positions.iter().zip(switch.seen) {
-            let mut sim = azure(switch.name, position);
-            assert_eq!((switch.look)(&mut sim), seen, "{} = {position}", switch.name);
+        for (position, expected) in switch.positions.iter().zip(switch.observed) {
+            let mut sim = sim_with(switch.name, position);
+            assert_eq!((switch.observe)(&mut sim), expected, "{} = {position}", switch.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The simulator's control face: sees and changes Azure behind everybody's back.
+//! The simulator's control API, which reads and changes the simulated Azure without going through ARM.
 
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::test_env::{Call, Journal, Oracle, Reachable};
 
-/// The simulator's control face.
+/// A client of the simulator's control API.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     pub(super) base: String,

@@ -29,7 +29,7 @@ struct ObjectRef {
     subresource: String,
 }
 
-/// An audit log from some point on.
+/// An audit log, from one line on.
 #[derive(Debug)]
 pub struct Audit {
     log: PathBuf,
@@ -37,7 +37,7 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// From now on.
+    /// The audit log from now on.
     ///
     /// # Errors
     ///
@@ -47,21 +47,22 @@ impl Audit {
         Ok(Self { log, from })
     }
 
-    /// The writes of Hyperlink's ServiceAccounts since then, leases and questions about rights left out: `patch azureprivatelinkservices/status`.
+    /// The writes of Hyperlink's ServiceAccounts since then, such as `patch azureprivatelinkservices/status`. Writes of
+    /// leases and SelfSubjectAccessReviews do not count.
     ///
     /// # Errors
     ///
     /// The log cannot be read, or has a line in another form.
     pub fn writes(&self) -> Result<Vec<String>> {
-        let ours = format!("system:serviceaccount:{}:", roles::NAMESPACE);
+        let account_prefix = format!("system:serviceaccount:{}:", roles::NAMESPACE);
         let mut writes = Vec::new();
         for line in whole_lines(&self.log)?.lines().skip(self.from) {
             let line: Line = serde_json::from_str(line).context("an audit line")?;
             let Some(object) = line.object_ref else { continue };
-            let counts = line.user.username.starts_with(&ours)
+            let counts = line.user.username.starts_with(&account_prefix)
                 && WRITES.contains(&line.verb.as_str())
                 && object.resource != "leases"
-                // A question that is created and never stored.
+                // The API server answers such a review and never stores it.
                 && object.resource != "selfsubjectaccessreviews";
             if counts {
                 let part = if object.subresource.is_empty() { "" } else { "/" };
@@ -72,7 +73,7 @@ impl Audit {
     }
 }
 
-/// The last line may be half written.
+/// The text of the log without its last line if that is half written.
 fn whole_lines(log: &Path) -> Result<String> {
     let text = std::fs::read_to_string(log).with_context(|| format!("read {}", log.display()))?;
     Ok(text

@@ -1,4 +1,5 @@
-//! Many clusters on one process of each role: all at once, at rest, beside an operation that never ends, and away again.
+//! Many clusters on one process of each role: created at once, at rest, beside an operation that never ends, and
+//! deleted at once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,24 +24,24 @@ use crate::test_env::{Call, TestEnv};
 use crate::wait::eventually;
 
 const CLUSTERS: usize = 20;
-/// The services that the one load balancer of the ground takes; 8 without a request to support.
+/// How many Private Link Services the one load balancer takes; 8 unless Azure's support raises it.
 const PER_BALANCER: usize = 40;
 
-/// Thirty times as often as by default, and in the same ratio: what counts is calls per resync.
+/// Thirty times as often as by default, in the default's ratio: the figure is calls per resync.
 const RESYNC: Duration = Duration::from_secs(10);
 const RECORD_RESYNC: Duration = Duration::from_secs(90);
 const OFTEN: &[(&str, &str)] = &[("resync", "10s"), ("record-resync", "90s")];
 
-/// Processes and what they serve.
+/// The processes under test and their test environment.
 pub(super) struct Crowd {
-    // Clients before servers.
+    // Drop order: clients before servers.
     processes: [Hyperlink; 2],
     kube: kube::Client,
     test_env: TestEnv,
     report: Report,
 }
 
-/// Measures it.
+/// Measures many clusters at once.
 ///
 /// # Errors
 ///
@@ -52,8 +53,8 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     crowd = crowd.restarted(program, OFTEN).await?;
     crowd.at_rest().await?;
     crowd = crowd.restarted(program, &[]).await?;
-    crowd.rest_azure().await?;
-    crowd.away(&all).await?;
+    crowd.refill_budgets().await?;
+    crowd.delete_all(&all).await?;
     crowd.beside_a_stuck_one().await?;
     crowd.stop().await
 }
@@ -67,7 +68,7 @@ pub(super) fn clusters(test_env: &TestEnv, name: &str, number: usize) -> Vec<Hos
 }
 
 impl Crowd {
-    /// With nothing to serve yet; `quotas` are those of the management subscription.
+    /// Starts both roles without any cluster yet; `quotas` are those of the management subscription.
     pub(super) async fn start(preset: Preset, program: &Path, quotas: &Value) -> Result<Self> {
         let test_env = test_env(preset, quotas).await?;
         Ok(Self {
@@ -82,7 +83,7 @@ impl Crowd {
         &self.test_env
     }
 
-    /// Stops the processes while what they give their leases back to is still there.
+    /// Stops the processes while the API server still runs, to which they release their leases.
     pub(super) async fn stop(self) -> Result<Report> {
         stop(self.processes).await?;
         Ok(self.report)
@@ -92,7 +93,7 @@ impl Crowd {
         self.report.figures.push(figure);
     }
 
-    /// With other processes, which know nothing of what these did.
+    /// Replaces the processes by new ones, whose observation cache is empty.
     pub(super) async fn restarted(self, program: &Path, flags: &[(&str, &str)]) -> Result<Self> {
         stop(self.processes).await?;
         let suffix = format!("-{}", uuid::Uuid::new_v4().simple());
@@ -100,14 +101,16 @@ impl Crowd {
         Ok(Self { processes, ..self })
     }
 
-    /// So many rounds in so short a time use up Azure's budget for reads of private DNS; it is whole again after this long.
-    async fn rest_azure(&self) -> Result<()> {
+    /// Advances the simulator's clock by 300 s, after which Azure's request budgets are full again. The many resyncs of
+    /// this benchmark exhaust the budget for reads of private DNS.
+    async fn refill_budgets(&self) -> Result<()> {
         let later = json!({"advance_s": 300});
         control(&self.test_env, reqwest::Method::POST, "/clock", later).await
     }
 
-    /// Makes all of them and waits until so many are available; after how many seconds each of those was, the last one last.
-    pub(super) async fn come(&self, all: &[HostedCluster], wanted: usize) -> Result<Vec<f64>> {
+    /// Creates all of these clusters and waits until `needed` of them are available. Returns after how many seconds
+    /// each of those was available, in ascending order.
+    pub(super) async fn bring_up(&self, all: &[HostedCluster], needed: usize) -> Result<Vec<f64>> {
         let began = Timestamp::now();
         try_join_all(all.iter().map(|cluster| cluster.create(&self.test_env))).await?;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(
@@ -117,23 +120,24 @@ impl Crowd {
         ));
         let api: Api<DynamicObject> = Api::all_with(self.kube.clone(), &kind);
         let namespaces: Vec<String> = all.iter().map(HostedCluster::control_plane_namespace).collect();
-        let came: Mutex<BTreeMap<String, f64>> = Mutex::default();
-        eventually(&format!("{wanted} clusters are available"), PATIENCE, || async {
+        let available_after: Mutex<BTreeMap<String, f64>> = Mutex::default();
+        eventually(&format!("{needed} clusters are available"), PATIENCE, || async {
             let found = api.list(&ListParams::default()).await?;
-            let mut came = came.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut available_after = available_after.lock().unwrap_or_else(PoisonError::into_inner);
             let available = found.iter().filter(|one| is_available(one));
             for namespace in available.filter_map(|one| one.metadata.namespace.clone()) {
                 if namespaces.contains(&namespace) {
-                    came.entry(namespace)
+                    available_after
+                        .entry(namespace)
                         .or_insert_with(|| path::seconds(began, Timestamp::now()));
                 }
             }
-            ensure!(came.len() >= wanted, "{} are", came.len());
+            ensure!(available_after.len() >= needed, "{} are", available_after.len());
             Ok(())
         })
         .await?;
-        let came = came.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut times: Vec<f64> = came.into_values().collect();
+        let available_after = available_after.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut times: Vec<f64> = available_after.into_values().collect();
         times.sort_by(f64::total_cmp);
         Ok(times)
     }
@@ -141,14 +145,14 @@ impl Crowd {
     async fn at_once(&mut self, all: &[HostedCluster]) -> Result<()> {
         eprintln!("{CLUSTERS} at once");
         let since = self.test_env.oracle().last_call().await?;
-        let times = self.come(all, all.len()).await?;
+        let times = self.bring_up(all, all.len()).await?;
         let calls = self.test_env.oracle().journal(since).await?;
         let name = |what: &str| {
             format!("{CLUSTERS} clusters at once ({PER_BALANCER} services per load balancer by quota), {what}")
         };
         let last = times.last().copied().context("no cluster")?;
         self.figure(Figure::new(name("last one available"), last, "s", 180.0));
-        self.figure(Figure::told(name("median"), times[times.len() / 2], "s"));
+        self.figure(Figure::without_goal(name("median"), times[times.len() / 2], "s"));
         self.figure(Figure::new(
             name("ARM calls each"),
             calls.len() as f64 / CLUSTERS as f64,
@@ -156,25 +160,29 @@ impl Crowd {
             32.0,
         ));
         let refused = count(&calls, |call| call.is_write() && call.status >= 400);
-        self.figure(Figure::told(name("refused writes"), refused, "calls"));
+        self.figure(Figure::without_goal(name("refused writes"), refused, "calls"));
         for at in 0..self.processes.len() {
             let role = self.processes[at].role().as_str();
             let rss = mebibytes(self.processes[at].process().rss().context("no VmRSS")?);
-            self.figure(Figure::told(format!("RSS of {role}, {CLUSTERS} clusters"), rss, "MiB"));
+            self.figure(Figure::without_goal(
+                format!("RSS of {role}, {CLUSTERS} clusters"),
+                rss,
+                "MiB",
+            ));
         }
         Ok(())
     }
 
     async fn beside_a_stuck_one(&mut self) -> Result<()> {
         eprintln!("three, and two beside one that is stuck");
-        let free = self.come(&clusters(&self.test_env, "free", 3), 3).await?[2];
+        let free = self.bring_up(&clusters(&self.test_env, "free", 3), 3).await?[2];
         let all = clusters(&self.test_env, "beside", 3);
         let path = format!("/privateLinkServices/pls-{}$", all[0].cluster_id());
         let rules = json!([{"match": {"method": "PUT", "path": path}, "do": {"operation": "hang"}}]);
         control(&self.test_env, reqwest::Method::PUT, "/faults", rules).await?;
-        let beside = self.come(&all, 2).await?[1];
+        let beside = self.bring_up(&all, 2).await?[1];
         let name = "two clusters beside one whose Private Link Service never ends";
-        self.figure(Figure::told(format!("{name}, last one available"), beside, "s"));
+        self.figure(Figure::without_goal(format!("{name}, last one available"), beside, "s"));
         self.figure(Figure::new(
             format!("{name}, last one later than if it does end (whole seconds)"),
             (beside - free).max(0.0).round(),
@@ -186,8 +194,8 @@ impl Crowd {
 
     async fn at_rest(&mut self) -> Result<()> {
         eprintln!("at rest");
-        self.rest_azure().await?;
-        // Everything is read once by itself, and once more when a list first shows it.
+        self.refill_budgets().await?;
+        // Hyperlink reads each resource once by a GET, and once more when a list first shows it.
         tokio::time::sleep(RECORD_RESYNC * 5 / 4).await;
         let since = self.test_env.oracle().last_call().await?;
         let audit = Audit::begin(self.test_env.control_plane().audit_log())?;
@@ -210,7 +218,11 @@ impl Crowd {
             self.report.remarks.push(remark);
         }
         let each = calls.len() as f64 / rounds / CLUSTERS as f64;
-        self.figure(Figure::told(name("ARM calls per cluster and resync"), each, "calls"));
+        self.figure(Figure::without_goal(
+            name("ARM calls per cluster and resync"),
+            each,
+            "calls",
+        ));
         let lists = [
             "/privateLinkServices",
             "/privateEndpoints",
@@ -224,14 +236,14 @@ impl Crowd {
         Ok(())
     }
 
-    async fn away(&mut self, all: &[HostedCluster]) -> Result<()> {
+    async fn delete_all(&mut self, all: &[HostedCluster]) -> Result<()> {
         eprintln!("{CLUSTERS} away");
         let (since, began) = (self.test_env.oracle().last_call().await?, Timestamp::now());
         try_join_all(all.iter().map(|cluster| cluster.delete(&self.test_env, PATIENCE))).await?;
-        let took = path::seconds(began, Timestamp::now());
+        let elapsed = path::seconds(began, Timestamp::now());
         let calls = self.test_env.oracle().journal(since).await?;
         let ids = self.test_env.resource_ids().await?;
-        let ours = [
+        let created = [
             "/privatelinkservices/",
             "/privateendpoints/",
             "/privatednszones/",
@@ -239,15 +251,15 @@ impl Crowd {
         ];
         let left = ids
             .iter()
-            .filter(|id| ours.iter().any(|part| id.contains(part)))
+            .filter(|id| created.iter().any(|part| id.contains(part)))
             .count();
-        self.figure(Figure::told(
+        self.figure(Figure::without_goal(
             format!("{CLUSTERS} clusters away at once, time"),
-            took,
+            elapsed,
             "s",
         ));
         let each = calls.len() as f64 / CLUSTERS as f64;
-        self.figure(Figure::told(
+        self.figure(Figure::without_goal(
             format!("{CLUSTERS} clusters away at once, ARM calls each"),
             each,
             "calls",

@@ -1,4 +1,4 @@
-//! The figures: a table for people and JSON for tools. Numbers only; how they are measured is not here.
+//! The measured figures: a table for people and JSON for tools. This module does not measure anything.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 pub struct Figure {
     /// What was measured.
     pub name: String,
-    /// How much.
+    /// The measured value, rounded to hundredths.
     pub value: f64,
-    /// Of what.
+    /// The value's unit.
     pub unit: &'static str,
-    /// The most that it should be, or the least, if there is such a thing.
+    /// The highest value that meets the goal, or the lowest, if there is a goal.
     pub goal: Option<f64>,
-    /// Whether more is better.
+    /// Whether a higher value is better.
     #[serde(skip)]
     more: bool,
 }
@@ -25,7 +25,7 @@ impl Figure {
     pub fn new(name: impl Into<String>, value: f64, unit: &'static str, goal: f64) -> Self {
         Self {
             goal: Some(goal),
-            ..Self::told(name, value, unit)
+            ..Self::without_goal(name, value, unit)
         }
     }
 
@@ -38,7 +38,7 @@ impl Figure {
     }
 
     /// A figure without a goal.
-    pub fn told(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+    pub fn without_goal(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self {
             name: name.into(),
             value: (value * 100.0).round() / 100.0,
@@ -57,7 +57,7 @@ impl Figure {
     }
 }
 
-/// The table, one line a figure.
+/// The table as text, one line for each figure.
 pub fn table(figures: &[Figure]) -> String {
     let width = figures.iter().map(|figure| figure.name.len()).max().unwrap_or_default();
     let mut text = format!("{:width$}  {:>8}  {:7}  {:>6}\n", "figure", "value", "unit", "goal");
@@ -86,7 +86,7 @@ mod tests {
             Figure::new("x", 31.0, "calls", 32.0),
             Figure::new("x", 32.001, "calls", 32.0),
             Figure::new("x", 32.01, "calls", 32.0),
-            Figure::told("x", 1e9, "calls"),
+            Figure::without_goal("x", 1e9, "calls"),
             Figure::at_least("x", 5000.0, "1/s", 5000.0),
             Figure::at_least("x", 4999.0, "1/s", 5000.0),
         ]

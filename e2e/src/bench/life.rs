@@ -1,4 +1,4 @@
-//! One private hosted cluster's life: idle processes, onboarding, rest, and the way out.
+//! One private hosted cluster's life: idle processes, onboarding, rest, and deletion.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::hyperlink::Hyperlink;
 use crate::test_env::{Call, TestEnv};
 use crate::wait::eventually;
 
-/// Looks at everything, in the phase in which nothing happens.
+/// How many resyncs are measured in the phase in which nothing changes.
 const RESYNCS: usize = 30;
 const OFTEN: &[(&str, &str)] = &[("resync", "2s"), ("record-resync", "2s")];
 
@@ -26,7 +26,7 @@ struct Life<'a> {
     report: Report,
 }
 
-/// Measures it.
+/// Measures one hosted cluster's life.
 ///
 /// # Errors
 ///
@@ -54,13 +54,13 @@ impl Life<'_> {
         stop(processes).await?;
         let processes = self.start("-often", OFTEN).await?;
         eprintln!("at rest");
-        self.rest().await?;
+        self.at_rest().await?;
         stop(processes).await?;
         let since = self.test_env.oracle().last_call().await?;
         let processes = self.start("-again", &[]).await?;
-        self.has_looked(since, 1, &self.everything().await?).await?;
+        self.wait_for_reads(since, 1, &self.everything().await?).await?;
         eprintln!("going");
-        self.go().await?;
+        self.delete().await?;
         stop(processes).await
     }
 
@@ -124,7 +124,7 @@ impl Life<'_> {
             95.0,
         ));
         figures.push(Figure::new("onboarding, ARM calls", calls.len() as f64, "calls", 28.0));
-        figures.push(Figure::told(
+        figures.push(Figure::without_goal(
             "onboarding, ARM writes",
             count(&calls, Call::is_write),
             "calls",
@@ -133,13 +133,13 @@ impl Life<'_> {
         Ok(())
     }
 
-    async fn rest(&mut self) -> Result<()> {
+    async fn at_rest(&mut self) -> Result<()> {
         let services = [self.cluster.link_service(&self.test_env), self.cluster.endpoint()];
-        self.has_looked(self.test_env.oracle().last_call().await?, 2, &services)
+        self.wait_for_reads(self.test_env.oracle().last_call().await?, 2, &services)
             .await?;
         let since = self.test_env.oracle().last_call().await?;
         let audit = Audit::begin(self.test_env.control_plane().audit_log())?;
-        self.has_looked(since, RESYNCS, &services).await?;
+        self.wait_for_reads(since, RESYNCS, &services).await?;
         let calls = self.test_env.oracle().journal(since).await?;
         let kubernetes = audit.writes()?;
         let writes = count(&calls, Call::is_write);
@@ -152,27 +152,27 @@ impl Life<'_> {
             "calls",
             0.0,
         ));
-        figures.push(Figure::told("ARM reads per resync at rest", reads, "calls"));
+        figures.push(Figure::without_goal("ARM reads per resync at rest", reads, "calls"));
         if !kubernetes.is_empty() {
             self.report.remarks.push(format!("at rest: {}", kubernetes.join(", ")));
         }
         Ok(())
     }
 
-    /// Waits until these resources have been looked at so often, since a call.
-    async fn has_looked(&self, since: u64, times: usize, resources: &[String]) -> Result<()> {
+    /// Waits until each of these resources was read `times` times after the call numbered `since`.
+    async fn wait_for_reads(&self, since: u64, times: usize, resources: &[String]) -> Result<()> {
         eventually("all has been looked at", PATIENCE, || async {
             let calls = self.test_env.oracle().journal(since).await?;
             for id in resources {
-                let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
-                ensure!(looks >= times, "{looks} looks at {id}");
+                let reads = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(id)).count();
+                ensure!(reads >= times, "{reads} looks at {id}");
             }
             Ok(())
         })
         .await
     }
 
-    /// Ids of the resources that the cluster has by Hyperlink.
+    /// Ids of the resources that Hyperlink created for the cluster.
     async fn everything(&self) -> Result<Vec<String>> {
         let mut all = vec![
             self.cluster.link_service(&self.test_env),
@@ -187,7 +187,7 @@ impl Life<'_> {
         Ok(all)
     }
 
-    async fn go(&mut self) -> Result<()> {
+    async fn delete(&mut self) -> Result<()> {
         let since = self.test_env.oracle().last_call().await?;
         let began = Timestamp::now();
         self.cluster.delete(&self.test_env, PATIENCE).await?;
@@ -208,7 +208,7 @@ impl Life<'_> {
     }
 
     async fn left_behind(&self) -> Result<usize> {
-        let ours = [
+        let created = [
             vec![
                 self.cluster.link_service(&self.test_env),
                 self.cluster.own_nat_subnet(&self.test_env),
@@ -217,7 +217,7 @@ impl Life<'_> {
             self.cluster.zones(),
         ];
         let mut left = 0;
-        for id in ours.concat() {
+        for id in created.concat() {
             left += self.test_env.oracle().resources(&id).await?.len();
         }
         Ok(left)

@@ -1,5 +1,5 @@
-//! The simulator under load: reads, writes and many connections against the resources of 500 clusters, the driver included in what the
-//! machine has to do.
+//! The simulator under load: reads, writes and many connections against the resources of 500 clusters. The machine has
+//! to run the load generator too.
 
 mod client;
 mod objects;
@@ -20,14 +20,14 @@ use crate::process::{Process, Program};
 use crate::run_dir::RunDir;
 
 const CLUSTERS: usize = 500;
-/// Connections that are busy all the time.
+/// How many connections are busy all the time.
 const BUSY: usize = 24;
-/// Connections that are open at the same time.
+/// How many connections are open at the same time.
 const OPEN: usize = 1000;
 const SPAN: Duration = Duration::from_secs(10);
 const START: Duration = Duration::from_secs(20);
 
-/// A simulator of its own with that world in it.
+/// A simulator of its own, seeded with the clusters' resources.
 struct Load {
     simulator: Process,
     target: Arc<Target>,
@@ -35,7 +35,7 @@ struct Load {
     _dir: RunDir,
 }
 
-/// Measures everything.
+/// Measures the simulator under load.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ impl Load {
         self.figures.push(if goal {
             Figure::new(name, now, "MiB", 150.0)
         } else {
-            Figure::told(name, now, "MiB")
+            Figure::without_goal(name, now, "MiB")
         });
         Ok(())
     }
@@ -130,18 +130,18 @@ impl Load {
             "1/s",
             goal,
         ));
-        // What a busy machine does not change much.
+        // Other load on the machine hardly changes this figure.
         let each = used.as_secs_f64() * 1e6 / times.len() as f64;
         let processor = name(what, ", processor time each");
-        self.figures.push(Figure::told(processor, each, "us"));
+        self.figures.push(Figure::without_goal(processor, each, "us"));
         self.figures
-            .push(Figure::told(name(what, ", p50"), percentile(50), "ms"));
+            .push(Figure::without_goal(name(what, ", p50"), percentile(50), "ms"));
         self.figures
             .push(Figure::new(name(what, ", p99"), percentile(99), "ms", 20.0));
         Ok(())
     }
 
-    /// Many connections at once, all of them calling at the same time and then held open.
+    /// Opens many connections, makes one call on each at the same time, and holds them open.
     async fn crowd(&mut self) -> Result<()> {
         let limit = getrlimit(Resource::Nofile);
         let current = limit.maximum;
@@ -193,11 +193,11 @@ async fn busy(target: Arc<Target>, at: usize, kinds: &[Kind], until: Instant) ->
     let mut connection = Connection::open(target).await?;
     let mut times = Vec::new();
     let mut writes = 0;
-    for turn in 0.. {
-        // Neighbours are never at the same cluster.
-        let cluster = Cluster((turn * BUSY + at) % CLUSTERS);
-        let (method, path, body) = match kinds[turn % kinds.len()] {
-            Kind::Read => ("GET", cluster.read(turn), Bytes::new()),
+    for round in 0.. {
+        // Connections with adjacent numbers never use the same cluster.
+        let cluster = Cluster((round * BUSY + at) % CLUSTERS);
+        let (method, path, body) = match kinds[round % kinds.len()] {
+            Kind::Read => ("GET", cluster.read(round), Bytes::new()),
             Kind::Write => {
                 writes += 1;
                 let (path, body) = cluster.write(writes);

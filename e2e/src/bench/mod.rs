@@ -1,7 +1,7 @@
-//! The benchmark: one private hosted cluster's life on the executable that ships, and what it took; a leader that goes; many custom
+//! The benchmark: one private hosted cluster's life on the executable that ships; failover to a standby; many custom
 //! resources; many clusters at once; a tenant's attack; then the simulator under load.
 //!
-//! Measures and shows; a missed goal is no failure.
+//! It measures and prints; a missed goal is no failure.
 
 pub mod audit;
 mod crowd;
@@ -26,9 +26,9 @@ use crate::hyperlink::{Hyperlink, Role};
 use crate::test_env::{Call, TestEnv};
 use figures::Figure;
 
-/// Longer than the rarest operation of the recordings.
+/// How long a phase may take: longer than the rarest operation of the recordings.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Enough for processes and Kubernetes.
+/// How long processes and Kubernetes may take.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A part of the benchmark.
@@ -36,13 +36,14 @@ const SOON: Duration = Duration::from_secs(60);
 pub enum Part {
     /// One cluster's life.
     Life,
-    /// A leader that goes.
+    /// Failover after the leader has stopped.
     Standby,
     /// Many custom resources.
     Objects,
     /// Many clusters at once.
     Crowd,
-    /// Many clusters at rest, by how often they are looked at. Three quarters of an hour, so only when asked for.
+    /// Many clusters at rest, by the resync interval. It takes an hour, so it runs only when asked
+    /// for.
     Rest,
     /// A tenant's attack.
     Tenant,
@@ -51,7 +52,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Those that are measured when none is asked for, in their order.
+    /// The parts that are measured when none is asked for, in their order.
     pub const ALL: [Self; 6] = [
         Self::Life,
         Self::Standby,
@@ -79,12 +80,12 @@ impl FromStr for Part {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The numbers.
+    /// The measured numbers.
     pub figures: Vec<Figure>,
-    /// What a number does not say: critical paths, writes that should not have been.
+    /// What numbers do not show: critical paths, and writes that should not have happened.
     pub remarks: Vec<String>,
 }
 
@@ -102,7 +103,8 @@ impl Report {
     }
 }
 
-/// Measures these parts on `program`; without one, on the executable that ships, with this machine's C library.
+/// Measures these parts on `program`. Without one, it measures the executable that ships, with this machine's C
+/// library.
 ///
 /// # Errors
 ///
@@ -142,7 +144,8 @@ async fn measure(part: Part, preset: Preset, program: &Path) -> Result<Report> {
     })
 }
 
-/// A ground with these quotas. Its operations take what most of their kind do: how the rare long ones fall would be chance.
+/// A test environment with these quotas. Every operation takes as long as most of its kind, because the rare long ones
+/// would make the figures a matter of chance.
 async fn test_env(preset: Preset, quotas: &Value) -> Result<TestEnv> {
     TestEnv::local_with(preset, quotas, &json!({"rare_durations": false})).await
 }

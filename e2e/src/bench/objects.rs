@@ -1,4 +1,4 @@
-//! What many custom resources cost in memory, each in a namespace of its own.
+//! How much memory many custom resources need, each in a namespace of its own.
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,12 +17,12 @@ use crate::hyperlink::Hyperlink;
 use crate::test_env::TestEnv;
 use crate::wait::eventually;
 
-/// How many, and how much memory they may take.
+/// How many custom resources, and how much memory (MiB) a process may need for them.
 const SIZES: [(usize, f64); 2] = [(1_000, 25.0), (10_000, 100.0)];
-/// Writes at the same time.
+/// How many writes run at the same time.
 const AT_ONCE: usize = 16;
 
-/// Measures it.
+/// Measures processes with many custom resources.
 ///
 /// # Errors
 ///
@@ -30,12 +30,12 @@ const AT_ONCE: usize = 16;
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
     let test_env = test_env(preset, &json!({})).await?;
     let client = test_env.client()?;
-    let (mut figures, mut there) = (Vec::new(), 0);
+    let (mut figures, mut existing) = (Vec::new(), 0);
     for (objects, goal) in SIZES {
         eprintln!("{objects} custom resources");
-        let made = (there..objects).map(|number| make(&client, &test_env, number));
+        let made = (existing..objects).map(|number| make(&client, &test_env, number));
         stream::iter(made).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-        there = objects;
+        existing = objects;
         let processes = start(program, &test_env, &format!("-{objects}"), &[]).await?;
         for hyperlink in &processes {
             figures.extend(measured(hyperlink, objects, goal).await?);
@@ -48,26 +48,26 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Vec<Figure>> {
 async fn measured(hyperlink: &Hyperlink, objects: usize, goal: f64) -> Result<[Figure; 3]> {
     eventually("every object has had a pass", PATIENCE, || async {
         let (_, metrics) = hyperlink.page("/metrics").await?;
-        let passes: f64 = metrics.lines().filter_map(passes).sum();
-        ensure!(passes >= objects as f64, "{passes} passes");
+        let reconciles: f64 = metrics.lines().filter_map(reconcile_count).sum();
+        ensure!(reconciles >= objects as f64, "{reconciles} passes");
         Ok(())
     })
     .await?;
     let rss = hyperlink.process().rss().context("no VmRSS")?;
     let began = Instant::now();
     let (_, metrics) = hyperlink.page("/metrics").await?;
-    let took = began.elapsed().as_secs_f64() * 1_000.0;
+    let elapsed = began.elapsed().as_secs_f64() * 1_000.0;
     let name = |what: &str| format!("{what} of {}, {objects} custom resources", hyperlink.role().as_str());
     Ok([
         Figure::new(name("RSS"), mebibytes(rss), "MiB", goal),
-        Figure::told(name("page of metrics"), mebibytes(metrics.len() as u64), "MiB"),
-        Figure::told(name("time for a page of metrics"), took, "ms"),
+        Figure::without_goal(name("page of metrics"), mebibytes(metrics.len() as u64), "MiB"),
+        Figure::without_goal(name("time for a page of metrics"), elapsed, "ms"),
     ])
 }
 
-/// The value of a line that counts passes over custom resources.
-fn passes(line: &str) -> Option<f64> {
-    let (_, value) = line.strip_prefix("hyperlink_passes_total{")?.rsplit_once(' ')?;
+/// The value of a line of metrics that counts reconciles of custom resources.
+fn reconcile_count(line: &str) -> Option<f64> {
+    let (_, value) = line.strip_prefix("hyperlink_reconcile_total{")?.rsplit_once(' ')?;
     value.parse().ok()
 }
 

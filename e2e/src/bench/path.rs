@@ -1,4 +1,5 @@
-//! What a phase waited for: a chain of changes in Azure, each of which had to end before the next could begin. Pure.
+//! The critical path of a phase: a chain of changes in Azure, each of which had to end before the next could begin.
+//! These functions only compute.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +7,28 @@ use jiff::Timestamp;
 
 use crate::test_env::Call;
 
-/// One change in Azure, from the write to the look that saw it done.
+/// One change in Azure, from the write to the read that found it complete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The kind of resource and its name.
     pub what: String,
-    /// When the write was taken.
+    /// When Azure accepted the write.
     pub began: Timestamp,
-    /// When it was looked at last.
+    /// When the resource was read last.
     pub ended: Timestamp,
 }
 
 impl Change {
-    /// How long it took, in seconds.
+    /// How long the change took, in seconds.
     pub fn seconds(&self) -> f64 {
         seconds(self.began, self.ended)
     }
 }
 
-/// The changes that some calls are about, in the order in which they began.
+/// The changes that these calls made, in the order in which they began.
 ///
-/// A resource that changes is looked at until it is at rest, and then not again for minutes: so
-/// the last look is the one that saw it done.
+/// Hyperlink reads a changing resource until it is ready, and then not again for minutes. So the last read is the one
+/// that found it ready.
 pub fn changes(calls: &[Call]) -> Vec<Change> {
     let mut found: BTreeMap<String, Change> = BTreeMap::new();
     for call in calls {
@@ -61,8 +62,8 @@ fn resource(path: &str) -> String {
     format!("{kind} {name}")
 }
 
-/// What the time between `from` and `to` was spent on, first to last: the changes that ended last, and what was no
-/// change in Azure. The seconds add up to the whole.
+/// How the time between `from` and `to` was spent, in order: the changes that ended last, and time without a change in
+/// Azure. The seconds add up to the whole.
 pub fn critical(changes: &[Change], from: Timestamp, to: Timestamp) -> Vec<(String, f64)> {
     let mut path = Vec::new();
     let mut at = to;
@@ -73,20 +74,20 @@ pub fn critical(changes: &[Change], from: Timestamp, to: Timestamp) -> Vec<(Stri
         .max_by_key(|change| (change.ended, change.began))
         .copied()
     {
-        path.push((OURS.to_owned(), seconds(last.ended, at)));
+        path.push((NO_CHANGE.to_owned(), seconds(last.ended, at)));
         path.push((last.what.clone(), last.seconds()));
         at = last.began;
         left.retain(|change| change.what != last.what);
     }
-    path.push((OURS.to_owned(), seconds(from, at)));
+    path.push((NO_CHANGE.to_owned(), seconds(from, at)));
     path.reverse();
     path
 }
 
-/// Time in which no change was under way: Kubernetes, reads, our own work.
-const OURS: &str = "(no change)";
+/// Time in which no change was in progress: Kubernetes, reads, Hyperlink's own work.
+const NO_CHANGE: &str = "(no change)";
 
-/// The path in one line. What took less than a tenth of a second is put together.
+/// The path in one line. Parts of less than a tenth of a second are added up.
 pub fn line(path: &[(String, f64)]) -> String {
     let short: f64 = path.iter().map(|(_, seconds)| seconds).filter(|s| **s < 0.1).sum();
     let mut parts: Vec<String> = path
@@ -98,7 +99,7 @@ pub fn line(path: &[(String, f64)]) -> String {
     parts.join(" → ")
 }
 
-/// From one time to another; a negative span counts as none.
+/// The seconds from one time to another; a negative span counts as 0.
 pub fn seconds(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64().max(0.0)
 }
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn change_lasts_from_the_write_to_the_last_look() {
+    fn change_lasts_from_the_write_to_the_last_read() {
         let calls = [
             call(0, "GET", "/g/privateEndpoints/pe", 404),
             call(1, "PUT", "/g/privateEndpoints/pe", 201),
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn path_goes_through_what_ended_last_and_adds_up() {
+    fn critical_path_follows_the_last_end_and_adds_up() {
         let change = |what: &str, began, ended| Change {
             what: what.to_owned(),
             began: at(began),

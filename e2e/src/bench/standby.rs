@@ -1,4 +1,4 @@
-//! How soon a standby leads after the leader has gone, by itself or not.
+//! How soon a standby leads after the leader has stopped or was killed.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::azure_sim::Preset;
 use crate::hyperlink::{Hyperlink, Role};
 use crate::test_env::TestEnv;
 
-/// Leaders that end as asked; when in its interval a standby looks at the lease is chance.
+/// How many leaders stop as asked. It is chance when, in its interval, a standby reads the lease.
 const CLEAN: usize = 5;
 
-/// Measures it.
+/// Measures the failover to a standby.
 ///
 /// # Errors
 ///

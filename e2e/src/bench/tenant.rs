@@ -1,4 +1,5 @@
-//! What a tenant's attack costs: large custom resources in great number, and how long a neighbour's repair takes meanwhile.
+//! What a tenant's attack costs: many large custom resources, and how long the repair of another cluster takes
+//! meanwhile.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use crate::tenant::{LARGEST_ANNOTATION, Tenant, time_of_repair};
 use crate::test_env::TestEnv;
 
 const OBJECTS: usize = 200;
-/// Repairs before the attack and after it has begun, of which the median counts.
+/// How many repairs are measured before the attack, and again during it; the median counts.
 const REPAIRS: usize = 5;
-/// Thirty times as often as by default: what counts is what the attack adds.
+/// Sixty times as often as by default: the figure is what the attack adds.
 const OFTEN: &[(&str, &str)] = &[("resync", "5s")];
 
-/// Measures it.
+/// Measures a tenant's attack.
 ///
 /// # Errors
 ///
@@ -28,16 +29,16 @@ const OFTEN: &[(&str, &str)] = &[("resync", "5s")];
 pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
     let test_env = test_env(preset, &json!({})).await?;
     let processes = start(program, &test_env, "", OFTEN).await?;
-    let neighbour = lives(&test_env, "neighbour").await?;
+    let other_cluster = lives(&test_env, "neighbour").await?;
     let crowded = lives(&test_env, "crowded").await?;
     let tenant = Tenant::of(&test_env, &crowded).await?;
     let mut report = Report::default();
     eprintln!("repairs without an attack");
-    let before = repair(&test_env, &neighbour).await?;
+    let before = repair(&test_env, &other_cluster).await?;
     let memory = memory(&processes)?;
     eprintln!("{OBJECTS} custom resources");
     tenant.junk(&test_env, 0..OBJECTS, LARGEST_ANNOTATION).await?;
-    let during = repair(&test_env, &neighbour).await?;
+    let during = repair(&test_env, &other_cluster).await?;
     let name = |what: &str| format!("{OBJECTS} custom resources of 250 KiB in one namespace, {what}");
     for (process, before) in processes.iter().zip(memory) {
         let peak = process.process().peak_rss().context("no VmHWM")?;
@@ -50,7 +51,7 @@ pub(super) async fn run(preset: Preset, program: &Path) -> Result<Report> {
             10.0,
         ));
     }
-    report.figures.push(Figure::told(
+    report.figures.push(Figure::without_goal(
         "a neighbour's repair without an attack, median",
         before.as_secs_f64(),
         "s",
@@ -73,7 +74,7 @@ async fn lives(test_env: &TestEnv, name: &str) -> Result<HostedCluster> {
     Ok(cluster)
 }
 
-/// The greatest that it ever was.
+/// The peak resident memory of each process, in bytes.
 fn memory(processes: &[Hyperlink; 2]) -> Result<[u64; 2]> {
     let of = |process: &Hyperlink| process.process().peak_rss().context("no VmHWM");
     Ok([of(&processes[0])?, of(&processes[1])?])

@@ -1,6 +1,6 @@
-//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=life` (or another
-//! part's name) measures that part alone. `PROGRAM=path`
-//! measures that executable: the static one of an image keeps less in memory than one with this machine's C library.
+//! `make bench`: measures the figures, prints them as a table and writes them to `target/figures.json`. `ONLY=life` (or
+//! another part's name) measures that part alone. `PROGRAM=path` measures that executable: the static one of an image
+//! needs less memory than one with this machine's C library.
 //!
 //! Fails when something cannot be measured, not when a goal is missed.
 

@@ -1,8 +1,9 @@
-//! Runs a program as a container runtime does under a restricted security context: in a root that nobody can write to, as user and
-//! group 65532, without capabilities and without a way to new ones.
+//! Runs a program as a container runtime does under a restricted security context: with a read-only root, as user and
+//! group 65532, without capabilities and without a way to gain any.
 //!
-//! `unshare --mount --propagation private container ROOT VOLUME PROGRAM [ARGUMENT]...` becomes PROGRAM, a path below ROOT. VOLUME is a
-//! directory, and is `/volume` for the program; there is no `/proc`, no `/dev` and nothing else that ROOT does not have.
+//! `unshare --mount --propagation private container ROOT VOLUME PROGRAM [ARGUMENT]...` becomes PROGRAM, a path below
+//! ROOT. VOLUME is a directory, and is `/volume` for the program. There is no `/proc`, no `/dev` and nothing else that
+//! ROOT does not have.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -17,7 +18,7 @@ use rustix::thread::{
     set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-/// User and group, as the image says.
+/// The id of user and group, as in the image.
 const ID: u32 = 65532;
 
 fn main() -> Result<()> {
@@ -28,7 +29,7 @@ fn main() -> Result<()> {
     let parent = getppid();
     enter(Path::new(root), Path::new(volume))?;
     give_up_rights().context("give up rights")?;
-    // Changing the user has disarmed it.
+    // The change of user has cleared the parent-death signal.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     ensure!(getppid() == parent, "the parent has ended");
     let error = Command::new(program).args(arguments).exec();

@@ -1,7 +1,8 @@
-//! The guest side with two defects: what carries its calls to Azure panics where a path has `unusual` in it, and one zone is read in a
-//! loop. All else is the product's own: settings, controllers, metrics, log.
+//! The CPO role with two defects: its transport to Azure panics for a path with `unusual` in it, and one zone is read
+//! in a loop. Everything else is the product's own: settings, controllers, metrics, log.
 //!
-//! Takes the arguments and the environment of `hyperlink run --role cpo`. It leads without a lease, so nobody else may run beside it.
+//! It takes the arguments and the environment of `hyperlink run --role cpo`. It leads without a lease, so no other
+//! process of the role may run at the same time.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ use hyperlink::scopes_file::ScopesFile;
 use hyperlink::telemetry;
 use tokio_util::sync::CancellationToken;
 
-/// What the defect does not survive.
+/// A path with this word makes the transport panic.
 const UNUSUAL: &str = "unusual";
 
 struct Defective(HttpsTransport);
@@ -69,17 +70,17 @@ async fn main() -> Result<()> {
     e2e::scenario::install_tls_provider();
     let config = config::resolve(&given()?, &Environment::of_process())?;
     telemetry::init(config.log.format, telemetry::filter(&config.log.filter)?)?;
-    telemetry::tell_panics();
+    telemetry::log_panics();
     let path = config.kubeconfig.as_deref().context("no kubeconfig")?;
     let kube = Access::read(path, None).await?.config();
     let metrics = Arc::new(Metrics::new("0", "defective")?);
-    let face = HttpServer::bind(config.serving.clone()).await?;
-    tracing::info!(address = %face.metrics()?, probes = %face.probes()?, "started");
+    let server = HttpServer::bind(config.serving.clone()).await?;
+    tracing::info!(address = %server.metrics()?, probes = %server.probes()?, "started");
     let pages = Pages {
         readiness: Readiness::default(),
         metrics: Arc::clone(&metrics),
     };
-    tokio::spawn(face.serve(pages, kube.clone(), CancellationToken::new()));
+    tokio::spawn(server.serve(pages, kube.clone(), CancellationToken::new()));
     let cx = Arc::new(context(&config, kube::Client::try_from(kube)?, metrics)?);
     tokio::spawn(reads_in_a_loop(cx.arm.clone()));
     let hosted_clusters = Arc::new(ClusterIndex::default());
@@ -106,13 +107,13 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// The call budget is what ends it.
+/// Reads one zone until the call budget is exhausted, waits as long as the error says, and starts again.
 async fn reads_in_a_loop(arm: Client) -> Result<()> {
     let id = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/looped";
     let id = ResourceId::parse(id)?;
     loop {
-        let read = arm.get(Reconcile::begin(), Kind::Zone, &id).await;
-        if let Err(error) = read
+        let answer = arm.get(Reconcile::begin(), Kind::Zone, &id).await;
+        if let Err(error) = answer
             && error.code == CALL_BUDGET_EXHAUSTED
         {
             tokio::time::sleep(error.delay(1)).await;
@@ -120,7 +121,7 @@ async fn reads_in_a_loop(arm: Client) -> Result<()> {
     }
 }
 
-/// `run --NAME=VALUE …`
+/// The settings of the command line `run --NAME=VALUE …`.
 fn given() -> Result<Given> {
     let mut given = Given::default();
     for argument in std::env::args().skip(2) {

@@ -1,5 +1,5 @@
-//! `make demo`: PRESET=fast|recorded chooses how long Azure takes, VARIANT=router|oauth how the cluster is published,
-//! KEEP=1 leaves all of it running.
+//! `make demo`: PRESET=fast|recorded chooses how long Azure takes, VARIANT=router|oauth how the cluster publishes its
+//! services. KEEP=1 leaves everything running.
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ async fn run() -> Result<()> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     // Dropping the demo at any point ends everything that it started.
     tokio::select! {
-        ended = play(preset, variant, keep) => ended,
+        outcome = play(preset, variant, keep) => outcome,
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }

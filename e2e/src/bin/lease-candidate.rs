@@ -1,8 +1,9 @@
-//! A candidate that tells each time the gate lets it through: a process of its own, so that tests can stop and continue it.
+//! A candidate for a lease that prints each time its gate is open. It is a process of its own, so that tests can stop
+//! and continue it.
 //!
-//! `lease-candidate KUBECONFIG NAMESPACE LEASE IDENTITY DURATION_MS RENEW_DEADLINE_MS RETRY_MS` prints `open T` for each question that
-//! the gate has answered with yes, where T is when the question was put (microseconds of the wall clock), and ends with 1
-//! when it has lost the lease.
+//! `lease-candidate KUBECONFIG NAMESPACE LEASE IDENTITY DURATION_MS RENEW_DEADLINE_MS RETRY_MS` asks the gate every
+//! millisecond. It prints `open T` when the gate is open, where T is when it asked (microseconds of the wall clock). It
+//! exits with 1 when it has lost the lease.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -46,7 +47,7 @@ async fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(1))
 }
 
-/// Asks on a thread of its own: what the runtime notices, and when, must not matter.
+/// Asks the gate on a thread of its own, so that it does not depend on what the runtime notices, and when.
 fn ask(gate: &Gate) {
     loop {
         let asked = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

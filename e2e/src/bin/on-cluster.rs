@@ -1,7 +1,8 @@
-//! `make e2e`: runs the scenarios on a cluster and an Azure that are not ours, and takes away what they made, however they ended.
+//! `make e2e`: runs the scenarios on a given cluster and a given Azure, and deletes what they created, however they
+//! ended.
 //!
-//! `on-cluster` runs, `on-cluster --dry-run` says what a run would make, `on-cluster --clean PREFIX` takes away what a run left that
-//! was killed. Where everything is comes from the environment: docs/e2e.md.
+//! `on-cluster` runs the scenarios, `on-cluster --dry-run` prints what a run would create, `on-cluster --clean PREFIX`
+//! deletes what a killed run has left. The environment names the cluster and the Azure: docs/e2e.md.
 
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ async fn main() -> ExitCode {
     e2e::scenario::install_tls_provider();
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let done = match arguments.as_slice() {
+    let outcome = match arguments.as_slice() {
         [] => run().await,
         ["--dry-run"] => dry_run().await,
         ["--clean", prefix] => clean(prefix).await,
@@ -24,7 +25,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error:#}");
@@ -60,7 +61,7 @@ async fn run() -> Result<()> {
     let (foreign, prefix) = foreign(None).await?;
     foreign.check().await?;
     println!("prefix {prefix}; if this is killed: make e2e CLEAN={prefix}");
-    // A dropped run ends its processes; what it made goes by the cleaning.
+    // Dropping a run ends its processes; the cleanup below deletes what it created.
     let ran = tokio::select! {
         ran = foreign.run() => ran,
         _ = interrupt.recv() => Err(anyhow!("interrupted")),

@@ -1,5 +1,5 @@
-//! Starts and stops one control plane by hand: `testenv up` prints its kubeconfig, `testenv down`
-//! ends it. One at a time and per user.
+//! Starts and stops one control plane by hand: `testenv up` prints the path of its kubeconfig, `testenv down` ends it.
+//! Each user can have one at a time.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -16,10 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(1800);
 
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
-    let target = Target::of_this_user()?;
+    let files = StateFiles::of_this_user()?;
     match std::env::args().nth(1).as_deref() {
-        Some("up") => up(&target).await?,
-        Some("down") => down(&target).await?,
+        Some("up") => up(&files).await?,
+        Some("down") => down(&files).await?,
         Some("serve") => serve().await?,
         _ => {
             eprintln!("usage: testenv up|down|serve");
@@ -29,12 +29,12 @@ async fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The files that tell `down` and a second `up` about the first one.
-struct Target {
+/// The files by which `down` and a second `up` find the control plane of the first `up`.
+struct StateFiles {
     dir: PathBuf,
 }
 
-impl Target {
+impl StateFiles {
     fn of_this_user() -> Result<Self> {
         let cache = std::env::var_os("XDG_CACHE_HOME")
             .map(PathBuf::from)
@@ -57,37 +57,37 @@ impl Target {
         self.dir.join("log")
     }
 
-    /// The process id of a `serve` that runs.
+    /// The process id of a running `serve`, if there is one.
     fn running(&self) -> Option<u32> {
         let pid: u32 = std::fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()?;
-        // The id may be somebody else's by now.
+        // Another process may have this id by now.
         let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         (is_running(pid) && command.ends_with(b"testenv\0serve\0")).then_some(pid)
     }
 }
 
-async fn up(target: &Target) -> Result<()> {
-    let pid = match target.running() {
+async fn up(files: &StateFiles) -> Result<()> {
+    let pid = match files.running() {
         Some(pid) => pid,
         None => {
             let child = Command::new(std::env::current_exe()?)
                 .arg("serve")
                 .stdin(Stdio::null())
-                .stdout(File::create(target.out())?)
-                .stderr(File::create(target.log())?)
+                .stdout(File::create(files.out())?)
+                .stderr(File::create(files.log())?)
                 .process_group(0)
                 .spawn()?;
-            std::fs::write(target.pid_file(), child.id().to_string())?;
+            std::fs::write(files.pid_file(), child.id().to_string())?;
             child.id()
         }
     };
-    // Building may be part of it. A failed start is not worth waiting for.
+    // `serve` may have to build first. When it has ended, the wait ends too.
     let kubeconfig = eventually("the control plane is up", PATIENCE, || async {
-        let text = read(&target.out())?;
+        let text = read(&files.out())?;
         match text.strip_suffix('\n') {
             Some(path) => Ok(Ok(path.to_owned())),
             None if is_running(pid) => bail!("not yet"),
-            None => Ok(Err(anyhow!("it did not start:\n{}", read(&target.log())?))),
+            None => Ok(Err(anyhow!("it did not start:\n{}", read(&files.log())?))),
         }
     })
     .await??;
@@ -95,8 +95,8 @@ async fn up(target: &Target) -> Result<()> {
     Ok(())
 }
 
-async fn down(target: &Target) -> Result<()> {
-    let Some(pid) = target.running() else {
+async fn down(files: &StateFiles) -> Result<()> {
+    let Some(pid) = files.running() else {
         eprintln!("nothing is up");
         return Ok(());
     };
@@ -109,7 +109,7 @@ async fn down(target: &Target) -> Result<()> {
         }
     })
     .await?;
-    Ok(std::fs::remove_file(target.pid_file())?)
+    Ok(std::fs::remove_file(files.pid_file())?)
 }
 
 /// Runs a control plane in the foreground until a signal; prints the path of its kubeconfig.

@@ -9,21 +9,21 @@ use crate::node::{NODE, SERVICE_NETWORK};
 use crate::pki::{Authority, write_signing_key};
 use crate::process::{Process, Program};
 
-/// Every request once, when it is answered: who, what, with which result. Written before the
-/// answer goes out, so whoever has the answer finds it here.
+/// Logs every request once, when it is answered: who, what, and the result. The API server writes the line before it
+/// sends the answer, so a client that has the answer finds the line.
 const AUDIT_POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 ";
 
-/// The first address of [`SERVICE_NETWORK`], which is the API server's.
+/// The first address of [`SERVICE_NETWORK`], which the API server has as a Service.
 const KUBERNETES: &str = "10.96.0.1";
 
-/// As whom the API server asks a kubelet.
+/// The user name with which the API server calls a kubelet.
 pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver";
 
-/// Somebody who has a token, and a kubeconfig of this name.
+/// A user with a token, and with a kubeconfig whose file is named `file`.
 pub(super) struct User {
     pub(super) file: &'static str,
     name: String,
@@ -31,8 +31,8 @@ pub(super) struct User {
     pub(super) token: String,
 }
 
-/// The administrator first.
-pub(super) fn users(target: Listens) -> Vec<User> {
+/// The users of a control plane, the administrator first.
+pub(super) fn users(listens: Listens) -> Vec<User> {
     let user = |file, name: &str, group| User {
         file,
         name: name.to_owned(),
@@ -47,7 +47,7 @@ pub(super) fn users(target: Listens) -> Vec<User> {
             "system:masters",
         ),
     ];
-    if let Listens::ForNodes(_) = target {
+    if let Listens::ForNodes(_) = listens {
         users.extend([
             user("kube-scheduler", "system:kube-scheduler", "system:authenticated"),
             user("kube-proxy", "system:kube-proxy", "system:authenticated"),
@@ -63,12 +63,12 @@ pub(super) fn write_users(users: &[User], dir: &Path) -> Result<()> {
     Ok(std::fs::write(dir.join("tokens.csv"), lines)?)
 }
 
-/// What starts the programs of one control plane.
+/// What all programs of one control plane need to start.
 pub(super) struct Starting<'a> {
     pub(super) programs: &'a Path,
     pub(super) dir: &'a Path,
     pub(super) pki: &'a Authority,
-    pub(super) target: Listens,
+    pub(super) listens: Listens,
 }
 
 impl Starting<'_> {
@@ -88,7 +88,7 @@ impl Starting<'_> {
             .flag("key-file", &tls.key)
             .flag("client-cert-auth", "true")
             .flag("trusted-ca-file", pki.file())
-            // Nothing has to survive the machine.
+            // No data has to survive a crash of the machine.
             .flag("unsafe-no-fsync", "true")
             .spawn("etcd", dir)?;
         Ok((process, url))
@@ -99,9 +99,9 @@ impl Starting<'_> {
             programs,
             dir,
             pki,
-            target,
+            listens,
         } = self;
-        let address = target.address().to_string();
+        let address = listens.address().to_string();
         let names = ["localhost", "kubernetes.default.svc", KUBERNETES, &address];
         let tls = pki.sign("kube-apiserver", &names)?;
         let accounts = dir.join("service-accounts.key");
@@ -126,7 +126,7 @@ impl Starting<'_> {
             .flag("audit-policy-file", &policy)
             .flag("audit-log-path", dir.join("audit.log"));
         let owners = "OwnerReferencesPermissionEnforcement";
-        let program = match target {
+        let program = match listens {
             Listens::OnLoopback => program
                 .flag("authorization-mode", "RBAC")
                 .flag("enable-admission-plugins", owners)
@@ -147,7 +147,7 @@ impl Starting<'_> {
             programs,
             dir,
             pki,
-            target,
+            listens,
         } = self;
         let program = Program::new(programs.join("kube-controller-manager"))
             .flag("kubeconfig", dir.join("kube-controller-manager.kubeconfig"))
@@ -155,12 +155,12 @@ impl Starting<'_> {
             .flag("secure-port", "0")
             .flag("kube-api-qps", "200")
             .flag("kube-api-burst", "400");
-        let program = match target {
+        let program = match listens {
             Listens::OnLoopback => program.flag(
                 "controllers",
                 "namespace-controller,garbage-collector-controller,serviceaccount-controller",
             ),
-            // All of them. A node that is silent is found dead sooner than by default (50 s), so that tests see it.
+            // All controllers. They notice a silent node sooner than by default (50 s), so that tests can wait for it.
             Listens::ForNodes(_) => program
                 .flag("root-ca-file", pki.file())
                 .flag("service-account-private-key-file", dir.join("service-accounts.key"))

@@ -1,7 +1,7 @@
-//! The demo: one private hosted cluster comes up, is kept, heals and goes, on the real executable,
-//! a real API server and the simulated Azure, while everybody can watch.
+//! The demo: one private hosted cluster comes up, stays, heals from drift and is deleted, on the real executable, a
+//! real API server and the simulated Azure. Each change is printed.
 
-pub mod seen;
+pub mod observed;
 pub mod table;
 pub mod view;
 
@@ -16,27 +16,27 @@ use crate::control_plane::Listens;
 use crate::hosted_cluster::{HostedCluster, OAUTH};
 use crate::hyperlink::{Hyperlink, Role};
 use crate::test_env::TestEnv;
-use seen::Seen;
+use observed::Observed;
 use table::{Row, Table};
 use view::View;
 
-/// How often everything is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often everything is read.
+const POLL: Duration = Duration::from_millis(100);
 
-/// How long nothing may happen in the phase in which nothing should.
-const REST: Duration = Duration::from_secs(5);
+/// How long the phase lasts in which nothing should change.
+const QUIET_TIME: Duration = Duration::from_secs(5);
 
-/// Drift is to be found while people watch, not after the default's minutes, and the reads of private DNS that Azure grants
-/// in five minutes are to last for as long as the demo stays.
+/// Hyperlink has to find drift while people watch, not after the default's minutes. The reads of private DNS that Azure
+/// grants in five minutes have to suffice as long as the demo stays.
 const RESYNC: &[(&str, &str)] = &[("resync", "5s"), ("record-resync", "5s")];
 
-/// How the cluster of the demo is published.
+/// How the demo's cluster publishes its services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
-    /// All by the router.
+    /// All services by the router.
     #[default]
     Router,
-    /// OAuth by a load balancer, and so a path, of its own.
+    /// OAuth by a load balancer of its own, and so with a private path of its own.
     OAuth,
 }
 
@@ -61,7 +61,7 @@ pub struct Demo {
     cluster: HostedCluster,
     patience: Duration,
     view: View,
-    seen: Seen,
+    observed: Observed,
     table: Table,
 }
 
@@ -104,7 +104,7 @@ impl Demo {
             cluster = cluster.with_oauth_load_balancer();
         }
         let client = test_env.client()?;
-        let (seen, table) = (Seen::default(), Table::default());
+        let (observed, table) = (Observed::default(), Table::default());
         Ok(Self {
             test_env,
             ho,
@@ -113,20 +113,20 @@ impl Demo {
             cluster,
             patience,
             view,
-            seen,
+            observed,
             table,
         })
     }
 
-    /// Plays the whole life and prints the table.
+    /// Plays the cluster's whole life and prints the table.
     ///
     /// # Errors
     ///
-    /// Something did not happen, or something was left behind.
+    /// A phase does not end in time, or something is left behind.
     pub async fn play(&mut self) -> Result<()> {
         let before = self.test_env.resource_ids().await?;
         self.come_up().await?;
-        self.rest().await?;
+        self.at_rest().await?;
         self.heal_record().await?;
         self.heal_removed("heal: the Private Endpoint is deleted", self.cluster.endpoint())
             .await?;
@@ -142,7 +142,7 @@ impl Demo {
             )
             .await?;
         }
-        self.go(&before).await?;
+        self.delete(&before).await?;
         let rss = |process: &Hyperlink| process.process().peak_rss().unwrap_or_default();
         self.view.progress("");
         self.view.heading("In short");
@@ -151,11 +151,11 @@ impl Demo {
         Ok(())
     }
 
-    /// The hosted cluster comes up.
+    /// Creates the hosted cluster and waits until it is up.
     ///
     /// # Errors
     ///
-    /// It does not.
+    /// The cluster does not come up.
     pub async fn come_up(&mut self) -> Result<()> {
         let start = self.begin("up: a private hosted cluster is created").await?;
         self.cluster.create(&self.test_env).await?;
@@ -163,18 +163,18 @@ impl Demo {
         self.end("up", start).await
     }
 
-    async fn rest(&mut self) -> Result<()> {
+    async fn at_rest(&mut self) -> Result<()> {
         let start = self
             .begin(&format!(
                 "rest: {} s in which nothing should be written",
-                REST.as_secs()
+                QUIET_TIME.as_secs()
             ))
             .await?;
         let since = start.call;
-        let end = Instant::now() + REST;
+        let end = Instant::now() + QUIET_TIME;
         while Instant::now() < end {
-            self.look().await?;
-            tokio::time::sleep(LOOK).await;
+            self.read().await?;
+            tokio::time::sleep(POLL).await;
         }
         let writes = self
             .test_env
@@ -209,10 +209,10 @@ impl Demo {
         self.end(&format!("heal: {what}"), start).await
     }
 
-    async fn go(&mut self, before: &std::collections::BTreeSet<String>) -> Result<()> {
+    async fn delete(&mut self, before: &std::collections::BTreeSet<String>) -> Result<()> {
         let start = self.begin("go: HostedControlPlane and namespace are deleted").await?;
         self.until_deleted().await?;
-        self.look().await?;
+        self.read().await?;
         let network = [
             self.cluster.resource_group(),
             self.cluster.vnet(),
@@ -235,46 +235,46 @@ impl Demo {
         let mut deleted = std::pin::pin!(cluster.delete(&self.test_env, self.patience));
         loop {
             tokio::select! {
-                done = &mut deleted => return done,
-                () = tokio::time::sleep(LOOK) => {
-                    let now = Seen::look(&self.test_env, &self.client, &self.cluster).await?;
-                    show(&self.view, &now, &self.seen);
+                outcome = &mut deleted => return outcome,
+                () = tokio::time::sleep(POLL) => {
+                    let now = Observed::read(&self.test_env, &self.client, &self.cluster).await?;
+                    show(&self.view, &now, &self.observed);
                     self.view.progress(&format!("{} things are left", now.count()));
-                    self.seen = now;
+                    self.observed = now;
                 }
             }
         }
     }
 
-    /// First sees that the drift did harm, so that healing is not only assumed.
+    /// Checks that the drift broke the path, so that healing is not only assumed, and waits until the cluster is up.
     async fn until_broken_and_up(&mut self) -> Result<()> {
-        self.look().await?;
-        ensure!(!self.seen.is_up(), "the drift did no harm");
+        self.read().await?;
+        ensure!(!self.observed.is_up(), "the drift did no harm");
         self.until_up().await
     }
 
     async fn until_up(&mut self) -> Result<()> {
         let deadline = Instant::now() + self.patience;
         loop {
-            self.look().await?;
-            if self.seen.is_up() {
+            self.read().await?;
+            if self.observed.is_up() {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("not up within {:?}: {}", self.patience, self.seen.lacks());
+                bail!("not up within {:?}: {}", self.patience, self.observed.lacks());
             }
             for process in [&self.ho, &self.cpo] {
                 process.process().check()?;
             }
-            self.view.progress(&self.seen.lacks());
-            tokio::time::sleep(LOOK).await;
+            self.view.progress(&self.observed.lacks());
+            tokio::time::sleep(POLL).await;
         }
     }
 
-    async fn look(&mut self) -> Result<()> {
-        let now = Seen::look(&self.test_env, &self.client, &self.cluster).await?;
-        show(&self.view, &now, &self.seen);
-        self.seen = now;
+    async fn read(&mut self) -> Result<()> {
+        let now = Observed::read(&self.test_env, &self.client, &self.cluster).await?;
+        show(&self.view, &now, &self.observed);
+        self.observed = now;
         Ok(())
     }
 
@@ -300,11 +300,11 @@ impl Demo {
         Ok(())
     }
 
-    /// Brings the cluster up once more and says how to look at it.
+    /// Brings the cluster up once more and prints how to inspect it.
     ///
     /// # Errors
     ///
-    /// It does not come up.
+    /// The cluster does not come up.
     pub async fn stay(&mut self) -> Result<()> {
         self.come_up().await?;
         self.view.progress("");
@@ -334,20 +334,20 @@ impl Demo {
     ///
     /// # Errors
     ///
-    /// One does not stop cleanly.
+    /// A role does not stop cleanly.
     pub async fn stop(self) -> Result<()> {
         self.ho.stop().await?;
         self.cpo.stop().await
     }
 }
 
-/// When a phase began, and the last call before it.
+/// When a phase began, and the number of the last call before it.
 struct Start {
     at: Instant,
     call: u64,
 }
 
-fn show(view: &View, now: &Seen, before: &Seen) {
+fn show(view: &View, now: &Observed, before: &Observed) {
     for change in now.changes_since(before) {
         view.line(&change);
     }

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-/// One phase.
+/// One phase of the demo.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its name.
+    /// The phase's name.
     pub phase: String,
-    /// How long it took.
+    /// How long the phase took.
     pub time: Duration,
-    /// Calls that reached ARM, refused ones included.
+    /// How many calls reached ARM, refused ones included.
     pub calls: usize,
-    /// Those of them that asked for a change.
+    /// How many of those calls asked for a change.
     pub writes: usize,
 }
 
@@ -23,7 +23,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Adds a phase.
+    /// Adds a phase at the end.
     pub fn push(&mut self, row: Row) {
         self.rows.push(row);
     }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Writes to standard output. Whoever reads it may go away; that is no failure of the demo.
+/// Writes to standard output. The demo ignores write errors, such as a closed pipe.
 #[derive(Debug)]
 pub struct View {
     live: bool,
@@ -12,7 +12,7 @@ pub struct View {
 }
 
 impl View {
-    /// Live if standard output is a terminal; time counts from now.
+    /// A view that shows progress if standard output is a terminal. Its clock starts now.
     pub fn new() -> Self {
         Self {
             live: std::io::stdout().is_terminal(),
@@ -21,7 +21,7 @@ impl View {
         }
     }
 
-    /// Counts time from now on.
+    /// Restarts the clock from zero.
     pub fn restart_clock(&mut self) {
         self.began = Instant::now();
     }
@@ -31,23 +31,23 @@ impl View {
         self.began.elapsed()
     }
 
-    /// A heading.
+    /// Prints a heading.
     pub fn heading(&self, text: &str) {
         let (bold, plain) = if self.live { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
         self.print(&format!("\n{bold}{text}{plain}"));
     }
 
-    /// A line with the elapsed time.
+    /// Prints a line with the elapsed time.
     pub fn line(&self, text: &str) {
         self.print(&format!("{:>7.1} s  {text}", self.elapsed().as_secs_f64()));
     }
 
-    /// A line without a time.
+    /// Prints a line without the time.
     pub fn note(&self, text: &str) {
         self.print(text);
     }
 
-    /// What is being waited for; shown on a terminal only, and replaced by the next.
+    /// Shows what the demo waits for, on a terminal only. The next progress line replaces it.
     pub fn progress(&mut self, text: &str) {
         if self.live {
             text.clone_into(&mut self.progress);

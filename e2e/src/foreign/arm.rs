@@ -1,4 +1,5 @@
-//! ARM as the run itself uses it, through the transport that ships: reads everything, writes only what bears the run's prefix.
+//! ARM as the run itself uses it, through the transport that ships. It reads everything, and writes only what bears the
+//! run's prefix.
 
 use std::time::Duration;
 
@@ -13,27 +14,27 @@ use url::Url;
 use super::settings::Prefix;
 use crate::eventually;
 
-/// The tag of every group that a run makes; its value is the prefix.
+/// The tag of every resource group that a run creates; its value is the prefix.
 pub const TAG: &str = "hyperlink-e2e";
 
 const GROUPS: &str = "2024-07-01";
 const NETWORK: &str = "2024-05-01";
 const PRIVATE_DNS: &str = "2024-06-01";
 
-/// What the run may write.
+/// What the run may write in Azure.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// Groups have to bear it, and subnets in the cluster's VNet.
+    /// The prefix that resource groups, and subnets in the cluster's VNet, have to bear.
     pub prefix: Prefix,
-    /// The subscription.
+    /// The subscription of all resources.
     pub subscription: String,
-    /// The VNet of the cluster, where it is not the run's own.
+    /// The cluster's VNet, where the run has not created it.
     pub cluster_vnet: Option<String>,
 }
 
 impl Bounds {
-    /// Whether the resource of this id is the run's own.
-    pub fn own(&self, id: &str) -> bool {
+    /// Whether the run owns the resource of this id.
+    pub fn owns(&self, id: &str) -> bool {
         let id = id.to_ascii_lowercase();
         let groups = format!(
             "/subscriptions/{}/resourcegroups/",
@@ -63,11 +64,11 @@ pub struct Arm {
     patience: Duration,
 }
 
-/// An answer that counts: success, or "not there".
+/// A final answer: the body of a success, or none for "404 Not Found".
 type Answer = Option<Value>;
 
 impl Arm {
-    /// Whatever it waits for comes within `patience`.
+    /// ARM within these bounds; every wait ends after `patience`.
     pub fn new(transport: Box<dyn Transport>, endpoint: Url, bounds: Bounds, patience: Duration) -> Self {
         Self {
             transport,
@@ -77,23 +78,23 @@ impl Arm {
         }
     }
 
-    /// What may be written.
+    /// The bounds of what may be written.
     pub fn bounds(&self) -> &Bounds {
         &self.bounds
     }
 
-    /// How long to wait between two looks at what takes its time.
+    /// How long to wait between two polls.
     pub fn pace(&self) -> Duration {
         self.patience / 240
     }
 
-    /// Reads one resource; none where there is none.
+    /// Reads one resource; none if it does not exist.
     ///
     /// # Errors
     ///
     /// ARM refuses or does not answer.
     pub async fn get(&self, id: &str) -> Result<Answer> {
-        self.settled(&format!("GET {id}"), || self.send(Method::GET, id, None))
+        self.retry(&format!("GET {id}"), || self.send(Method::GET, id, None))
             .await
     }
 
@@ -107,7 +108,7 @@ impl Arm {
         let mut url = self.url(path);
         loop {
             let page = self
-                .settled(&format!("GET {path}"), || self.request(Method::GET, url.clone(), None))
+                .retry(&format!("GET {path}"), || self.request(Method::GET, url.clone(), None))
                 .await?;
             let Some(mut page) = page else {
                 return Ok(items);
@@ -120,16 +121,16 @@ impl Arm {
         }
     }
 
-    /// Creates or replaces one of the run's own resources and waits until it has settled.
+    /// Creates or replaces one of the run's own resources and waits until it is ready.
     ///
     /// # Errors
     ///
-    /// It is not the run's own, or Azure refuses, or takes too long.
+    /// The run does not own it, or Azure refuses or takes too long.
     pub async fn put(&self, id: &str, body: &Value) -> Result<()> {
         self.ensure_own(id)?;
-        self.settled(&format!("PUT {id}"), || self.send(Method::PUT, id, Some(body)))
+        self.retry(&format!("PUT {id}"), || self.send(Method::PUT, id, Some(body)))
             .await?;
-        self.settled(&format!("{id} is there"), || async {
+        self.retry(&format!("{id} is there"), || async {
             let found = match self.send(Method::GET, id, None).await? {
                 Ok(found) => found.context("it is not there")?,
                 refused => return Ok(refused),
@@ -144,17 +145,17 @@ impl Arm {
         .map(drop)
     }
 
-    /// Removes one of the run's own resources and waits until it is gone.
+    /// Deletes one of the run's own resources and waits until it is gone.
     ///
     /// # Errors
     ///
-    /// It is not the run's own, or Azure refuses, or takes too long.
+    /// The run does not own it, or Azure refuses or takes too long.
     pub async fn delete(&self, id: &str) -> Result<()> {
         self.ensure_own(id)?;
-        self.settled(&format!("{id} is gone"), || async {
+        self.retry(&format!("{id} is gone"), || async {
             let found = match self.send(Method::GET, id, None).await? {
                 Ok(Some(found)) => found,
-                ended => return Ok(ended),
+                final_answer => return Ok(final_answer),
             };
             if state(&found) != "Deleting"
                 && let Err(refused) = self.send(Method::DELETE, id, None).await?
@@ -167,7 +168,7 @@ impl Arm {
         .map(drop)
     }
 
-    /// The groups of this run: those that bear its prefix and its tag.
+    /// The ids of this run's resource groups: those that bear its prefix and its tag.
     ///
     /// # Errors
     ///
@@ -180,28 +181,29 @@ impl Arm {
             .into_iter()
             .filter(|group| group["tags"][TAG] == self.bounds.prefix.as_str());
         let ids = own.filter_map(|group| group["id"].as_str().map(str::to_owned));
-        Ok(ids.filter(|id| self.bounds.own(id)).collect())
+        Ok(ids.filter(|id| self.bounds.owns(id)).collect())
     }
 
     fn ensure_own(&self, id: &str) -> Result<()> {
         ensure!(
-            self.bounds.own(id),
+            self.bounds.owns(id),
             "{id} does not bear the prefix {}",
             self.bounds.prefix
         );
         Ok(())
     }
 
-    async fn settled<F>(&self, what: &str, probe: impl Fn() -> F) -> Result<Answer>
+    /// Repeats `probe` until it gives a final answer. Its outer error is temporary, its inner one final.
+    async fn retry<F>(&self, what: &str, probe: impl Fn() -> F) -> Result<Answer>
     where
         F: Future<Output = Result<Result<Answer>>>,
     {
         eventually(what, self.patience, || async {
-            let seen = probe().await;
-            if seen.is_err() {
+            let response = probe().await;
+            if response.is_err() {
                 tokio::time::sleep(self.pace()).await;
             }
-            seen
+            response
         })
         .await?
         .with_context(|| what.to_owned())
@@ -211,7 +213,7 @@ impl Arm {
         self.request(method, self.url(id), body).await
     }
 
-    /// The outer error may pass by itself, the inner one does not.
+    /// Sends one request. The outer error is temporary, the inner one final.
     async fn request(&self, method: Method, url: Url, body: Option<&Value>) -> Result<Result<Answer>> {
         let request = Request::builder().method(method).uri(url.as_str());
         let request = request
@@ -220,17 +222,17 @@ impl Arm {
         let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let answer = match self.transport.send(request.body(bytes)?).await {
             Ok(answer) => answer,
-            Err(error) if passes(&error) => return Err(error.into()),
+            Err(error) if is_transient(&error) => return Err(error.into()),
             Err(error) => return Ok(Err(error.into())),
         };
         let status = answer.status().as_u16();
         let json: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-        let said = || format!("{status} {}: {}", json["error"]["code"], json["error"]["message"]);
+        let error_text = || format!("{status} {}: {}", json["error"]["code"], json["error"]["message"]);
         match status {
             404 => Ok(Ok(None)),
             200..=299 => Ok(Ok(Some(json))),
-            408 | 409 | 412 | 429 | 500.. => bail!(said()),
-            _ => Ok(Err(anyhow!(said()))),
+            408 | 409 | 412 | 429 | 500.. => bail!(error_text()),
+            _ => Ok(Err(anyhow!(error_text()))),
         }
     }
 
@@ -242,8 +244,8 @@ impl Arm {
     }
 }
 
-/// Whether another try may go better.
-fn passes(error: &TransportError) -> bool {
+/// Whether another attempt may succeed.
+fn is_transient(error: &TransportError) -> bool {
     matches!(
         error,
         TransportError::Timeout | TransportError::Connection(_) | TransportError::Token(AuthError::Unreachable { .. })
@@ -282,7 +284,7 @@ mod tests {
             "/subscriptions/S/resourcegroups/HLE2E-abcd-plain-12345/providers/Microsoft.Network/virtualNetworks/x",
             &format!("{vnet}/subnets/hle2e-abcd-plain-12345-pls-nat"),
         ] {
-            assert!(bounds.own(own), "{own}");
+            assert!(bounds.owns(own), "{own}");
         }
         for foreign in [
             "/subscriptions/S",
@@ -295,7 +297,7 @@ mod tests {
             &format!("{vnet}/subnets/nodes"),
             &format!("{vnet}/subnets/hle2e-abcd-x/more"),
         ] {
-            assert!(!bounds.own(foreign), "{foreign}");
+            assert!(!bounds.owns(foreign), "{foreign}");
         }
     }
 }

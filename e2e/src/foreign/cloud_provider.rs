@@ -1,5 +1,6 @@
-//! The part of a cloud provider that counts here, for a cluster that has none: gives the run's internal Services a frontend each on
-//! one load balancer, named as Azure's cloud provider names it, and shows its address. The load balancer goes with its group.
+//! The part of a cloud provider that a run needs, for a cluster that has none. It gives each internal Service of the
+//! run a frontend on one load balancer, named as Azure's cloud provider names it, and publishes its address. The load
+//! balancer is deleted with its resource group.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use tokio::task::JoinHandle;
 use super::arm::Arm;
 
 const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
-/// What Azure's cloud provider cuts a frontend's name at.
+/// The length to which Azure's cloud provider cuts a frontend's name.
 const LONGEST: usize = 32;
 
-/// Serves Services until it is dropped.
+/// A task that serves Services until this value is dropped.
 pub(super) struct CloudProvider(JoinHandle<()>);
 
 impl Drop for CloudProvider {
@@ -24,7 +25,7 @@ impl Drop for CloudProvider {
     }
 }
 
-/// The load balancer, and where its addresses come from.
+/// The load balancer, and the subnet of its addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Balancer {
     pub(super) id: String,
@@ -48,7 +49,7 @@ async fn serve(arm: &Arm, client: &kube::Client, balancer: &Balancer) -> Result<
     let services: Api<Service> = Api::all(client.clone());
     for service in services.list(&Default::default()).await? {
         let namespace = service.metadata.namespace.clone().unwrap_or_default();
-        if arm.bounds().prefix.owns(&namespace) && waits(&service) {
+        if arm.bounds().prefix.owns(&namespace) && needs_address(&service) {
             let (name, uid) = (service.metadata.name, service.metadata.uid);
             let address = frontend(arm, balancer, &uid.unwrap_or_default()).await?;
             let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": address}]}}});
@@ -64,9 +65,9 @@ async fn serve(arm: &Arm, client: &kube::Client, balancer: &Balancer) -> Result<
     Ok(())
 }
 
-/// Whether a Service wants an internal load balancer and has no address yet.
-fn waits(service: &Service) -> bool {
-    let wants = service
+/// Whether a Service asks for an internal load balancer and has no address yet.
+fn needs_address(service: &Service) -> bool {
+    let internal = service
         .metadata
         .annotations
         .as_ref()
@@ -74,13 +75,13 @@ fn waits(service: &Service) -> bool {
         .is_some_and(|value| value == "true");
     let balanced = service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer");
     let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let has = status
+    let has_address = status
         .and_then(|status| status.ingress.as_ref())
         .is_some_and(|all| !all.is_empty());
-    wants && balanced && !has && service.metadata.deletion_timestamp.is_none()
+    internal && balanced && !has_address && service.metadata.deletion_timestamp.is_none()
 }
 
-/// The address of the Service's frontend, which is made if need be.
+/// The address of the Service's frontend, which is created if it does not exist.
 async fn frontend(arm: &Arm, balancer: &Balancer, uid: &str) -> Result<String> {
     let mut name = format!("a{}", uid.replace('-', ""));
     name.truncate(LONGEST);

@@ -1,4 +1,5 @@
-//! The run's part of a cluster that is not ours: whether it may be used at all, what is made in it, and how that goes again.
+//! The run's part of a given cluster: whether it may be used at all, which objects are the run's, and how to delete
+//! them.
 
 use std::time::Duration;
 
@@ -12,12 +13,12 @@ use serde_json::json;
 use super::settings::Prefix;
 use crate::eventually;
 
-/// What in a cluster is the run's.
+/// Which objects of a cluster are the run's.
 #[derive(Clone, Debug)]
 pub struct Own<'a> {
-    /// What its names begin with.
+    /// The prefix of their names.
     pub prefix: &'a Prefix,
-    /// A namespace that bears the prefix and is not the run's all the same.
+    /// A namespace that bears the prefix although it is not the run's.
     pub except: Option<String>,
 }
 
@@ -27,15 +28,15 @@ impl Own<'_> {
     }
 }
 
-/// In the order in which they go: a custom resource whose control plane is there would be made anew.
+/// The kinds in order of deletion. While its control plane exists, a custom resource would be recreated.
 const KINDS: [&str; 3] = ["HostedCluster", "HostedControlPlane", "AzurePrivateLinkService"];
 
-/// Refuses a cluster that serves hosted clusters of its own: HyperShift's operators and Hyperlink would take the run's
-/// clusters for theirs, and the run's Hyperlink would serve what is not the run's.
+/// Fails if the cluster has hosted clusters of its own: its HyperShift operators and Hyperlink would manage the run's
+/// clusters, and the run's Hyperlink would manage clusters that are not the run's.
 ///
 /// # Errors
 ///
-/// It serves some, or does not answer.
+/// It has some, or does not answer.
 pub async fn may_be_used(client: &kube::Client) -> Result<()> {
     for kind in KINDS {
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
@@ -55,13 +56,13 @@ pub async fn may_be_used(client: &kube::Client) -> Result<()> {
     Ok(())
 }
 
-/// Takes the run's objects out of the cluster, without waiting for anybody's finalizer: nobody may be left to take it away.
-/// What they stand for in Azure goes by another way.
+/// Deletes the run's objects and removes all their finalizers, because nobody may be running who would do that. Their
+/// resources in Azure are deleted separately.
 ///
 /// # Errors
 ///
 /// The API server refuses or does not answer.
-pub async fn let_go(client: &kube::Client, own: &Own<'_>) -> Result<()> {
+pub async fn delete_objects(client: &kube::Client, own: &Own<'_>) -> Result<()> {
     for kind in KINDS {
         let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
         let found = match all.list(&Default::default()).await {
@@ -79,8 +80,8 @@ pub async fn let_go(client: &kube::Client, own: &Own<'_>) -> Result<()> {
             }
             let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &resource(kind));
             let none = json!({"metadata": {"finalizers": null}});
-            absent_is_fine(api.delete(&name, &DeleteParams::default()).await.map(drop))?;
-            absent_is_fine(
+            ignore_not_found(api.delete(&name, &DeleteParams::default()).await.map(drop))?;
+            ignore_not_found(
                 api.patch(&name, &PatchParams::default(), &Patch::Merge(none))
                     .await
                     .map(drop),
@@ -89,20 +90,20 @@ pub async fn let_go(client: &kube::Client, own: &Own<'_>) -> Result<()> {
     }
     for name in namespaces(client, own).await? {
         let api: Api<Namespace> = Api::all(client.clone());
-        absent_is_fine(api.delete(&name, &DeleteParams::default()).await.map(drop))?;
+        ignore_not_found(api.delete(&name, &DeleteParams::default()).await.map(drop))?;
     }
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
     for role in roles.list(&Default::default()).await? {
         let name = role.metadata.name.unwrap_or_default();
         if own.prefix.owns(&name) {
-            absent_is_fine(roles.delete(&name, &DeleteParams::default()).await.map(drop))?;
+            ignore_not_found(roles.delete(&name, &DeleteParams::default()).await.map(drop))?;
         }
     }
     for binding in bindings.list(&Default::default()).await? {
         let name = binding.metadata.name.unwrap_or_default();
         if own.prefix.owns(&name) {
-            absent_is_fine(bindings.delete(&name, &DeleteParams::default()).await.map(drop))?;
+            ignore_not_found(bindings.delete(&name, &DeleteParams::default()).await.map(drop))?;
         }
     }
     Ok(())
@@ -112,7 +113,7 @@ pub async fn let_go(client: &kube::Client, own: &Own<'_>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// One is still there after `patience`.
+/// A namespace still exists after `patience`.
 pub async fn is_clean(client: &kube::Client, own: &Own<'_>, patience: Duration) -> Result<()> {
     eventually("the run's namespaces are gone", patience, || async {
         let left = namespaces(client, own).await?;
@@ -132,10 +133,10 @@ async fn namespaces(client: &kube::Client, own: &Own<'_>) -> Result<Vec<String>>
     Ok(names.filter(|name| own.has(name)).collect())
 }
 
-fn absent_is_fine(done: kube::Result<()>) -> Result<()> {
-    match done {
+fn ignore_not_found(outcome: kube::Result<()>) -> Result<()> {
+    match outcome {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        done => Ok(done?),
+        outcome => Ok(outcome?),
     }
 }
 

@@ -1,7 +1,7 @@
-//! A [`Target`] that is not ours: a cluster by its kubeconfig, and an Azure by the AZURE_ variables.
+//! A given [`Target`]: a cluster by its kubeconfig, and an Azure by the AZURE_ variables.
 //!
-//! Everything that a run makes bears its prefix, and nothing without the prefix is ever written. `cluster` and `arm` say what
-//! may be touched; `clean` takes all of it away, whatever has become of the run that made it.
+//! Everything that a run creates bears its prefix, and the run writes nothing without the prefix. `cluster` and `arm`
+//! define what may be changed; `clean` deletes all of it, however the run ended.
 
 pub mod arm;
 mod cloud_provider;
@@ -30,13 +30,13 @@ use cluster::Own;
 use oracle::ArmOracle;
 use settings::{Proof, Settings};
 
-/// The run's group for what the management cluster has in Azure.
+/// The suffix of the run's resource group for the management cluster's resources.
 const MANAGEMENT: &str = "management";
 
-/// What Hyperlink reads a client secret from.
+/// The name of the file from which Hyperlink reads a client secret.
 const SECRET_FILE: &str = "azure-credentials.json";
 
-/// A cluster and an Azure that are not ours.
+/// A run on a given cluster and a given Azure.
 pub struct Foreign {
     settings: Settings,
     arm: Arc<Arm>,
@@ -44,7 +44,7 @@ pub struct Foreign {
 }
 
 impl Foreign {
-    /// Reads the kubeconfig. Asks nobody anything yet.
+    /// Reads the kubeconfig. It sends no request yet.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Foreign {
         Ok(Self { settings, arm, target })
     }
 
-    /// Refuses a cluster that is not for this.
+    /// Fails if the cluster must not be used for a run.
     ///
     /// # Errors
     ///
@@ -81,9 +81,9 @@ impl Foreign {
         cluster::may_be_used(&self.target.client()?).await
     }
 
-    /// What a run would make, one id or name per line; a resource includes what is inside it.
+    /// What a run would create, one id or name for each line; a resource includes what is inside it.
     ///
-    /// Nobody is asked anything for it.
+    /// This sends no request.
     pub fn would_make(&self) -> Vec<String> {
         let target = &self.target;
         let mut lines = vec![
@@ -108,7 +108,7 @@ impl Foreign {
                 cluster.endpoint(),
             ]);
             lines.push(if scenario.gives_a_nat_subnet() {
-                self.given()
+                self.given_nat_subnet()
             } else {
                 cluster.own_nat_subnet(target)
             });
@@ -119,11 +119,11 @@ impl Foreign {
         lines
     }
 
-    /// Runs all scenarios, one after the other, and says on standard output how each has ended.
+    /// Runs all scenarios, one after the other, and prints the name of each that has passed.
     ///
     /// # Errors
     ///
-    /// The first scenario that fails.
+    /// A scenario fails; the later ones do not run.
     pub async fn run(&self) -> Result<()> {
         let client = self.target.client()?;
         crds::install_missing(&client).await?;
@@ -144,7 +144,7 @@ impl Foreign {
         Ok(())
     }
 
-    /// What every scenario finds there.
+    /// Creates what every scenario needs; returns the cloud provider, if the cluster has none.
     async fn prepare(&self, client: kube::Client) -> Result<Option<CloudProvider>> {
         let (target, settings) = (&self.target, &self.settings);
         if !settings.pods {
@@ -173,20 +173,21 @@ impl Foreign {
         Ok(Some(CloudProvider::start(Arc::clone(&self.arm), client, balancer)))
     }
 
-    /// Takes away everything that bears the prefix: first the cluster's objects, so that nobody makes anything anew, then the groups of
-    /// the hosted clusters, whose endpoints hold the Private Link Services, then the rest.
+    /// Deletes everything that bears the prefix. First the cluster's objects, so that nobody recreates anything; then
+    /// the groups of the hosted clusters, whose Private Endpoints block deletion of the Private Link Services; then
+    /// everything else.
     ///
     /// # Errors
     ///
-    /// Something cannot be taken away.
+    /// Something cannot be deleted.
     pub async fn clean(&self) -> Result<()> {
         let (client, prefix) = (self.target.client()?, &self.settings.prefix);
         let own = Own {
             prefix,
-            // The chart is somebody else's.
+            // The run has not installed the chart.
             except: self.settings.pods.then(|| self.target.hyperlink_namespace()),
         };
-        cluster::let_go(&client, &own).await?;
+        cluster::delete_objects(&client, &own).await?;
         let management = self.management_group();
         let (last, first): (Vec<_>, Vec<_>) = self
             .arm
@@ -200,7 +201,7 @@ impl Foreign {
         if let Some(vnet) = &self.settings.cluster_vnet {
             for subnet in self.arm.list(&format!("{vnet}/subnets")).await? {
                 let id = subnet["id"].as_str().unwrap_or_default();
-                if self.arm.bounds().own(id) {
+                if self.arm.bounds().owns(id) {
                     self.arm.delete(id).await?;
                 }
             }
@@ -226,7 +227,7 @@ impl Foreign {
         }
     }
 
-    fn given(&self) -> String {
+    fn given_nat_subnet(&self) -> String {
         format!(
             "{}/subnets/{}",
             self.target.azure().management_vnet,
@@ -235,14 +236,14 @@ impl Foreign {
     }
 }
 
-/// The logs may stay; the secret may not.
+/// Deletes the client secret, which must not stay with the logs.
 impl Drop for Foreign {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(self.target.dir().join(SECRET_FILE));
     }
 }
 
-/// One subscription and one identity for everything.
+/// The target's Azure, with one subscription and one identity for everything.
 fn azure(settings: &Settings, dir: &RunDir) -> Result<Azure> {
     let credential = credential(settings, dir)?;
     let (subscription, group) = (&settings.subscription, format!("{}-{MANAGEMENT}", settings.prefix));

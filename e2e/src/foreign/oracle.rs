@@ -1,4 +1,4 @@
-//! Sees and changes an Azure that is not ours, by what ARM says and takes.
+//! Reads and changes a given Azure through ARM.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::arm::{Arm, TAG};
 use super::reachable::Walk;
 use crate::test_env::{Oracle, Reachable};
 
-/// ARM as an oracle of what bears the run's prefix.
+/// ARM as an oracle for the resources that bear the run's prefix.
 pub(super) struct ArmOracle {
     arm: Arc<Arm>,
     client: kube::Client,
@@ -31,7 +31,7 @@ impl ArmOracle {
     async fn inside(&self, group: &str) -> Result<Vec<Value>> {
         let mut found = Vec::new();
         for resource in self.arm.list(&format!("{group}/resources")).await? {
-            // The list may still have what is gone.
+            // The list may still have a resource that is gone.
             if let Some(whole) = self.arm.get(resource["id"].as_str().unwrap_or_default()).await? {
                 found.push(whole);
             }
@@ -42,7 +42,8 @@ impl ArmOracle {
 
 #[async_trait]
 impl Oracle for ArmOracle {
-    /// A walk is many reads, of which Azure allows so many in five minutes: they are paced.
+    /// One walk takes many reads, and Azure grants a limited number in five minutes. So there is a pause between two
+    /// walks.
     async fn reachable(&self, vnet: &str, name: &str) -> Result<Reachable> {
         let mut walked = self.walked.lock().await;
         if let Some(last) = *walked {
@@ -61,7 +62,7 @@ impl Oracle for ArmOracle {
         }
         if let Some(vnet) = &self.arm.bounds().cluster_vnet {
             let subnets = self.arm.list(&format!("{vnet}/subnets")).await?;
-            let own = |subnet: &Value| self.arm.bounds().own(subnet["id"].as_str().unwrap_or_default());
+            let own = |subnet: &Value| self.arm.bounds().owns(subnet["id"].as_str().unwrap_or_default());
             found.extend(subnets.into_iter().filter(own));
         }
         let prefix = prefix.to_ascii_lowercase();

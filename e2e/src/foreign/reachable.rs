@@ -1,7 +1,8 @@
-//! Whether a worker reaches a Service by name, as ARM's resources have it: zone and its link, record, endpoint, its connection as the
-//! Private Link Service sees it, the service's frontend, and the Service of the cluster that has the frontend's address.
+//! Whether a worker reaches a Service by name, according to ARM's resources: the zone and its link, the record, the
+//! Private Endpoint, its connection as the Private Link Service has it, that service's frontend, and the cluster's
+//! Service with the frontend's address.
 //!
-//! Only reads, and takes no word of Hyperlink's for anything.
+//! It only reads, and relies on nothing that Hyperlink reports.
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Service;
@@ -11,7 +12,7 @@ use serde_json::Value;
 use super::arm::Arm;
 use crate::test_env::{Hop, Reachable};
 
-/// What a hop yields: its resource, or why it does not hold.
+/// The result of a hop: its resource, or why it does not work.
 type Step<T> = Result<std::result::Result<T, String>>;
 
 macro_rules! hold {
@@ -23,7 +24,7 @@ macro_rules! hold {
     };
 }
 
-/// A worker on its way.
+/// The path of a worker in a VNet, hop by hop.
 pub(super) struct Walk<'a> {
     arm: &'a Arm,
     client: &'a kube::Client,
@@ -66,7 +67,7 @@ impl<'a> Walk<'a> {
         self.service_at(&address).await
     }
 
-    /// The most specific zone that holds the name and is linked to the VNet; it answers alone.
+    /// The most specific zone that contains the name and is linked to the VNet. Azure asks no other zone.
     async fn zone(&mut self, name: &str) -> Step<Value> {
         let zones = self.arm.list(&format!("{}/privateDnsZones", self.network)).await?;
         let mut zones: Vec<_> = zones
@@ -93,7 +94,7 @@ impl<'a> Walk<'a> {
         Ok(Err(format!("zone: none that holds {name} is linked to {}", self.vnet)))
     }
 
-    /// An exact name first, then the wildcards from the inside out.
+    /// The address of the name's record: of the exact name, or else of the most specific wildcard.
     async fn record(&mut self, zone: &Value, name: &str) -> Step<String> {
         let relative = relative(name, zone).unwrap_or_default();
         let labels: Vec<_> = relative.split('.').collect();
@@ -139,7 +140,7 @@ impl<'a> Walk<'a> {
         Ok(false)
     }
 
-    /// The provider's word counts, not the endpoint's.
+    /// The Private Link Service that has approved the endpoint. Only the service's side of the connection counts.
     async fn approving_service(&mut self, endpoint: &Value) -> Step<Value> {
         let id = text(&endpoint["id"]);
         for service in self.arm.list(&format!("{}/privateLinkServices", self.network)).await? {
@@ -204,7 +205,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A name without its zone; none where the zone does not hold it.
+/// A name without its zone; none where the zone does not contain it.
 fn relative(name: &str, zone: &Value) -> Option<String> {
     let zone = text(&zone["name"]);
     let rest = name.strip_suffix(zone)?.strip_suffix('.')?;

@@ -1,4 +1,5 @@
-//! What a run on a cluster and an Azure of one's own has to be told, all of it by environment variables, and what is refused.
+//! The settings of a run on a given cluster and a given Azure, all of them environment variables, and which are
+//! refused.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,24 +10,24 @@ use hyperlink::azure::auth::Cloud;
 
 use crate::scenarios::Scenario;
 
-/// What every prefix begins with, so that nothing else can be taken for one.
+/// What every prefix begins with, so that no other name looks like one.
 const PREFIX: &str = "hle2e-";
 
-/// Private endpoints and zones take minutes each, and a deletion waits for all of them.
+/// How long anything may take by default. Private Endpoints and zones take minutes each, and a deletion waits for all.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
-/// What the names of everything begin with that a run makes.
+/// The prefix of the names of everything that a run creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
 impl Prefix {
-    /// One that nobody else has.
+    /// A random prefix, which nobody else has.
     pub fn random() -> Self {
         let id = uuid::Uuid::new_v4().simple().to_string();
         Self(format!("{PREFIX}{}", id.get(..6).unwrap_or_default()))
     }
 
-    /// The text.
+    /// The prefix as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -38,7 +39,7 @@ impl Prefix {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 
-    /// Whether a namespace belongs to some run.
+    /// Whether a namespace belongs to any run.
     pub fn of_some_run(namespace: &str) -> bool {
         namespace.starts_with(PREFIX)
     }
@@ -65,7 +66,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// How the run proves who it is.
+/// How the run authenticates to Azure.
 #[derive(Clone)]
 pub enum Proof {
     /// A client secret.
@@ -83,33 +84,33 @@ impl fmt::Debug for Proof {
     }
 }
 
-/// Everything that was told.
+/// All settings of a run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What all names begin with.
+    /// The prefix of all names.
     pub prefix: Prefix,
-    /// The kubeconfig.
+    /// Path of the kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The context in it.
+    /// The context in the kubeconfig.
     pub context: String,
-    /// Where ARM is.
+    /// The addresses of ARM and of the token issuer.
     pub cloud: Cloud,
-    /// Certificate authority of ARM and of the authority, unless the system trusts it.
+    /// Certificate authority of ARM and of the token issuer, unless the system trusts it.
     pub ca_file: Option<PathBuf>,
     /// The subscription for everything.
     pub subscription: String,
     /// The region for everything.
     pub location: String,
-    /// The tenant.
+    /// The identity's tenant id.
     pub tenant: String,
-    /// The identity for everything.
+    /// Client id of the identity for everything.
     pub client: String,
-    /// How it proves itself.
+    /// How the identity authenticates.
     pub proof: Proof,
-    /// ARM id of the VNet in which the cluster's cloud provider gives Services their addresses. None where the cluster has no such
-    /// provider: then the run makes a network, and plays the provider.
+    /// ARM id of the VNet in which the cluster's cloud provider gives Services their addresses. None where the cluster
+    /// has no such provider: then the run creates a network and plays the provider.
     pub cluster_vnet: Option<String>,
-    /// Whether a chart's pods are Hyperlink, and not processes of the run.
+    /// Whether Hyperlink runs as the Pods of an installed chart, and not as processes of the run.
     pub pods: bool,
     /// The scenarios to run.
     pub scenarios: Vec<Scenario>,
@@ -118,11 +119,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads them from variables. `prefix` replaces the one of `E2E_PREFIX`.
+    /// Reads the settings from variables. `prefix` replaces the one of `E2E_PREFIX`.
     ///
     /// # Errors
     ///
-    /// All that is missing or wrong.
+    /// Settings are missing or wrong; the error names all of them.
     pub fn read(get: &dyn Fn(&str) -> Option<String>, prefix: Option<&str>) -> Result<Self, Refused> {
         let mut reader = Reader { get, wrong: Vec::new() };
         let settings = reader.settings(prefix);
@@ -133,7 +134,7 @@ impl Settings {
     }
 }
 
-/// Why nothing was begun.
+/// All reasons why the run did not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 
@@ -157,15 +158,15 @@ impl Reader<'_> {
                 "E2E_AZURE=env says that the AZURE_ variables name the Azure to use; there is no other way yet",
             );
         }
-        let kubeconfig = self.wanted("E2E_KUBECONFIG", "the kubeconfig of a cluster that may be written to");
-        let context = self.wanted(
+        let kubeconfig = self.required("E2E_KUBECONFIG", "the kubeconfig of a cluster that may be written to");
+        let context = self.required(
             "E2E_CONTEXT",
             "the context in it; its current context is not taken by itself",
         );
         let subscription = self.subscription();
-        let location = self.wanted("E2E_LOCATION", "the Azure region to make everything in");
-        let tenant = self.wanted("AZURE_TENANT_ID", "the identity's tenant");
-        let client = self.wanted("AZURE_CLIENT_ID", "the identity's client id");
+        let location = self.required("E2E_LOCATION", "the Azure region to make everything in");
+        let tenant = self.required("AZURE_TENANT_ID", "the identity's tenant");
+        let client = self.required("AZURE_CLIENT_ID", "the identity's client id");
         let (proof, cloud, scenarios) = (self.proof(), self.cloud(), self.scenarios());
         let prefix = match prefix.map(str::to_owned).or_else(|| self.given("E2E_PREFIX")) {
             Some(text) => text.parse().map_err(|why: String| self.wrong.push(why)).ok(),
@@ -204,7 +205,7 @@ impl Reader<'_> {
         (self.get)(name).filter(|value| !value.is_empty())
     }
 
-    fn wanted(&mut self, name: &str, what: &str) -> Option<String> {
+    fn required(&mut self, name: &str, what: &str) -> Option<String> {
         let given = self.given(name);
         if given.is_none() {
             self.wrong.push(format!("{name} is not set: {what}"));
@@ -216,11 +217,12 @@ impl Reader<'_> {
         self.wrong.push(why.to_owned());
     }
 
-    /// A shell often has a subscription by default. Here things are made and deleted, so it is said once more.
+    /// The subscription of the run. A shell often has one by default. A run creates and deletes resources, so it needs
+    /// a setting of its own.
     fn subscription(&mut self) -> Option<String> {
         let what =
             "the subscription to make everything in, said for this run alone: AZURE_SUBSCRIPTION_ID may be a default";
-        let named = self.wanted("E2E_SUBSCRIPTION", what)?;
+        let named = self.required("E2E_SUBSCRIPTION", what)?;
         let default = self.given("AZURE_SUBSCRIPTION_ID");
         if default.is_some_and(|default| !default.eq_ignore_ascii_case(&named)) {
             self.refuse("E2E_SUBSCRIPTION and AZURE_SUBSCRIPTION_ID name different subscriptions");
@@ -244,31 +246,31 @@ impl Reader<'_> {
         }
     }
 
-    /// The public cloud, or one that is given by its addresses.
+    /// The public cloud, or one that the variables give by its addresses.
     fn cloud(&mut self) -> Option<Cloud> {
         let Some(endpoint) = self.given("HYPERLINK_ARM_ENDPOINT") else {
             return Some(Cloud::public());
         };
-        let authority = self.wanted(
+        let authority = self.required(
             "AZURE_AUTHORITY_HOST",
             "where tokens for HYPERLINK_ARM_ENDPOINT are issued",
         );
-        let audience = self.wanted("HYPERLINK_AUDIENCE", "whom tokens for HYPERLINK_ARM_ENDPOINT are for");
+        let audience = self.required("HYPERLINK_AUDIENCE", "whom tokens for HYPERLINK_ARM_ENDPOINT are for");
         let cloud = Cloud::custom(&endpoint, &authority?, &audience?);
         cloud.map_err(|why| self.wrong.push(why.to_string())).ok()
     }
 
     fn scenarios(&mut self) -> Vec<Scenario> {
-        // The addresses of a VNet that is not ours are not ours to choose.
+        // A run cannot choose addresses in a VNet that it has not created.
         let for_here = |one: &Scenario| self.given("E2E_CLUSTER_VNET").is_none() || !one.gives_a_nat_subnet();
         let all: Vec<_> = Scenario::ALL.into_iter().filter(for_here).collect();
         let Some(names) = self.given("E2E_ONLY") else {
             return all;
         };
-        let (mut wanted, names) = (Vec::new(), names.split(',').map(str::trim).collect::<Vec<_>>());
+        let (mut selected, names) = (Vec::new(), names.split(',').map(str::trim).collect::<Vec<_>>());
         for name in names {
             match all.iter().find(|one| one.as_str() == name) {
-                Some(one) => wanted.push(*one),
+                Some(one) => selected.push(*one),
                 None => {
                     let known: Vec<_> = all.iter().map(|one| one.as_str()).collect();
                     self.wrong.push(format!(
@@ -278,7 +280,7 @@ impl Reader<'_> {
                 }
             }
         }
-        wanted
+        selected
     }
 }
 
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_set_is_taken_with_a_prefix_of_its_own() {
+    fn complete_settings_are_accepted_with_a_new_prefix() {
         let (one, other) = (read(&whole()).unwrap(), read(&whole()).unwrap());
         assert_ne!(one.prefix, other.prefix);
         assert_eq!(one.cloud, Cloud::public());
@@ -353,15 +355,15 @@ mod tests {
     #[case("E2E_HYPERLINK", "both", "processes or pods")]
     #[case("E2E_PATIENCE", "long", "seconds")]
     #[case("E2E_SUBSCRIPTION", "mine", "id")]
-    fn wrong_value_is_refused(#[case] name: &'static str, #[case] value: &'static str, #[case] says: &str) {
+    fn wrong_value_is_refused(#[case] name: &'static str, #[case] value: &'static str, #[case] expected: &str) {
         let mut variables = whole();
         variables.insert(name, value);
         let text = read(&variables).unwrap_err().to_string();
-        assert!(text.contains(says), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]
-    fn scenario_that_needs_addresses_of_its_own_is_not_for_a_foreign_network() {
+    fn scenario_with_addresses_of_its_own_needs_its_own_network() {
         let mut variables = whole();
         variables.insert("E2E_CLUSTER_VNET", "/v");
         assert!(

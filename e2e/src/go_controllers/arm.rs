@@ -1,4 +1,4 @@
-//! ARM as the Go controllers call it: every write is sent as it is and waited for to its end.
+//! ARM as the Go controllers call it: they send every write unconditionally and wait until it has ended.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use serde_json::{Value, json};
 use crate::test_env::{Azure, Credential};
 use crate::wait::patient;
 
-/// The versions that HyperShift's SDK packages speak.
+/// The api-versions that HyperShift's SDK packages use.
 const NETWORK: &str = "2023-11-01";
 const PRIVATE_DNS: &str = "2024-06-01";
 
-/// How often the SDK polls where Azure does not say.
+/// How often the SDK polls where Azure sends no Retry-After.
 const POLL: Duration = Duration::from_secs(30);
-/// `PollTimeout` of the reference.
+/// HyperShift's constant `PollTimeout`.
 const POLL_TIMEOUT: Duration = Duration::from_mins(5);
-/// `azureAPITimeout` of the guest's side, for one call with its retries.
+/// The control-plane-operator's `azureAPITimeout`, for one call with its retries.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The SDK tries again so often, what is busy or out of order.
+/// How many times the SDK repeats a call that was answered with a status of [`RETRIED`].
 const RETRIES: u32 = 3;
 const RETRIED: [u16; 6] = [408, 429, 500, 502, 503, 504];
-/// What it waits then where Azure does not say, doubled each time.
+/// What the SDK waits before a retry where Azure sends no Retry-After; it doubles each time.
 const RETRY: Duration = Duration::from_millis(800);
-/// Between the parts of a refusal's text.
+/// The line between the parts of a refusal's text.
 const SEPARATOR: &str = "--------------------------------------------------------------------------------";
 
-/// ARM's refusal.
+/// ARM's refusal of a call.
 #[derive(Debug)]
 pub struct Refused {
     /// Method and URL, without the query.
     pub request: String,
-    /// HTTP status.
+    /// The answer's HTTP status.
     pub status: u16,
-    /// ARM's code.
+    /// ARM's error code, or empty.
     pub code: String,
-    /// What was answered.
+    /// The answer's body.
     pub body: Value,
-    /// What Azure asks to wait.
+    /// The time that Azure asks to wait.
     pub retry_after: Option<Duration>,
 }
 
@@ -74,16 +74,16 @@ pub struct Arm {
     http: reqwest::Client,
     base: String,
     token: String,
-    /// Divides the SDK's and the reference's own times; Azure's are kept.
+    /// Divides the SDK's and HyperShift's own times; it does not change Azure's.
     speed: u32,
 }
 
 impl Arm {
-    /// Gets a token, which lasts longer than any test.
+    /// Requests a token, which is valid for longer than any test.
     ///
     /// # Errors
     ///
-    /// The authority refuses.
+    /// The token issuer refuses.
     pub async fn connect(azure: &Azure, credential: &Credential, speed: u32) -> Result<Self> {
         let ca_file = azure.ca_file.as_ref().context("a simulator with its CA")?;
         let ca = reqwest::Certificate::from_pem(&std::fs::read(ca_file)?)?;
@@ -127,7 +127,7 @@ impl Arm {
         })
     }
 
-    /// Reads a resource; none if there is none.
+    /// Reads a resource; none if it does not exist.
     ///
     /// # Errors
     ///
@@ -136,7 +136,7 @@ impl Arm {
         self.get_expanded(id, "").await
     }
 
-    /// Reads a resource with more of it, as `$expand=networkInterfaces`.
+    /// Reads a resource with an expansion, such as `&$expand=networkInterfaces`; none if it does not exist.
     ///
     /// # Errors
     ///
@@ -149,7 +149,7 @@ impl Arm {
         }
     }
 
-    /// All resources of a list.
+    /// Reads all pages of a list.
     ///
     /// # Errors
     ///
@@ -167,7 +167,8 @@ impl Arm {
         Ok(all)
     }
 
-    /// Writes a resource, and waits for the end where there is an operation. Gives what ARM then holds, never expanded.
+    /// Writes a resource, and waits until its operation has ended, if there is one. Returns what ARM then holds, never
+    /// expanded.
     ///
     /// # Errors
     ///
@@ -177,13 +178,13 @@ impl Arm {
         if answer.poll.is_none() {
             return Ok(answer.body);
         }
-        self.done(answer).await?;
+        self.wait_for_operation(answer).await?;
         self.get(id)
             .await?
             .with_context(|| format!("{id} is not there after its PUT"))
     }
 
-    /// Writes a resource by one request, whatever becomes of it.
+    /// Writes a resource by one request and does not wait for an operation.
     ///
     /// # Errors
     ///
@@ -192,14 +193,14 @@ impl Arm {
         self.send(Method::PUT, &self.url(id, ""), Some(body)).await.map(drop)
     }
 
-    /// Removes a resource and waits for the end; one that is gone already is gone.
+    /// Deletes a resource and waits until the operation has ended. A missing resource is a success.
     ///
     /// # Errors
     ///
     /// ARM refuses, or the operation fails or does not end.
     pub async fn delete(&self, id: &str) -> Result<()> {
         match self.send(Method::DELETE, &self.url(id, ""), None).await {
-            Ok(answer) => self.done(answer).await,
+            Ok(answer) => self.wait_for_operation(answer).await,
             Err(error) if not_found(&error) => Ok(()),
             Err(error) => Err(error),
         }
@@ -211,24 +212,24 @@ impl Arm {
         format!("{}{}?api-version={version}{expand}", self.base, id.replace('*', "%2A"))
     }
 
-    async fn done(&self, answer: Answer) -> Result<()> {
+    async fn wait_for_operation(&self, answer: Answer) -> Result<()> {
         let Some((url, has_status)) = answer.poll else {
             return Ok(());
         };
-        let ends = async {
+        let polling = async {
             let mut wait = answer.retry_after;
             loop {
                 tokio::time::sleep(wait.unwrap_or(POLL / self.speed)).await;
-                let seen = self.send(Method::GET, &url, None).await?;
-                match seen.body["status"].as_str() {
+                let response = self.send(Method::GET, &url, None).await?;
+                match response.body["status"].as_str() {
                     Some("Succeeded") => return Ok(()),
-                    Some("Failed" | "Canceled") => bail!("operation {url}: {}", seen.body),
-                    _ if !has_status && seen.status != 202 => return Ok(()),
-                    _ => wait = seen.retry_after,
+                    Some("Failed" | "Canceled") => bail!("operation {url}: {}", response.body),
+                    _ if !has_status && response.status != 202 => return Ok(()),
+                    _ => wait = response.retry_after,
                 }
             }
         };
-        tokio::time::timeout(patient(POLL_TIMEOUT / self.speed), ends)
+        tokio::time::timeout(patient(POLL_TIMEOUT / self.speed), polling)
             .await
             .context("context deadline exceeded")?
     }
@@ -294,19 +295,19 @@ impl Arm {
 struct Answer {
     status: u16,
     body: Value,
-    /// Where to ask for the end, and whether the answer there has a status of its own.
+    /// The URL to poll, and whether the answer there has a `status` of its own.
     poll: Option<(String, bool)>,
     retry_after: Option<Duration>,
 }
 
-/// `IsAzureNotFoundError`.
+/// Whether ARM answered 404, like `IsAzureNotFoundError`.
 pub fn not_found(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<Refused>()
         .is_some_and(|refused| refused.status == 404)
 }
 
-/// `ClassifyAzureError`: when to come again, in the reference's time, and the beginning of the message.
+/// Like `ClassifyAzureError`: when to requeue, before `speed` divides it, and the beginning of the message.
 pub fn classify(error: &anyhow::Error) -> (Duration, String) {
     let Some(refused) = error.downcast_ref::<Refused>() else {
         return (Duration::from_mins(2), "Unexpected error".to_owned());

@@ -1,4 +1,4 @@
-//! control-plane-operator: Private Endpoint, external Services, and the end of both; the zones are next door.
+//! The control-plane-operator: Private Endpoint and external Services, and their deletion. The zones are in `dns`.
 
 use anyhow::{Context, Result, bail};
 use futures::{StreamExt, stream};
@@ -8,9 +8,9 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch,
 use serde_json::{Value, json};
 
 use super::arm::classify;
-use super::object::{Change, conflict, deleting, holds, patch_finalizer, text, update_finalizer};
+use super::object::{Change, has_finalizer, is_conflict, is_deleting, patch_finalizer, text, update_finalizer};
 use super::observer::control_plane_reference;
-use super::queue::Passes;
+use super::queue::GoReconciler;
 use super::{ClusterClients, Next, queue};
 
 pub(super) const FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
@@ -25,19 +25,19 @@ pub(super) struct Operator {
     pub(super) clients: ClusterClients,
 }
 
-/// What a pass holds on to.
-pub(super) struct Pass {
+/// What one reconcile of a custom resource works on.
+pub(super) struct ReconcileContext {
     pub(super) api: Api<DynamicObject>,
     pub(super) cr: DynamicObject,
     pub(super) cluster: String,
 }
 
-impl Pass {
+impl ReconcileContext {
     pub(super) async fn send(&mut self, change: Change) -> Result<()> {
         change.send(&self.api, &mut self.cr, MANAGER).await
     }
 
-    /// A condition for a failure of Azure's, and when to come again.
+    /// Publishes a condition for a failure of an Azure call; returns when to requeue.
     pub(super) async fn failed(&mut self, kind: &str, reason: &str, error: &anyhow::Error) -> Result<Next> {
         let (wait, class) = classify(error);
         let change = Change::of(&self.cr).condition(kind, false, reason, &format!("{class}: {error}"));
@@ -51,14 +51,14 @@ impl Operator {
         Self { clients }
     }
 
-    /// Passes for changes of custom resources, and of the control plane while it carries the finalizer.
+    /// Reconciles on changes of custom resources, and of the control plane while it has the finalizer.
     pub(super) async fn run(&self) -> Result<()> {
         let own = queue::changes(self.clients.link_services()).map(|cr| cr.name_any());
         let list = self.clients.link_services();
         let owners = queue::changes(self.clients.api("HostedControlPlane")).then(move |control_plane| {
             let list = list.clone();
             async move {
-                if !holds(&control_plane, CONTROL_PLANE_FINALIZER) {
+                if !has_finalizer(&control_plane, CONTROL_PLANE_FINALIZER) {
                     return Vec::new();
                 }
                 let all = list.list(&ListParams::default()).await;
@@ -70,14 +70,14 @@ impl Operator {
     }
 }
 
-impl Passes for Operator {
-    async fn pass(&self, name: &str) -> Result<Next> {
+impl GoReconciler for Operator {
+    async fn reconcile(&self, name: &str) -> Result<Next> {
         let api = self.clients.link_services();
         let Some(cr) = api.get_opt(name).await? else {
             return Ok(Next::Event);
         };
-        if deleting(&cr) {
-            if holds(&cr, FINALIZER) {
+        if is_deleting(&cr) {
+            if has_finalizer(&cr, FINALIZER) {
                 self.delete(&cr).await?;
                 update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
             }
@@ -86,54 +86,54 @@ impl Passes for Operator {
         let owner = owner(&cr.metadata).context("no HostedControlPlane owner")?;
         let control_planes = self.clients.api("HostedControlPlane");
         let Some(control_plane) = control_planes.get_opt(&owner).await? else {
-            if holds(&cr, FINALIZER) {
+            if has_finalizer(&cr, FINALIZER) {
                 update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
             }
             return Ok(Next::Event);
         };
-        if deleting(&control_plane) {
+        if is_deleting(&control_plane) {
             return self.control_plane_deleting(&control_plane).await;
         }
-        if !holds(&cr, FINALIZER) {
+        if !has_finalizer(&cr, FINALIZER) {
             return match update_finalizer(&api, &cr, FINALIZER, true, MANAGER).await {
-                Err(error) if conflict(&error) => Ok(Next::CONFLICT),
+                Err(error) if is_conflict(&error) => Ok(Next::CONFLICT),
                 outcome => outcome.map(|()| Next::Event),
             };
         }
         if text(&cr, "/status/privateLinkServiceAlias").is_empty() {
             return Ok(Next::WAIT);
         }
-        if !holds(&control_plane, CONTROL_PLANE_FINALIZER) {
+        if !has_finalizer(&control_plane, CONTROL_PLANE_FINALIZER) {
             let add = patch_finalizer(&control_planes, &control_plane, CONTROL_PLANE_FINALIZER, true, MANAGER);
             match add.await {
-                Err(error) if conflict(&error) => return Ok(Next::CONFLICT),
+                Err(error) if is_conflict(&error) => return Ok(Next::CONFLICT),
                 outcome => outcome?,
             }
         }
         let cluster = control_plane.name_any();
-        let mut pass = Pass { api, cr, cluster };
-        self.bring(&mut pass, &control_plane).await
+        let mut cx = ReconcileContext { api, cr, cluster };
+        self.ensure_present(&mut cx, &control_plane).await
     }
 }
 
 impl Operator {
-    async fn bring(&self, pass: &mut Pass, control_plane: &DynamicObject) -> Result<Next> {
-        if let Some(next) = self.endpoint(pass).await? {
+    async fn ensure_present(&self, cx: &mut ReconcileContext, control_plane: &DynamicObject) -> Result<Next> {
+        if let Some(next) = self.endpoint(cx).await? {
             return Ok(next);
         }
-        if let Some(next) = self.zones(pass).await? {
+        if let Some(next) = self.zones(cx).await? {
             return Ok(next);
         }
-        if pass.cr.name_any() == ROUTER {
-            self.external_services(pass, control_plane).await?;
+        if cx.cr.name_any() == ROUTER {
+            self.external_services(cx, control_plane).await?;
         }
-        let change = Change::of(&pass.cr).condition(
+        let change = Change::of(&cx.cr).condition(
             AVAILABLE,
             true,
             "AzureSuccess",
             "All Azure Private Link Service resources are available",
         );
-        pass.send(change).await?;
+        cx.send(change).await?;
         Ok(Next::DRIFT)
     }
 
@@ -149,20 +149,17 @@ impl Operator {
         format!("{}/privateEndpoints/{}-pe", Self::group(cr), cr.name_any())
     }
 
-    /// Made if it is missing; one that is there is never compared.
-    async fn endpoint(&self, pass: &mut Pass) -> Result<Option<Next>> {
+    /// Creates the Private Endpoint if it is missing. An existing one is never compared with what is desired.
+    async fn endpoint(&self, cx: &mut ReconcileContext) -> Result<Option<Next>> {
         let arm = &self.clients.arm;
-        let (cr, id) = (&pass.cr, Self::endpoint_id(&pass.cr));
+        let (cr, id) = (&cx.cr, Self::endpoint_id(&cx.cr));
         let expand = "&$expand=networkInterfaces";
         let found = match arm.get_expanded(&id, expand).await {
             Err(error) => {
-                return pass
-                    .failed(ENDPOINT, "PrivateEndpointGetFailed", &error)
-                    .await
-                    .map(Some);
+                return cx.failed(ENDPOINT, "PrivateEndpointGetFailed", &error).await.map(Some);
             }
             Ok(Some(found)) => found,
-            // Its last GET is not expanded: the address comes with the next reconcile.
+            // The last GET of the PUT is not expanded: the next reconcile finds the address.
             Ok(None) => {
                 let connection = json!({"name": format!("{}-pe", cr.name_any()), "properties": {
                     "privateLinkServiceId": text(cr, "/status/privateLinkServiceAlias"),
@@ -176,7 +173,7 @@ impl Operator {
                 match arm.put(&id, &body).await {
                     Ok(made) => made,
                     Err(error) => {
-                        return pass
+                        return cx
                             .failed(ENDPOINT, "PrivateEndpointCreationFailed", &error)
                             .await
                             .map(Some);
@@ -184,17 +181,17 @@ impl Operator {
                 }
             }
         };
-        self.publish(pass, &found).await
+        self.publish(cx, &found).await
     }
 
-    async fn publish(&self, pass: &mut Pass, found: &Value) -> Result<Option<Next>> {
+    async fn publish(&self, cx: &mut ReconcileContext, found: &Value) -> Result<Option<Next>> {
         let properties = &found["properties"];
         let custom = properties.pointer("/customDnsConfigs/0/ipAddresses/0");
         let interface = "/networkInterfaces/0/properties/ipConfigurations/0/properties/privateIPAddress";
         let address = custom.or_else(|| properties.pointer(interface)).and_then(Value::as_str);
         let state = "/manualPrivateLinkServiceConnections/0/properties/privateLinkServiceConnectionState/status";
         let state = properties.pointer(state).and_then(Value::as_str).unwrap_or_default();
-        let mut change = Change::of(&pass.cr).field("privateEndpointID", found["id"].as_str().context("an id")?);
+        let mut change = Change::of(&cx.cr).field("privateEndpointID", found["id"].as_str().context("an id")?);
         if let Some(address) = address {
             change = change.field("privateEndpointIP", address);
         }
@@ -204,15 +201,15 @@ impl Operator {
                  auto-approval list, or manually approve the connection on the Private Link Service."
             );
             let change = change.condition(ENDPOINT, false, "PrivateEndpointConnectionNotApproved", &message);
-            pass.send(change).await?;
+            cx.send(change).await?;
             return Ok(Some(Next::WAIT));
         }
         let change = change.condition(ENDPOINT, true, "AzureSuccess", "Private Endpoint is available");
-        pass.send(change).await?;
+        cx.send(change).await?;
         Ok(address.is_none().then_some(Next::WAIT))
     }
 
-    async fn external_services(&self, pass: &Pass, control_plane: &DynamicObject) -> Result<()> {
+    async fn external_services(&self, cx: &ReconcileContext, control_plane: &DynamicObject) -> Result<()> {
         let namespace = self.clients.cluster.control_plane_namespace();
         let services: Api<Service> = Api::namespaced(self.clients.kube.clone(), &namespace);
         let private = text(control_plane, "/spec/platform/azure/topology") == "Private";
@@ -237,22 +234,23 @@ impl Operator {
                     "labels": {"hypershift.openshift.io/azure-pls-external-private-svc": "true"},
                     "annotations": {"external-dns.alpha.kubernetes.io/hostname": host},
                     "ownerReferences": [control_plane_reference(control_plane)?]},
-                "spec": {"type": "ExternalName", "externalName": text(&pass.cr, "/status/privateEndpointIP")}});
+                "spec": {"type": "ExternalName", "externalName": text(&cx.cr, "/status/privateEndpointIP")}});
             create_or_merge(&services, name, body).await?;
         }
         Ok(())
     }
 
-    /// `reconcileDelete`: records, links, zones, then the endpoint by its name.
+    /// Like `reconcileDelete`: deletes records, links and zones, then the Private Endpoint by its name.
     async fn delete(&self, cr: &DynamicObject) -> Result<()> {
         self.delete_zones(cr).await?;
         self.clients.arm.delete(&Self::endpoint_id(cr)).await
     }
 
-    /// `reconcileHCPDeletion`: all custom resources first, then the zone of their base domain, which each of two has left to
-    /// the other, then their finalizers, then the control plane's.
+    /// Like `reconcileHCPDeletion`: deletes the resources of all custom resources first, then the zone of their base
+    /// domain, which each of two siblings has left to the other. Then it removes their finalizers, and then the control
+    /// plane's.
     async fn control_plane_deleting(&self, control_plane: &DynamicObject) -> Result<Next> {
-        if !holds(control_plane, CONTROL_PLANE_FINALIZER) {
+        if !has_finalizer(control_plane, CONTROL_PLANE_FINALIZER) {
             return Ok(Next::Event);
         }
         let api = self.clients.link_services();
@@ -272,20 +270,20 @@ impl Operator {
             bail!(failures.join("; "));
         }
         for cr in &all {
-            if holds(cr, FINALIZER) {
+            if has_finalizer(cr, FINALIZER) {
                 patch_finalizer(&api, cr, FINALIZER, false, MANAGER).await?;
             }
         }
         let control_planes = self.clients.api("HostedControlPlane");
         let remove = patch_finalizer(&control_planes, control_plane, CONTROL_PLANE_FINALIZER, false, MANAGER);
         match remove.await {
-            Err(error) if conflict(&error) => Ok(Next::CONFLICT),
+            Err(error) if is_conflict(&error) => Ok(Next::CONFLICT),
             outcome => outcome.map(|()| Next::Event),
         }
     }
 }
 
-/// `CreateOrUpdate` for a Service: what others have put on it stays.
+/// Creates a Service or merges `body` into it, like `CreateOrUpdate`: fields that others have set stay.
 async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Result<()> {
     let params = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
@@ -296,18 +294,18 @@ async fn create_or_merge(services: &Api<Service>, name: &str, body: Value) -> Re
             let service = serde_json::from_value(body)?;
             services.create(&Default::default(), &service).await.map(drop)?;
         }
-        Some(found) if has(&serde_json::to_value(&found)?, &body) => {}
+        Some(found) if contains(&serde_json::to_value(&found)?, &body) => {}
         Some(_) => drop(services.patch(name, &params, &Patch::Merge(body)).await?),
     }
     Ok(())
 }
 
-/// Whether everything in `part` is in `whole`; what a typed object leaves out is no part.
-fn has(whole: &Value, part: &Value) -> bool {
+/// Whether everything in `part` is in `whole`, apart from the fields that a typed object leaves out.
+fn contains(whole: &Value, part: &Value) -> bool {
     match part {
         Value::Object(fields) => fields
             .iter()
-            .all(|(name, value)| matches!(name.as_str(), "apiVersion" | "kind") || has(&whole[name], value)),
+            .all(|(name, value)| matches!(name.as_str(), "apiVersion" | "kind") || contains(&whole[name], value)),
         _ => whole == part,
     }
 }

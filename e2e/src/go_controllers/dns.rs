@@ -1,4 +1,5 @@
-//! control-plane-operator's private DNS: everything is written anew on every pass, with its own tags alone, and never read.
+//! The control-plane-operator's private DNS. Every reconcile writes everything again, with only its own tags, and reads
+//! nothing.
 
 use anyhow::Result;
 use kube::ResourceExt;
@@ -6,8 +7,8 @@ use kube::api::{DynamicObject, ListParams};
 use serde_json::json;
 
 use super::Next;
-use super::cpo::{Operator, Pass, ROUTER};
-use super::object::{Change, deleting, text};
+use super::cpo::{Operator, ROUTER, ReconcileContext};
+use super::object::{Change, is_deleting, text};
 
 const DNS: &str = "AzurePrivateDNSAvailable";
 
@@ -55,62 +56,62 @@ impl Operator {
         format!("{}/privateDnsZones/{}", Self::group(cr), text(cr, "/spec/baseDomain"))
     }
 
-    /// Both zones; what follows if one of them fails.
-    pub(super) async fn zones(&self, pass: &mut Pass) -> Result<Option<Next>> {
-        let domain = format!("{}.hypershift.local", pass.cluster);
-        if pass.cr.name_any() == ROUTER {
-            let zone = Zone::internal(&pass.cr, &domain);
+    /// Writes both zones; returns the requeue if one of them fails.
+    pub(super) async fn zones(&self, cx: &mut ReconcileContext) -> Result<Option<Next>> {
+        let domain = format!("{}.hypershift.local", cx.cluster);
+        if cx.cr.name_any() == ROUTER {
+            let zone = Zone::internal(&cx.cr, &domain);
             let message = "Private DNS zone and A records are available";
             let fields = [("privateDNSZoneID", zone.id.clone()), ("dnsZoneName", domain)];
-            if let Some(next) = self.zone(pass, &zone, "", message, &fields).await? {
+            if let Some(next) = self.zone(cx, &zone, "", message, &fields).await? {
                 return Ok(Some(next));
             }
         } else {
-            let change = Change::of(&pass.cr).field("dnsZoneName", domain);
-            pass.send(change).await?;
+            let change = Change::of(&cx.cr).field("dnsZoneName", domain);
+            cx.send(change).await?;
         }
-        let sibling = self.has_sibling(&pass.cr).await?;
-        let Some(zone) = Zone::base_domain(&pass.cr, &pass.cluster, sibling) else {
+        let sibling = self.has_sibling(&cx.cr).await?;
+        let Some(zone) = Zone::base_domain(&cx.cr, &cx.cluster, sibling) else {
             return Ok(None);
         };
         let message = "Base domain private DNS zone and A records are available";
         let fields = [("baseDomainDNSZoneID", zone.id.clone())];
-        self.zone(pass, &zone, "BaseDomain", message, &fields).await
+        self.zone(cx, &zone, "BaseDomain", message, &fields).await
     }
 
     async fn zone(
         &self,
-        pass: &mut Pass,
+        cx: &mut ReconcileContext,
         zone: &Zone,
         prefix: &str,
         message: &str,
         fields: &[(&str, String)],
     ) -> Result<Option<Next>> {
-        if let Err((reason, error)) = self.write(pass, zone).await {
-            return pass.failed(DNS, &format!("{prefix}{reason}"), &error).await.map(Some);
+        if let Err((reason, error)) = self.write(cx, zone).await {
+            return cx.failed(DNS, &format!("{prefix}{reason}"), &error).await.map(Some);
         }
-        let change = Change::of(&pass.cr).condition(DNS, true, "AzureSuccess", message);
+        let change = Change::of(&cx.cr).condition(DNS, true, "AzureSuccess", message);
         let change = fields
             .iter()
             .fold(change, |change, (name, id)| change.field(name, id.as_str()));
-        pass.send(change).await?;
+        cx.send(change).await?;
         Ok(None)
     }
 
-    async fn write(&self, pass: &Pass, zone: &Zone) -> Result<(), (&'static str, anyhow::Error)> {
+    async fn write(&self, cx: &ReconcileContext, zone: &Zone) -> Result<(), (&'static str, anyhow::Error)> {
         let arm = &self.clients.arm;
         let tags = |kind: &str| json!({"hypershift.openshift.io_resource-type": kind});
         let body = json!({"location": "global", "tags": tags("private-dns-zone")});
         let made = arm.put(&zone.id, &body).await;
         made.map_err(|error| ("DNSZoneCreationFailed", error))?;
-        let network = text(&pass.cr, "/spec/guestVNetID");
+        let network = text(&cx.cr, "/spec/guestVNetID");
         let body = json!({"location": "global", "tags": tags("vnet-link"), "properties": {
             "virtualNetwork": {"id": network}, "registrationEnabled": false}});
         match arm.put(&zone.link_id(), &body).await {
             Err(error) if format!("{error:#}").contains("already linked to the virtual network") => {}
             made => drop(made.map_err(|error| ("VNetLinkCreationFailed", error))?),
         }
-        let address = text(&pass.cr, "/status/privateEndpointIP");
+        let address = text(&cx.cr, "/status/privateEndpointIP");
         let body = json!({"properties": {"ttl": 300, "aRecords": [{"ipv4Address": address}]}});
         for id in zone.record_ids() {
             let made = arm.put(&id, &body).await;
@@ -119,16 +120,17 @@ impl Operator {
         Ok(())
     }
 
-    /// Another custom resource with the same base domain that stays.
+    /// Whether another custom resource with the same base domain exists that is not being deleted.
     async fn has_sibling(&self, cr: &DynamicObject) -> Result<bool> {
         let domain = text(cr, "/spec/baseDomain");
         let all = self.clients.link_services().list(&ListParams::default()).await?;
         Ok(all.iter().any(|other| {
-            other.name_any() != cr.name_any() && !deleting(other) && text(other, "/spec/baseDomain") == domain
+            other.name_any() != cr.name_any() && !is_deleting(other) && text(other, "/spec/baseDomain") == domain
         }))
     }
 
-    /// The internal zone only where the status names it, and the records of the base domain too.
+    /// Deletes both zones. It deletes the internal zone and the records of the base domain only if the status names the
+    /// zone.
     pub(super) async fn delete_zones(&self, cr: &DynamicObject) -> Result<()> {
         let domain = text(cr, "/status/dnsZoneName");
         if !domain.is_empty() {

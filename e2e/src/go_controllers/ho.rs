@@ -1,4 +1,4 @@
-//! HyperShift's operator: NAT subnet, Private Link Service, alias.
+//! HyperShift's operator: NAT subnet, Private Link Service and its alias.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 
 use super::arm::{classify, not_found};
-use super::object::{CLUSTER_ANNOTATION, Change, conflict, deleting, holds, text, update_finalizer};
-use super::queue::Passes;
+use super::object::{CLUSTER_ANNOTATION, Change, has_finalizer, is_conflict, is_deleting, text, update_finalizer};
+use super::queue::GoReconciler;
 use super::{ClusterClients, Next, queue};
 use crate::TestEnv;
 
@@ -23,11 +23,11 @@ const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 pub(super) struct Operator {
     clients: ClusterClients,
     location: String,
-    /// `/subscriptions/…/resourceGroups/…/providers/Microsoft.Network`
+    /// The id prefix `/subscriptions/…/resourceGroups/…/providers/Microsoft.Network`.
     network: String,
 }
 
-/// What a cluster is called in Azure.
+/// The names and ids of a hosted cluster, and whether it is paused.
 struct Cluster {
     name: String,
     id: String,
@@ -54,14 +54,14 @@ impl Operator {
     }
 }
 
-impl Passes for Operator {
-    async fn pass(&self, name: &str) -> Result<Next> {
+impl GoReconciler for Operator {
+    async fn reconcile(&self, name: &str) -> Result<Next> {
         let api = self.clients.link_services();
         let Some(mut cr) = api.get_opt(name).await? else {
             return Ok(Next::Event);
         };
-        if deleting(&cr) {
-            if !holds(&cr, FINALIZER) {
+        if is_deleting(&cr) {
+            if !has_finalizer(&cr, FINALIZER) {
                 return Ok(Next::Event);
             }
             if !self.delete(&cr).await? {
@@ -70,9 +70,9 @@ impl Passes for Operator {
             update_finalizer(&api, &cr, FINALIZER, false, MANAGER).await?;
             return Ok(Next::Event);
         }
-        if !holds(&cr, FINALIZER) {
+        if !has_finalizer(&cr, FINALIZER) {
             return match update_finalizer(&api, &cr, FINALIZER, true, MANAGER).await {
-                Err(error) if conflict(&error) => Ok(Next::CONFLICT),
+                Err(error) if is_conflict(&error) => Ok(Next::CONFLICT),
                 outcome => outcome.map(|()| Next::Event),
             };
         }
@@ -83,7 +83,7 @@ impl Passes for Operator {
         if text(&cr, "/spec/loadBalancerIP").is_empty() {
             return Ok(Next::WAIT);
         }
-        match self.bring(&api, &mut cr, &cluster).await {
+        match self.ensure_present(&api, &mut cr, &cluster).await {
             Ok(next) => Ok(next),
             Err(Failed { reason: None, error }) => Err(error),
             Err(Failed {
@@ -103,7 +103,12 @@ impl Passes for Operator {
 }
 
 impl Operator {
-    async fn bring(&self, api: &Api<DynamicObject>, cr: &mut DynamicObject, cluster: &Cluster) -> Result<Next, Failed> {
+    async fn ensure_present(
+        &self,
+        api: &Api<DynamicObject>,
+        cr: &mut DynamicObject,
+        cluster: &Cluster,
+    ) -> Result<Next, Failed> {
         let arm = &self.clients.arm;
         let id = self.link_service(&cr.name_any(), cluster);
         let allowed = allowed(cr);
@@ -150,7 +155,7 @@ impl Operator {
         self.publish(api, cr, &made).await
     }
 
-    /// Id, alias and the two conditions, after every look at the service.
+    /// Publishes id, alias and the two conditions, after every read of the service.
     async fn publish(&self, api: &Api<DynamicObject>, cr: &mut DynamicObject, found: &Value) -> Result<Next, Failed> {
         let alias = found["properties"]["alias"].as_str();
         let frontends = found["properties"]["loadBalancerFrontendIpConfigurations"].as_array();
@@ -218,7 +223,8 @@ impl Operator {
         })
     }
 
-    /// The first frontend of any load balancer of the group that has the address: balancer, frontend, subnet.
+    /// The first frontend with this address, on any load balancer of the group: the ids of balancer, frontend and
+    /// subnet.
     async fn frontend(&self, address: &str) -> Result<Option<(String, String, String)>> {
         for balancer in self
             .clients
@@ -242,7 +248,8 @@ impl Operator {
         Ok(None)
     }
 
-    /// A subnet found under the name is good as it is; else the first free /24 of 10.0.1.0/24 … 10.0.255.0/24.
+    /// The id of the NAT subnet. An existing subnet of that name is used as it is; a new one gets the first free prefix
+    /// of 10.0.1.0/24 … 10.0.255.0/24.
     async fn nat_subnet(&self, frontend_subnet: &str, cluster: &Cluster) -> Result<String> {
         let arm = &self.clients.arm;
         let (vnet, _) = frontend_subnet.split_once("/subnets/").context("a subnet's id")?;
@@ -251,21 +258,22 @@ impl Operator {
             return Ok(id);
         }
         let subnets = arm.list(&format!("{vnet}/subnets")).await?;
-        let taken = |prefix: &str| {
+        let is_used = |prefix: &str| {
             subnets
                 .iter()
                 .any(|subnet| subnet["properties"]["addressPrefix"] == prefix)
         };
         let free = (1..=255)
             .map(|third| format!("10.0.{third}.0/24"))
-            .find(|prefix| !taken(prefix));
+            .find(|prefix| !is_used(prefix));
         let prefix = free.ok_or_else(|| anyhow!("no free prefix"))?;
         let body = json!({"properties": {"addressPrefix": prefix, "privateLinkServiceNetworkPolicies": "Disabled"}});
         arm.put(&id, &body).await?;
         Ok(id)
     }
 
-    /// Rejects all connections, then deletes the service; whether it is gone. Only what the status names.
+    /// Rejects all connections, then deletes the service; returns whether it is gone. It deletes only a service that
+    /// the status names.
     async fn delete(&self, cr: &DynamicObject) -> Result<bool> {
         let arm = &self.clients.arm;
         let recorded = text(cr, "/status/privateLinkServiceID");
@@ -304,7 +312,7 @@ impl Operator {
     }
 }
 
-/// `[the guest subnet's subscription] + additionalAllowedSubscriptions` without the guest's.
+/// The subscription of the guest subnet, then the `additionalAllowedSubscriptions` without that one.
 fn allowed(cr: &DynamicObject) -> Vec<String> {
     let guest = text(cr, "/spec/guestSubnetID").split('/').nth(2).unwrap_or_default();
     let more = cr
@@ -320,15 +328,15 @@ fn allowed(cr: &DynamicObject) -> Vec<String> {
 }
 
 fn drifted(found: &Value, allowed: &[String]) -> bool {
-    let wanted: BTreeSet<&str> = allowed.iter().map(String::as_str).collect();
+    let desired: BTreeSet<&str> = allowed.iter().map(String::as_str).collect();
     ["visibility", "autoApproval"].into_iter().any(|list| {
         let has = found["properties"][list]["subscriptions"].as_array();
         let has: BTreeSet<&str> = has.into_iter().flatten().filter_map(Value::as_str).collect();
-        has != wanted
+        has != desired
     })
 }
 
-/// A failure, with the reason of its condition; most failures of the reference have none.
+/// A failure, with the reason of its condition. Most failures of HyperShift's operator have none.
 struct Failed {
     reason: Option<&'static str>,
     error: anyhow::Error,

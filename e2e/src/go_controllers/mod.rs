@@ -1,8 +1,10 @@
-//! Stand-ins for HyperShift's own controllers of private paths, the Go ones: what they write to Kubernetes and to Azure, in
-//! the same form and order. They know nothing of Hyperlink, and Hyperlink's rules are not theirs.
+//! Stand-ins for HyperShift's own controllers of private paths, which are written in Go. They write to Kubernetes and
+//! to Azure what the Go controllers write, in the same form and order. They know nothing of Hyperlink and do not follow
+//! its rules.
 //!
-//! What is left out are their ways to fail that no neighbour can see. Every interval of theirs is divided by one number, so
-//! that minutes pass in seconds; what Azure asks them to wait is kept, so that one reconcile takes as many polls as theirs.
+//! Failures that no other controller can observe are left out. One number divides all intervals of the Go controllers,
+//! so that minutes pass in seconds. The times that Azure asks to wait stay, so that a reconcile takes as many polls as
+//! in Go.
 
 pub mod arm;
 mod cpo;
@@ -24,7 +26,7 @@ use crate::TestEnv;
 use crate::hosted_cluster::HostedCluster;
 use arm::Arm;
 
-/// A running operator. Dropping it kills it at once, as a lost node would.
+/// A running operator. Dropping this value stops it at once, as the loss of its node would.
 #[derive(Debug)]
 pub struct GoOperator {
     stop: CancellationToken,
@@ -32,11 +34,11 @@ pub struct GoOperator {
 }
 
 impl GoOperator {
-    /// HyperShift's operator, for one cluster. `speed` divides its intervals.
+    /// Starts HyperShift's operator, for one cluster. `speed` divides its intervals.
     ///
     /// # Errors
     ///
-    /// It gets no token.
+    /// Azure issues no token for it.
     pub async fn ho(test_env: &TestEnv, cluster: &HostedCluster, speed: u32) -> Result<Self> {
         let clients = ClusterClients::new(test_env, cluster, speed, &test_env.azure().go_ho).await?;
         let stop = CancellationToken::new();
@@ -45,11 +47,11 @@ impl GoOperator {
         Ok(Self { stop, tasks })
     }
 
-    /// A cluster's control-plane-operator. `speed` divides its intervals.
+    /// Starts a cluster's control-plane-operator. `speed` divides its intervals.
     ///
     /// # Errors
     ///
-    /// It gets no token.
+    /// Azure issues no token for it.
     pub async fn cpo(test_env: &TestEnv, cluster: &HostedCluster, speed: u32) -> Result<Self> {
         let clients = ClusterClients::new(test_env, cluster, speed, &test_env.azure().go_cpo).await?;
         let stop = CancellationToken::new();
@@ -62,11 +64,11 @@ impl GoOperator {
         Ok(Self { stop, tasks })
     }
 
-    /// Stops it, and fails if it has not worked to this moment.
+    /// Stops the operator, and fails if it has ended before.
     ///
     /// # Errors
     ///
-    /// It ended by itself.
+    /// A controller failed or panicked.
     pub async fn stop(mut self) -> Result<()> {
         self.stop.cancel();
         for task in std::mem::take(&mut self.tasks) {
@@ -82,13 +84,13 @@ impl Drop for GoOperator {
     }
 }
 
-/// Runs one controller until it is told to stop; whatever it is at is dropped then.
+/// Runs one controller until `stop` is cancelled, which drops whatever it does at that moment.
 fn spawn(stop: &CancellationToken, work: impl Future<Output = Result<()>> + Send + 'static) -> JoinHandle<Result<()>> {
     let stop = stop.clone();
     tokio::spawn(async move { stop.run_until_cancelled(work).await.unwrap_or(Ok(())) })
 }
 
-/// What every controller of one cluster works with.
+/// The clients and settings that all controllers of one cluster share.
 #[derive(Clone)]
 struct ClusterClients {
     kube: kube::Client,
@@ -123,19 +125,19 @@ impl ClusterClients {
     }
 }
 
-/// How a pass of the reference ends.
+/// When an object is reconciled again.
 enum Next {
-    /// Nothing until an event.
+    /// With the next event.
     Event,
-    /// After this long of the reference's time, or with an event.
+    /// After this time, before `speed` divides it, or with an event.
     After(Duration),
 }
 
 impl Next {
-    /// `DriftDetectionRequeueInterval`
+    /// HyperShift's constant `DriftDetectionRequeueInterval`.
     const DRIFT: Self = Self::After(Duration::from_mins(5));
-    /// `PLSRequeueInterval`
+    /// HyperShift's constant `PLSRequeueInterval`.
     const WAIT: Self = Self::After(Duration::from_secs(30));
-    /// What follows a conflict.
+    /// The requeue after a conflict.
     const CONFLICT: Self = Self::After(Duration::from_secs(1));
 }

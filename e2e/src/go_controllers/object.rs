@@ -1,5 +1,5 @@
-//! How the Go controllers write a custom resource: the whole object by Update for finalizers, a merge patch without any
-//! resourceVersion for its status, with the whole list of conditions as they hold it.
+//! How the Go controllers write a custom resource. They write finalizers by an Update of the whole object. They write
+//! the status by a merge patch without a resourceVersion, with their whole list of conditions.
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -7,30 +7,30 @@ use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
 
-/// The HostedCluster of a custom resource and of a HostedControlPlane: `<namespace>/<name>`.
+/// The annotation that names the HostedCluster of a custom resource or HostedControlPlane: `<namespace>/<name>`.
 pub(super) const CLUSTER_ANNOTATION: &str = "hypershift.openshift.io/cluster";
 
-/// Whether it is being deleted.
-pub(super) fn deleting(object: &DynamicObject) -> bool {
+/// Whether the object has a deletion timestamp.
+pub(super) fn is_deleting(object: &DynamicObject) -> bool {
     object.metadata.deletion_timestamp.is_some()
 }
 
-/// Whether a finalizer stands.
-pub(super) fn holds(object: &DynamicObject, finalizer: &str) -> bool {
+/// Whether the object has this finalizer.
+pub(super) fn has_finalizer(object: &DynamicObject, finalizer: &str) -> bool {
     object.finalizers().iter().any(|one| one == finalizer)
 }
 
-/// Whether the API server refused because somebody was quicker.
-pub(super) fn conflict(error: &anyhow::Error) -> bool {
+/// Whether the API server refused a write because the object has changed since it was read.
+pub(super) fn is_conflict(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Api(status)) if status.code == 409)
 }
 
-/// A text field, empty where there is none.
+/// The text of a field; empty where the field is missing.
 pub(super) fn text<'a>(object: &'a DynamicObject, pointer: &str) -> &'a str {
     object.data.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Those of the object, with this one at the end or without it.
+/// The object's finalizers, with this one at the end or without it.
 fn finalizers(object: &DynamicObject, finalizer: &str, add: bool) -> Vec<String> {
     let others = object.finalizers().iter().filter(|one| *one != finalizer).cloned();
     others.chain(add.then(|| finalizer.to_owned())).collect()
@@ -49,7 +49,7 @@ pub(super) async fn update_finalizer(
     update(api, &whole, manager).await.map(drop)
 }
 
-/// Update: the whole object, guarded by the resourceVersion in it.
+/// Updates the whole object. The API server refuses if the resourceVersion is not the current one.
 pub(super) async fn update(api: &Api<DynamicObject>, whole: &DynamicObject, manager: &str) -> Result<DynamicObject> {
     let params = PostParams {
         field_manager: Some(manager.to_owned()),
@@ -80,7 +80,7 @@ fn params(manager: &str) -> PatchParams {
     }
 }
 
-/// What a status write changes; a field that is null goes.
+/// The changes of one status write. The write removes a field whose value is null.
 pub(super) struct Change {
     generation: Option<i64>,
     fields: Map<String, Value>,
@@ -102,33 +102,33 @@ impl Change {
         self
     }
 
-    /// `meta.SetStatusCondition`
-    pub(super) fn condition(mut self, kind: &str, holds: bool, reason: &str, message: &str) -> Self {
-        let status = if holds { "True" } else { "False" };
-        let stands = self.conditions.iter_mut().find(|one| one["type"] == kind);
+    /// Sets a condition like `meta.SetStatusCondition`: the transition time changes only with the status.
+    pub(super) fn condition(mut self, kind: &str, is_true: bool, reason: &str, message: &str) -> Self {
+        let status = if is_true { "True" } else { "False" };
+        let existing = self.conditions.iter_mut().find(|one| one["type"] == kind);
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message,
             "observedGeneration": self.generation, "lastTransitionTime": now});
-        match stands {
-            Some(stands) => {
-                if stands["status"] == status {
-                    condition["lastTransitionTime"] = stands["lastTransitionTime"].take();
+        match existing {
+            Some(existing) => {
+                if existing["status"] == status {
+                    condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
                 }
-                *stands = condition;
+                *existing = condition;
             }
             None => self.conditions.push(condition),
         }
         self
     }
 
-    /// Sends what differs from the object as it was last seen, and goes on with the answer.
+    /// Sends what differs from `object`, and replaces `object` by the answer.
     pub(super) async fn send(self, api: &Api<DynamicObject>, object: &mut DynamicObject, manager: &str) -> Result<()> {
         let before = object.data.get("status").cloned().unwrap_or_default();
         let mut fields = self.fields;
         if !self.conditions.is_empty() {
             fields.insert("conditions".to_owned(), self.conditions.into());
         }
-        // An empty patch is sent too: its answer is how the holder of the object hears of what others have written.
+        // An empty patch is sent too: its answer shows the caller what others have written.
         fields.retain(|name, value| before.get(name).unwrap_or(&Value::Null) != value);
         let patch = Patch::Merge(json!({"status": fields}));
         let name = object.name_any();

@@ -1,4 +1,4 @@
-//! control-plane-operator's observer: Service to custom resource, whenever the Service changes, by create or Update.
+//! The control-plane-operator's observer: it creates or updates the custom resource whenever the Service changes.
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
@@ -8,11 +8,11 @@ use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Resource, ResourceExt};
 use serde_json::{Map, Value, json};
 
-use super::object::{CLUSTER_ANNOTATION, deleting, text, update};
-use super::queue::Passes;
+use super::object::{CLUSTER_ANNOTATION, is_deleting, text, update};
+use super::queue::GoReconciler;
 use super::{ClusterClients, Next, cpo, queue};
 
-/// The Services that have one.
+/// The names of the Services that have a custom resource.
 const OBSERVED: [&str; 2] = ["private-router", "oauth-openshift"];
 const INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
@@ -42,8 +42,8 @@ impl Observer {
     }
 }
 
-impl Passes for Observer {
-    async fn pass(&self, name: &str) -> Result<Next> {
+impl GoReconciler for Observer {
+    async fn reconcile(&self, name: &str) -> Result<Next> {
         let Some(service) = self.services().get_opt(name).await? else {
             return Ok(Next::Event);
         };
@@ -52,7 +52,7 @@ impl Passes for Observer {
         }
         let owner = cpo::owner(&service.metadata).context("no HostedControlPlane owner")?;
         let control_plane = self.clients.api("HostedControlPlane").get(&owner).await?;
-        if deleting(&control_plane) {
+        if is_deleting(&control_plane) {
             return Ok(Next::Event);
         }
         let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
@@ -81,7 +81,7 @@ impl Observer {
                 .annotations_mut()
                 .insert(CLUSTER_ANNOTATION.to_owned(), cluster.clone());
         }
-        lay_over(&mut whole.data["spec"], spec(control_plane, address));
+        merge_fields(&mut whole.data["spec"], spec(control_plane, address));
         match found {
             None => {
                 let params = PostParams {
@@ -97,7 +97,7 @@ impl Observer {
     }
 }
 
-/// What the reference takes from the control plane and the Service.
+/// The fields of the spec that the Go observer derives from the control plane and the Service.
 fn spec(control_plane: &DynamicObject, address: &str) -> Map<String, Value> {
     let azure = |field: &str| text(control_plane, &format!("/spec/platform/azure/{field}")).to_owned();
     let mut spec = Map::from_iter([
@@ -125,8 +125,8 @@ fn spec(control_plane: &DynamicObject, address: &str) -> Map<String, Value> {
     spec
 }
 
-/// An Update carries a field that is empty not at all.
-fn lay_over(spec: &mut Value, fields: Map<String, Value>) {
+/// Sets these fields, and removes those that are null, because an Update from Go leaves out empty fields.
+fn merge_fields(spec: &mut Value, fields: Map<String, Value>) {
     if !spec.is_object() {
         *spec = json!({});
     }
@@ -157,7 +157,7 @@ fn base_domain(control_plane: &DynamicObject) -> Option<String> {
     Some(domain.to_owned()).filter(|domain| !domain.is_empty())
 }
 
-/// The controller reference to a HostedControlPlane.
+/// The controller owner reference to a HostedControlPlane.
 pub(super) fn control_plane_reference(
     control_plane: &DynamicObject,
 ) -> Result<k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference> {

@@ -1,4 +1,5 @@
-//! A controller's work queue with its one worker: every event of a watched object is a pass, without any predicate.
+//! A controller's work queue with its one worker. Every event of a watched object causes a reconcile, without any
+//! predicate.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,12 +15,12 @@ use tokio::time::Instant;
 use super::Next;
 
 /// What a controller does with one object.
-pub(super) trait Passes: Sync {
-    /// One pass over the object of this name.
-    fn pass(&self, name: &str) -> impl Future<Output = Result<Next>> + Send;
+pub(super) trait GoReconciler: Sync {
+    /// Reconciles the object of this name.
+    fn reconcile(&self, name: &str) -> impl Future<Output = Result<Next>> + Send;
 }
 
-/// Names of objects to look at, as events tell.
+/// The names of objects to reconcile, one for each event.
 pub(super) type Events = BoxStream<'static, String>;
 
 /// An event for every change of every object of a kind.
@@ -31,12 +32,12 @@ where
     events.touched_objects().filter_map(|event| async { event.ok() })
 }
 
-/// The rate limiter of all three controllers.
+/// Shortest and longest back-off of the rate limiter of all three controllers.
 const FIRST_RETRY: Duration = Duration::from_secs(3);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
-/// Runs passes one after the other. A failed one is repeated with back-off; intervals are divided by `speed`.
-pub(super) async fn work(mut events: Events, speed: u32, passes: &impl Passes) -> Result<()> {
+/// Runs reconciles one after the other. It repeats a failed one with back-off, and divides intervals by `speed`.
+pub(super) async fn work(mut events: Events, speed: u32, reconciler: &impl GoReconciler) -> Result<()> {
     let mut due: HashMap<String, Instant> = HashMap::new();
     let mut failures: HashMap<String, u32> = HashMap::new();
     loop {
@@ -44,7 +45,7 @@ pub(super) async fn work(mut events: Events, speed: u32, passes: &impl Passes) -
             .iter()
             .min_by_key(|(_, at)| **at)
             .map(|(name, at)| (name.clone(), *at));
-        let alarm = first
+        let next_due = first
             .as_ref()
             .map_or_else(|| Instant::now() + Duration::from_hours(1), |(_, at)| *at);
         tokio::select! {
@@ -52,10 +53,10 @@ pub(super) async fn work(mut events: Events, speed: u32, passes: &impl Passes) -
             Some(name) = events.next() => {
                 due.insert(name, Instant::now());
             }
-            () = tokio::time::sleep_until(alarm) => {
+            () = tokio::time::sleep_until(next_due) => {
                 let Some((name, _)) = first else { continue };
                 due.remove(&name);
-                let wait = match passes.pass(&name).await {
+                let wait = match reconciler.reconcile(&name).await {
                     Ok(next) => {
                         failures.remove(&name);
                         match next {
@@ -76,7 +77,7 @@ pub(super) async fn work(mut events: Events, speed: u32, passes: &impl Passes) -
     }
 }
 
-/// The names of objects whose changes these are.
+/// The names of the changed objects.
 pub(super) fn names<K: Resource>(changes: impl Stream<Item = K> + Send + 'static) -> Events {
     changes.map(|object| object.name_any()).boxed()
 }

@@ -1,4 +1,4 @@
-//! What an administrator and HyperShift do until Hyperlink's turn comes, step by step.
+//! What an administrator and HyperShift create before Hyperlink begins, step by step.
 
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -8,9 +8,8 @@ use super::objects::merge;
 use crate::Target;
 
 impl HostedCluster {
-    /// Does what an administrator and HyperShift do until Hyperlink's turn comes: the workers'
-    /// network in Azure, the HostedCluster, the control plane's namespace, the HostedControlPlane
-    /// and the Services.
+    /// Creates what an administrator and HyperShift create before Hyperlink begins: the workers' network in Azure, the
+    /// HostedCluster, the control plane's namespace, the HostedControlPlane and the Services.
     ///
     /// # Errors
     ///
@@ -25,7 +24,7 @@ impl HostedCluster {
         self.create_services(target, Some(&owner)).await
     }
 
-    /// Makes the namespaces of the HostedCluster and of the control plane.
+    /// Creates the namespaces of the HostedCluster and of the control plane.
     ///
     /// # Errors
     ///
@@ -37,7 +36,7 @@ impl HostedCluster {
         target.apply_yaml(&text).await.map(drop)
     }
 
-    /// Makes the HostedControlPlane; its uid.
+    /// Creates the HostedControlPlane and returns its uid.
     ///
     /// # Errors
     ///
@@ -51,7 +50,8 @@ impl HostedCluster {
         uid.context("no uid")
     }
 
-    /// Makes the Services that the HostedControlPlane of this uid owns, or nobody yet; gives those that are there their owner.
+    /// Creates the Services. The HostedControlPlane with this uid owns them, or nobody yet. Existing Services get the
+    /// owner.
     ///
     /// # Errors
     ///
@@ -62,7 +62,8 @@ impl HostedCluster {
         target.apply_yaml(&text.join("\n---\n")).await.map(drop)
     }
 
-    /// Makes the HostedCluster, which [`HostedCluster::create`] does already unless told otherwise.
+    /// Creates the HostedCluster. [`HostedCluster::create`] does so too, unless
+    /// [`HostedCluster::without_hosted_cluster`] says otherwise.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl HostedCluster {
         target.apply_yaml(&object.to_string()).await.map(drop)
     }
 
-    /// Makes the workers' network in Azure.
+    /// Creates the workers' network in Azure.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What Hyperlink keeps for a hosted cluster: its custom resources, and waiting for what they promise.
+//! The custom resources that Hyperlink maintains for a hosted cluster, and waits for what they report.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::Target;
 use crate::wait::eventually;
 
 impl HostedCluster {
-    /// The custom resource that Hyperlink keeps for the cluster's router, if it is there.
+    /// The custom resource of the cluster's router, if it exists.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl HostedCluster {
         self.get_custom_resource(client, ROUTER).await
     }
 
-    /// The custom resource of one of the cluster's Services, if it is there.
+    /// The custom resource of one of the cluster's Services, if it exists.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl HostedCluster {
         Ok(api.get_opt(service).await?)
     }
 
-    /// A Service of the control plane, if it is there.
+    /// A Service of the control plane, if it exists.
     ///
     /// # Errors
     ///
@@ -46,7 +46,7 @@ impl HostedCluster {
     ///
     /// # Errors
     ///
-    /// It does not within `timeout`; the error has the conditions.
+    /// Hyperlink does not within `timeout`; the error holds the conditions.
     pub async fn becomes_available(&self, target: &Target, timeout: Duration) -> Result<()> {
         let client = target.client()?;
         for service in self.services() {
@@ -68,14 +68,14 @@ impl HostedCluster {
     ///
     /// # Errors
     ///
-    /// It does not within `timeout`; the error says which hop fails.
+    /// A worker does not within `timeout`; the error says which hop fails.
     pub async fn becomes_reachable(&self, target: &Target, timeout: Duration) -> Result<()> {
         for name in self.host_names() {
             eventually(&format!("{name} is reachable"), timeout, || async {
                 let found = target.oracle().reachable(&self.vnet(), &name).await?;
                 ensure!(found.ok, "{}", found.why.unwrap_or_default());
-                let (reached, wanted) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
-                ensure!(reached == Some(&wanted), "it leads to {reached:?}");
+                let (reached, expected) = (found.path.last().map(|hop| &hop.id), self.service_behind(&name));
+                ensure!(reached == Some(&expected), "it leads to {reached:?}");
                 Ok(())
             })
             .await?;
@@ -87,14 +87,14 @@ impl HostedCluster {
 /// A condition of a custom resource.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Condition {
-    /// Its type.
+    /// The condition's type.
     #[serde(rename = "type")]
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// Why, in one word.
+    /// The reason, in one word.
     pub reason: String,
-    /// Why, for a person.
+    /// The explanation, for a person.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! How HyperShift takes a hosted cluster away again, and in which order.
+//! How HyperShift deletes a hosted cluster, and in which order.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use crate::Target;
 use crate::wait::eventually;
 
 impl HostedCluster {
-    /// Takes the cluster away as HyperShift does: first the HostedControlPlane, whose finalizer
-    /// of HyperShift goes when all others have gone, then the namespace with what is left in it,
-    /// then the HostedCluster. Returns when all three are really gone.
+    /// Deletes the cluster as HyperShift does and waits until it is gone.
+    ///
+    /// First it deletes the HostedControlPlane, and removes HyperShift's finalizer when all others are removed. Then it
+    /// deletes the namespace with what is left in it, and then the HostedCluster.
     ///
     /// # Errors
     ///
-    /// Something is still there after `timeout`; the error says what holds it.
+    /// Something still exists after `timeout`; the error says what blocks its deletion.
     pub async fn delete(&self, target: &Target, timeout: Duration) -> Result<()> {
         let client = target.client()?;
         let hosted_clusters = self.api(&client, "HostedCluster", &self.namespace);
@@ -27,7 +28,7 @@ impl HostedCluster {
         self.delete_namespace(&client, timeout).await?;
         release(&hosted_clusters, &self.name).await?;
         eventually("the HostedCluster is gone", timeout, || async {
-            gone(hosted_clusters.get_opt(&self.name).await?)
+            ensure_gone(hosted_clusters.get_opt(&self.name).await?)
         })
         .await
     }
@@ -36,13 +37,13 @@ impl HostedCluster {
     ///
     /// # Errors
     ///
-    /// It is still there after `timeout`.
+    /// It still exists after `timeout`.
     pub async fn delete_hosted_cluster(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
         let hosted_clusters = self.api(client, "HostedCluster", &self.namespace);
         hosted_clusters.delete(&self.name, &DeleteParams::default()).await?;
         release(&hosted_clusters, &self.name).await?;
         eventually("the HostedCluster is gone", timeout, || async {
-            gone(hosted_clusters.get_opt(&self.name).await?)
+            ensure_gone(hosted_clusters.get_opt(&self.name).await?)
         })
         .await
     }
@@ -51,7 +52,7 @@ impl HostedCluster {
     ///
     /// # Errors
     ///
-    /// It is still there after `timeout`.
+    /// It still exists after `timeout`.
     pub async fn delete_control_plane(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
         let control_planes = self.api(client, "HostedControlPlane", &self.control_plane_namespace());
         control_planes.delete(&self.name, &DeleteParams::default()).await?;
@@ -70,7 +71,7 @@ impl HostedCluster {
         .await?;
         release(&control_planes, &self.name).await?;
         eventually("the HostedControlPlane is gone", timeout, || async {
-            gone(control_planes.get_opt(&self.name).await?)
+            ensure_gone(control_planes.get_opt(&self.name).await?)
         })
         .await
     }
@@ -79,7 +80,7 @@ impl HostedCluster {
     ///
     /// # Errors
     ///
-    /// It is still there after `timeout`.
+    /// It still exists after `timeout`.
     pub async fn delete_namespace(&self, client: &kube::Client, timeout: Duration) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let name = self.control_plane_namespace();
@@ -100,13 +101,13 @@ impl HostedCluster {
     }
 }
 
-fn gone(found: Option<DynamicObject>) -> Result<()> {
+fn ensure_gone(found: Option<DynamicObject>) -> Result<()> {
     found.map_or(Ok(()), |found| {
         Err(anyhow!("finalizers {:?}", found.metadata.finalizers))
     })
 }
 
-/// Takes HyperShift's finalizer away, and only that one.
+/// Removes HyperShift's finalizer, and only that one.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What a hosted cluster's parts are called: in Azure, and for its workers.
+//! The names of a hosted cluster's parts: in Azure, and for its workers.
 
 use super::{HostedCluster, OAUTH, ROUTER};
 use crate::Target;
@@ -27,7 +27,7 @@ impl HostedCluster {
         format!("{}/subnets/default", self.vnet())
     }
 
-    /// ARM id of the router's Private Link Service that has to come.
+    /// ARM id of the router's Private Link Service, which Hyperlink has to create.
     pub fn link_service(&self, target: &Target) -> String {
         self.link_service_of(target, ROUTER)
     }
@@ -48,17 +48,17 @@ impl HostedCluster {
         )
     }
 
-    /// ARM id of the NAT subnet that has to come, unless one was given.
+    /// ARM id of the NAT subnet that Hyperlink has to create, unless one is given.
     pub fn own_nat_subnet(&self, target: &Target) -> String {
         format!("{}/subnets/{}-pls-nat", target.azure().management_vnet, self.infra_id())
     }
 
-    /// ARM id of the router's endpoint that has to come.
+    /// ARM id of the router's Private Endpoint, which Hyperlink has to create.
     pub fn endpoint(&self) -> String {
         self.endpoint_of(ROUTER)
     }
 
-    /// ARM id of the endpoint of a custom resource.
+    /// ARM id of the Private Endpoint of a custom resource.
     pub fn endpoint_of(&self, service: &str) -> String {
         format!(
             "{}/providers/Microsoft.Network/privateEndpoints/{service}-pe",
@@ -66,7 +66,7 @@ impl HostedCluster {
         )
     }
 
-    /// ARM ids of the zones that have to come.
+    /// ARM ids of the private DNS zones that Hyperlink has to create.
     pub fn zones(&self) -> Vec<String> {
         let names = std::iter::once(format!("{}.hypershift.local", self.name)).chain(self.base_domain.clone());
         names

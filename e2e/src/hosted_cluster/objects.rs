@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::{HYPERSHIFT_FINALIZER, HostedCluster, ROUTER};
 
-/// Makes a Service's load balancer internal.
+/// The annotation that makes a Service's load balancer internal.
 const INTERNAL: (&str, &str) = ("service.beta.kubernetes.io/azure-load-balancer-internal", "true");
-/// The public name that external-dns makes for a Service.
+/// The annotation with the public name that external-dns creates for a Service.
 const PUBLIC_NAME: &str = "external-dns.alpha.kubernetes.io/hostname";
 
 impl HostedCluster {
@@ -55,7 +55,7 @@ impl HostedCluster {
     }
 
     fn platform(&self) -> Value {
-        // The field may not be empty.
+        // `privateLink` must not be empty.
         let link = match &self.nat_subnet {
             Some(id) => json!({"natSubnetID": id}),
             None => json!({"additionalAllowedSubscriptions": [self.additional_subscription]}),
@@ -162,7 +162,7 @@ impl HostedCluster {
     }
 }
 
-/// Lays a JSON merge patch over an object.
+/// Applies a JSON merge patch (RFC 7396) to an object.
 pub(super) fn merge(object: &mut Value, patch: &Value) {
     let Some(fields) = patch.as_object() else {
         object.clone_from(patch);

@@ -7,35 +7,35 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-/// What the images have to say of their source.
+/// The source URL with which the images have to be labelled.
 pub const SOURCE: &str = "https://git.example.com/hyperlink";
 
-/// The image for this kind of machine, of which most is tested.
+/// The image for amd64, which most tests run.
 pub const HYPERLINK: &str = "hyperlink-amd64";
-/// The image for the other kind of machine.
+/// The image for arm64.
 pub const HYPERLINK_ARM64: &str = "hyperlink-arm64";
-/// Both of them under one digest.
+/// The index of both images, under one digest.
 pub const HYPERLINK_INDEX: &str = "hyperlink";
-/// The simulated Azure.
+/// The image of the simulated Azure.
 pub const ARMSIM: &str = "armsim-amd64";
 
-/// One image that was built, or an index of images.
+/// A built image, or a built index of images.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// OCI archive.
+    /// Path of the OCI archive.
     pub archive: PathBuf,
-    /// Digest of its manifest or index, as the build says.
+    /// Digest of its manifest or index, as the build prints it.
     pub digest: String,
 }
 
 impl Built {
-    /// The SBOM beside it.
+    /// Path of the SBOM, which is beside the archive.
     pub fn bill(&self) -> PathBuf {
         self.archive.with_extension("cdx.json")
     }
 }
 
-/// The image of that name; nothing, and a word about it, where images cannot be built.
+/// The image of that name. Where images cannot be built, it reports the test as skipped and returns none.
 ///
 /// # Errors
 ///
@@ -54,15 +54,15 @@ pub fn built(name: &str) -> Result<Option<Built>> {
 
 fn cannot_be_built() -> Result<Option<String>> {
     let output = script(&crate::repository(), "builder").output()?;
-    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    Ok((!output.status.success()).then_some(said))
+    let printed = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Ok((!output.status.success()).then_some(printed))
 }
 
-/// Builds images from the sources in `repository`.
+/// Builds images from the sources in `repository`; returns them by name.
 ///
 /// # Errors
 ///
-/// The build fails, or prints what is not known here.
+/// The build fails, or prints a line of another form.
 pub fn build(repository: &Path, names: &[&str], environment: &[(&str, &str)]) -> Result<HashMap<String, Built>> {
     let output = script(repository, "build")
         .args(names)
@@ -94,7 +94,7 @@ fn script(repository: &Path, name: &str) -> Command {
     command
 }
 
-/// Where cargo puts what it builds.
+/// The directory in which cargo puts what it builds.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::repository().join("target"), PathBuf::from)
 }

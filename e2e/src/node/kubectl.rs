@@ -1,4 +1,4 @@
-//! kubectl, of the API server's version, as somebody with a kubeconfig runs it.
+//! kubectl, of the API server's version, as a person with a kubeconfig runs it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,27 +22,27 @@ impl Kubectl {
         }
     }
 
-    /// The directory that it is in.
+    /// The directory of the program.
     pub fn directory(&self) -> &Path {
         self.program.parent().unwrap_or(&self.program)
     }
 
-    /// What it says when it has done what it was asked.
+    /// Runs kubectl with these arguments; returns its standard output.
     ///
     /// # Errors
     ///
-    /// It fails; with what it has said.
+    /// kubectl fails; the error holds its output.
     pub fn run(&self, arguments: &[&str]) -> Result<String> {
         let output = self.output(arguments)?;
-        let (said, failed) = (
+        let (printed, failed) = (
             String::from_utf8(output.stdout)?,
             String::from_utf8_lossy(&output.stderr),
         );
-        ensure!(output.status.success(), "kubectl {arguments:?}: {said}{failed}");
-        Ok(said)
+        ensure!(output.status.success(), "kubectl {arguments:?}: {printed}{failed}");
+        Ok(printed)
     }
 
-    /// How it ends, and what it says.
+    /// Runs kubectl with these arguments; returns its exit status and its output.
     ///
     /// # Errors
     ///
@@ -57,11 +57,11 @@ impl Kubectl {
             .context("run kubectl")
     }
 
-    /// Runs a line of shell, in which `kubectl` is this one.
+    /// Runs a line of shell, in which `kubectl` is this program; returns its standard output.
     ///
     /// # Errors
     ///
-    /// It fails; with what it has said.
+    /// The line fails; the error holds its output.
     pub fn shell(&self, line: &str) -> Result<String> {
         let mut path = self.directory().as_os_str().to_owned();
         path.push(":");
@@ -73,12 +73,12 @@ impl Kubectl {
             .env("PATH", path)
             .stdin(Stdio::null());
         let output = command.output()?;
-        let (said, failed) = (
+        let (printed, failed) = (
             String::from_utf8(output.stdout)?,
             String::from_utf8_lossy(&output.stderr),
         );
-        ensure!(output.status.success(), "{line}: {said}{failed}");
-        Ok(said)
+        ensure!(output.status.success(), "{line}: {printed}{failed}");
+        Ok(printed)
     }
 
     fn environment(&self, command: &mut Command) {

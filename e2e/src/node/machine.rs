@@ -1,5 +1,5 @@
-//! What a node runs on: namespaces of their own for network, mounts and processes, and a root for its control groups.
-//! Nothing outside is touched, so several do not meet, and all of it ends with the process that started it.
+//! The machine of a node: Linux namespaces for network, mounts and processes, and a root for its control groups. It
+//! changes nothing outside, so several machines do not conflict. All of it ends with the process that started it.
 
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -17,11 +17,11 @@ use crate::wait::patient;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
-/// How long the namespaces take to be there.
+/// How long the creation of the namespaces may take.
 const START: Duration = Duration::from_secs(30);
 
-/// Waits for the end of its input, which is the end of the owner, then removes the control groups ($0). Those of
-/// processes that were just killed are busy for a moment, at most a minute.
+/// Waits for the end of its input, which comes when the owner ends, then removes the control groups ($0). Control
+/// groups of processes that were just killed are busy for a moment, so it retries for a minute.
 const JANITOR: &str = r#"cat
 for try in $(seq 120); do
 	left=$(find /sys/fs/cgroup -depth -type d \( -path "*/$0" -o -path "*/$0/*" \))
@@ -30,13 +30,13 @@ for try in $(seq 120); do
 	sleep 0.5
 done"#;
 
-/// A machine without programs. Dropping it ends everything on it.
+/// A machine without programs. Dropping this value ends everything on the machine.
 #[derive(Debug)]
 pub(super) struct Machine {
     init: u32,
     network: OwnedFd,
     cgroup: String,
-    // The processes first, then what they were in.
+    // Drop order: the processes first, then what they ran in.
     holder: Option<Process>,
     janitor: Child,
     #[expect(dead_code, reason = "is there as long as what has files in it")]
@@ -44,7 +44,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Makes one whose address is this.
+    /// Creates a machine with this address.
     pub(super) fn start(address: Ipv4Addr) -> Result<Self> {
         let dir = RunDir::new("machine")?;
         let name = dir.path().file_name().and_then(|name| name.to_str());
@@ -80,23 +80,23 @@ impl Machine {
         })
     }
 
-    /// Has the calling thread, and the threads and processes that it starts, be in the machine's network.
+    /// Moves the calling thread, and the threads and processes that it will start, into the machine's network.
     pub(super) fn enter(&self) -> Result<()> {
         move_into(&self.network).context("enter the machine's network")
     }
 
-    /// Where its control groups are, below the root of each hierarchy.
+    /// The path of its control groups, below the root of each hierarchy.
     pub(super) fn cgroup(&self) -> String {
         format!("/{}", self.cgroup)
     }
 
-    /// A program that is to run on it.
+    /// A program that will run on the machine.
     pub(super) fn program(&self, path: &Path) -> Program {
         let nsenter = Program::new("/usr/bin/nsenter");
         self.inside().iter().fold(nsenter, Program::arg).arg(path)
     }
 
-    /// Runs a program on it to its end; what it printed.
+    /// Runs a program on the machine to its end; returns its standard output.
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         let output = Command::new("nsenter")
             .args(self.inside())
@@ -104,20 +104,20 @@ impl Machine {
             .args(arguments)
             .stdin(Stdio::null())
             .output()?;
-        let (said, failed) = (
+        let (printed, failed) = (
             String::from_utf8(output.stdout)?,
             String::from_utf8_lossy(&output.stderr),
         );
-        ensure!(output.status.success(), "{program} {arguments:?}: {said}{failed}");
-        Ok(said)
+        ensure!(output.status.success(), "{program} {arguments:?}: {printed}{failed}");
+        Ok(printed)
     }
 
-    /// A line of shell that runs another one there.
+    /// A line of shell that runs `line` on the machine.
     pub(super) fn shell(&self, line: &str) -> String {
         format!("nsenter {} {line}", self.inside().join(" "))
     }
 
-    /// What nsenter is told.
+    /// The arguments with which nsenter enters the machine.
     fn inside(&self) -> [String; 5] {
         let target = format!("--target={}", self.init);
         [&target, "--net", "--mount", "--pid", "--"].map(str::to_owned)
@@ -132,7 +132,8 @@ impl Drop for Machine {
     }
 }
 
-/// Whether this machine can have nodes: installs what they are made of if need be, and says why where that cannot be had.
+/// Whether this host can run nodes. Installs the container runtime if it is missing; if that is impossible, it reports
+/// the test as skipped, with the reason.
 pub(super) fn is_possible() -> Result<bool> {
     let runtime = Command::new(script("runtime")).stdin(Stdio::null()).output()?;
     if !runtime.status.success() {
@@ -152,7 +153,7 @@ fn janitor(cgroup: &str) -> Result<Child> {
     command.spawn().context("start sh")
 }
 
-/// A kubelet wants its root to be there, in each hierarchy (v1) or in the one (v2).
+/// Creates the kubelet's root control group, in each hierarchy (v1) or in the one hierarchy (v2).
 fn make_cgroups(name: &str) -> Result<()> {
     let root = Path::new(CGROUPS);
     let roots: Vec<PathBuf> = if root.join("cgroup.controllers").exists() {

@@ -1,8 +1,8 @@
-//! A cluster with a node: a control plane, and a machine on which the kubelet runs Pods in containers, out of images that are
-//! brought to it. Nothing is pulled.
+//! A cluster with a node: a control plane, and a machine on which the kubelet runs Pods in containers. Tests load the
+//! images; nothing is pulled.
 //!
-//! The machine is a set of namespaces, and the control plane is in its network. Tests are there too: what is at `127.0.0.1` or
-//! has a Service's address is so inside.
+//! The machine is a set of Linux namespaces, and the control plane is in its network. Tests run in that network too, so
+//! `127.0.0.1` and the addresses of Services are those of the machine.
 
 pub mod images;
 mod kubectl;
@@ -31,23 +31,23 @@ use crate::wait::eventually;
 
 /// The node's name.
 pub const NODE: &str = "node-1";
-/// The node's address, at which the API server and the cluster's DNS are too.
+/// The node's address, which the API server and the cluster's DNS have too.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 200, 0, 1);
-/// Where Services have their addresses.
+/// The network of the Services' addresses.
 pub const SERVICE_NETWORK: &str = "10.96.0.0/16";
-/// Where Pods have theirs.
+/// The network of the Pods' addresses.
 const POD_NETWORK: &str = "10.244.0.0/24";
-/// What the names of Services end with.
+/// The domain in which Services have names.
 const CLUSTER_DOMAIN: &str = "cluster.local";
 /// The image of Pods' sandboxes: a static busybox.
 pub const SANDBOX: &str = "localhost/sandbox:1";
 
 const START: Duration = Duration::from_secs(120);
 
-/// A running cluster. Dropping it ends all of it.
+/// A running cluster. Dropping this value ends all of it.
 #[derive(Debug)]
 pub struct Cluster {
-    // In this order: clients end before their servers, and what they run on last.
+    // Drop order: clients before servers, and the machine and the directory last.
     dns: Dns,
     programs: Programs,
     installed: Installed,
@@ -55,25 +55,27 @@ pub struct Cluster {
     dir: RunDir,
 }
 
-/// Runs one test on a cluster of its own, in its network, with these images on the node; or says why there can be none.
+/// Runs one test on a cluster of its own, in its network, with these images on the node. Where no node or no image is
+/// possible, it reports the test as skipped.
 ///
 /// # Panics
 ///
 /// When the test fails.
 pub fn scenario(images: &[&str], test: impl AsyncFnOnce(&Cluster) -> Result<()> + Send) {
-    // Inside nothing can be fetched.
-    let Some(brought) = bring(images).transpose() else {
+    // In the machine's network nothing can be downloaded.
+    let Some(archives) = prepare(images).transpose() else {
         return;
     };
-    // A thread that has been in the network does not come back.
-    let ended = std::thread::scope(|scope| scope.spawn(|| on_a_machine(brought, test)).join());
-    if let Err(panic) = ended {
+    // A thread that has entered the network stays in it.
+    let joined = std::thread::scope(|scope| scope.spawn(|| on_a_machine(archives, test)).join());
+    if let Err(panic) = joined {
         std::panic::resume_unwind(panic);
     }
 }
 
-/// Builds what the cluster is made of; the archives of the images. Nothing, and a word about it, where there can be no node or no image.
-fn bring(images: &[&str]) -> Result<Option<Vec<PathBuf>>> {
+/// Builds the cluster's programs and images; returns the archives of the images. Where no node or no image is possible,
+/// it reports the test as skipped and returns none.
+fn prepare(images: &[&str]) -> Result<Option<Vec<PathBuf>>> {
     if !machine::is_possible()? {
         return Ok(None);
     }
@@ -90,23 +92,23 @@ fn bring(images: &[&str]) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(archives))
 }
 
-fn on_a_machine(images: Result<Vec<PathBuf>>, test: impl AsyncFnOnce(&Cluster) -> Result<()>) {
-    // The threads of the runtime are where this one is when they begin.
-    let test_env = images.and_then(|images| {
+fn on_a_machine(archives: Result<Vec<PathBuf>>, test: impl AsyncFnOnce(&Cluster) -> Result<()>) {
+    // The threads of the runtime start in the network of this thread.
+    let prepared = archives.and_then(|archives| {
         let machine = Machine::start(ADDRESS)?;
         machine.enter()?;
-        Ok((machine, images))
+        Ok((machine, archives))
     });
     crate::scenario(async {
-        let (machine, images) = test_env?;
-        let cluster = Cluster::start(machine, &images).await?;
+        let (machine, archives) = prepared?;
+        let cluster = Cluster::start(machine, &archives).await?;
         test(&cluster).await?;
         cluster.check()
     });
 }
 
 impl Cluster {
-    async fn start(machine: Machine, images: &[PathBuf]) -> Result<Self> {
+    async fn start(machine: Machine, archives: &[PathBuf]) -> Result<Self> {
         let dir = RunDir::new("node")?;
         let installed = Installed::on(TestEnv::with_nodes(ADDRESS, Preset::Fast).await?).await?;
         let control_plane = installed.test_env.control_plane();
@@ -121,7 +123,7 @@ impl Cluster {
             dir,
         };
         cluster.load(&programs::sandbox(cluster.dir.path())?)?;
-        images.iter().try_for_each(|image| cluster.load(image))?;
+        archives.iter().try_for_each(|archive| cluster.load(archive))?;
         cluster.is_ready(true).await?;
         Ok(cluster)
     }
@@ -130,23 +132,23 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// One has; the end of its log is in the error.
+    /// A program has ended; the error holds the end of its log.
     pub fn check(&self) -> Result<()> {
         self.control_plane().check()?;
         self.programs.check()?;
         self.dns.check()
     }
 
-    /// Waits until the node is ready, or is no longer taken for ready.
+    /// Waits until the node's condition `Ready` is True, or is no longer True.
     ///
     /// # Errors
     ///
-    /// It does not come to that, or a program has ended.
+    /// That does not happen in time, or a program has ended.
     pub async fn is_ready(&self, ready: bool) -> Result<()> {
         let nodes: Api<Node> = Api::all(self.control_plane().client()?);
         eventually(&format!("the node is ready: {ready}"), START, || async {
-            if let Err(ended) = self.check() {
-                return Ok(Err(ended));
+            if let Err(error) = self.check() {
+                return Ok(Err(error));
             }
             let node = nodes.get(NODE).await?;
             let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
@@ -166,7 +168,7 @@ impl Cluster {
         self.machine.cgroup().trim_start_matches('/').to_owned()
     }
 
-    /// What releases of the chart refer to, and the releases.
+    /// The releases of the chart and the objects that they refer to.
     pub fn installed(&self) -> &Installed {
         &self.installed
     }
@@ -199,45 +201,45 @@ impl Cluster {
         ))
     }
 
-    /// Brings the images of an archive to the node, as kind does.
+    /// Loads the images of an archive into the node's containerd, as kind does.
     ///
     /// # Errors
     ///
-    /// It is no archive of images.
+    /// The file is no archive of images.
     pub fn load(&self, archive: &Path) -> Result<()> {
         let archive = archive.to_string_lossy();
         self.ctr(&["images", "import", "--all-platforms", "--digests", &archive])
             .map(drop)
     }
 
-    /// containerd's own client, in the namespace of the kubelet's containers.
+    /// Runs containerd's own client, in the namespace of the kubelet's containers; returns its standard output.
     ///
     /// # Errors
     ///
-    /// It fails; with what it has said.
+    /// The client fails; the error holds its output.
     pub fn ctr(&self, arguments: &[&str]) -> Result<String> {
         self.machine.run("ctr", &[&["--namespace=k8s.io"], arguments].concat())
     }
 
-    /// Runs a program on the node to its end, as root; what it printed.
+    /// Runs a program on the node to its end, as root; returns its standard output.
     ///
     /// # Errors
     ///
-    /// It fails; with what it has said.
+    /// The program fails; the error holds its output.
     pub fn run(&self, program: &str, arguments: &[&str]) -> Result<String> {
         self.machine.run(program, arguments)
     }
 
-    /// The line of shell that does the same from this test's network.
+    /// A line of shell that runs `line` on the node; the caller has to be in this test's network.
     pub fn shell(&self, line: &str) -> String {
         self.machine.shell(line)
     }
 
-    /// Kills the kubelet. The containers go on.
+    /// Kills the kubelet. The containers continue to run.
     ///
     /// # Errors
     ///
-    /// It does not run.
+    /// The kubelet does not run.
     pub fn kill_kubelet(&self) -> Result<()> {
         self.programs.kill_kubelet()
     }
@@ -246,13 +248,13 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// The process cannot be made.
+    /// The process cannot be started.
     pub fn start_kubelet(&self) -> Result<()> {
         self.programs.start_kubelet()
     }
 }
 
-/// The API server may ask the kubelet for logs and for ways into containers.
+/// Allows the API server to request logs of the kubelet and to execute commands in containers.
 async fn bind_kubelet_client(control_plane: &ControlPlane) -> Result<()> {
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": KUBELET_CLIENT},

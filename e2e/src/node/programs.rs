@@ -1,4 +1,5 @@
-//! The programs of a node, with their settings: containerd, the kubelet, kube-proxy; and the cluster's scheduler and DNS.
+//! The programs of a node, with their settings: containerd, the kubelet and kube-proxy. Also the cluster's scheduler
+//! and DNS.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,11 @@ use super::{ADDRESS, CLUSTER_DOMAIN, NODE, POD_NETWORK, SANDBOX, START};
 use crate::control_plane::{self, ControlPlane};
 use crate::process::{Process, Program};
 
-/// Its sockets, state and images are below `/run` and `/var/lib`, which are the machine's own.
+/// The container runtime. Its sockets, state and images are below `/run` and `/var/lib`, which are the machine's own.
 const CONTAINERD: &str = "/usr/bin/containerd";
 const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";
 
-/// How often the names of Services are looked up anew.
+/// How often the DNS reads the Services again.
 const NAMES: Duration = Duration::from_millis(300);
 
 /// All programs of one node.
@@ -42,7 +43,7 @@ impl Programs {
             .flag("config", containerd_config(dir)?)
             .spawn("containerd", dir)?;
         let answers = async || machine.run("ctr", &["--namespace=k8s.io", "images", "ls"]);
-        // Without it a kubelet ends.
+        // A kubelet exits if containerd does not answer.
         containerd.until("containerd answers", START, answers).await?;
         let proxy = machine
             .program(&programs.join("kube-proxy"))
@@ -50,7 +51,7 @@ impl Programs {
             .flag("hostname-override", NODE)
             .flag("proxy-mode", "iptables")
             .flag("cluster-cidr", POD_NETWORK)
-            // The limits are the whole kernel's.
+            // 0 leaves these limits alone, because they apply to the host's whole kernel.
             .flag("conntrack-max-per-core", "0")
             .flag("conntrack-tcp-timeout-established", "0")
             .flag("conntrack-tcp-timeout-close-wait", "0");
@@ -78,29 +79,29 @@ impl Programs {
         })
     }
 
-    /// Fails if one of them has ended.
+    /// Fails if one of the programs has ended.
     pub(super) fn check(&self) -> Result<()> {
         let kubelet = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
         kubelet.iter().chain(&self.others).try_for_each(Process::check)
     }
 
-    /// Kills the kubelet. What it has started goes on.
+    /// Kills the kubelet. What it has started continues to run.
     pub(super) fn kill_kubelet(&self) -> Result<()> {
         let running = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner).take();
         let running = running.context("the kubelet does not run")?;
-        // What is known is nsenter, which ends as its child does.
+        // The known process is nsenter, which ends when its child, the kubelet, ends.
         crate::process::signal(running.child()?, "KILL")
     }
 
     /// Starts the kubelet again.
     pub(super) fn start_kubelet(&self) -> Result<()> {
-        let mut target = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
-        *target = Some(self.kubelet_program.spawn("kubelet-again", &self.dir)?);
+        let mut kubelet = self.kubelet.lock().unwrap_or_else(PoisonError::into_inner);
+        *kubelet = Some(self.kubelet_program.spawn("kubelet-again", &self.dir)?);
         Ok(())
     }
 }
 
-/// The archive of [`SANDBOX`].
+/// Builds the image [`SANDBOX`]; returns its archive.
 pub(super) fn sandbox(dir: &Path) -> Result<PathBuf> {
     let file = dir.join("sandbox.tar");
     let script = crate::repository().join("hack/testenv/sandbox");
@@ -117,8 +118,8 @@ fn containerd_config(dir: &Path) -> Result<PathBuf> {
     let list = json!({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]});
     std::fs::write(networks.join("pods.conflist"), list.to_string())?;
     let file = dir.join("containerd.toml");
-    // Where root lacks CAP_SYS_RESOURCE no process may be made less likely to be killed than its parent. A profile of AppArmor would be
-    // the whole kernel's.
+    // Without CAP_SYS_RESOURCE, root cannot give a process a lower OOM score than its parent's. A profile of AppArmor
+    // would apply to the host's whole kernel.
     let text = format!(
         "version = 2\n\
          [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{SANDBOX}\"\nrestrict_oom_score_adj = true\ndisable_apparmor = true\n\
@@ -144,7 +145,7 @@ fn kubelet_config(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -
         "clusterDNS": [ADDRESS],
         "clusterDomain": CLUSTER_DOMAIN,
         "containerRuntimeEndpoint": CONTAINERD_SOCKET,
-        // Nothing here is about how full this machine's disk is.
+        // Tests must not depend on how full the host's disk is.
         "evictionHard": {},
         "failCgroupV1": false,
         "failSwapOn": false,
@@ -158,7 +159,7 @@ fn kubelet_config(machine: &Machine, control_plane: &ControlPlane, dir: &Path) -
     Ok(file)
 }
 
-/// The cluster's DNS: dnsmasq, which is told the names of Services. Dropping it ends it.
+/// The cluster's DNS: dnsmasq, for which a task writes the names of Services. Dropping this value ends both.
 #[derive(Debug)]
 pub(super) struct Dns {
     dnsmasq: Process,
@@ -178,11 +179,11 @@ impl Dns {
             .arg("--pid-file")
             .arg("--user=root")
             .arg("--group=root")
-            // There is nobody else to ask.
+            // There is no upstream server to ask.
             .arg("--local=/#/")
             .arg("--bind-interfaces")
             .flag("listen-address", ADDRESS.to_string())
-            // It is told by the kernel of each file that changes there.
+            // dnsmasq watches this directory for changes.
             .flag("hostsdir", &hosts)
             .spawn("dnsmasq", dir)?;
         let services: Api<Service> = Api::all(control_plane.client()?);
@@ -191,7 +192,7 @@ impl Dns {
             names: tokio::spawn(async move {
                 let mut known = BTreeMap::new();
                 loop {
-                    // Who asks in between is answered by the last file.
+                    // In between, dnsmasq answers from the files of the last round.
                     if let Ok(found) = services.list(&ListParams::default()).await {
                         write_hosts(&hosts, &mut known, &found.items);
                     }
@@ -222,7 +223,7 @@ fn write_hosts(hosts: &Path, known: &mut BTreeMap<String, String>, services: &[S
     }
 }
 
-/// Its name, and its line in a file of hosts; nothing for one without an address.
+/// The Service's name, and its line in a hosts file; none for a Service without an address.
 fn line(service: &Service) -> Option<(String, String)> {
     let (name, namespace) = (service.metadata.name.as_ref()?, service.metadata.namespace.as_ref()?);
     let address = service

@@ -29,7 +29,7 @@ pub(crate) struct Case {
     /// The situation, for the report.
     pub(crate) name: String,
     pub(crate) verb: Verb,
-    /// Changes of [`full`] before the request; for a status, put first if there are any.
+    /// Changes of [`full`] before the request. For a status they are written first, if there are any.
     pub(crate) before: Vec<Edit>,
     /// Changes that the request brings.
     pub(crate) edits: Vec<Edit>,

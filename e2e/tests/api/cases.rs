@@ -1,11 +1,11 @@
-//! The rest of the table: what one text in one field cannot show.
+//! The cases of the table that one text in one field cannot show.
 
 use serde_json::{Value, json};
 
 use super::case::{Case, NETWORK, UUID, Verb, condition, create, set, status, unset, update};
 use super::text_fields::text_fields;
 
-/// Every case.
+/// All cases of the table.
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases: Vec<Case> = text_fields().iter().flat_map(|row| row.cases()).collect();
     cases.extend([whole_objects(), allowed_subscriptions()].into_iter().flatten());
@@ -19,7 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Fields that may be absent, all of which may also be taken away again.
+/// Optional fields: each may be absent, and may be removed again.
 const OPTIONAL: [&str; 4] = [
     "/spec/loadBalancerIP",
     "/spec/natSubnetID",

@@ -36,11 +36,11 @@ fn real_definition_is_there() -> bool {
 }
 
 /// Puts our definition beside the real one, which the control plane has already.
-async fn install_ours(client: &kube::Client) -> Result<()> {
-    let mut ours = serde_json::to_value(hyperlink::api::crd())?;
-    ours["metadata"]["name"] = json!(format!("azureprivatelinkservices.{OUR_GROUP}"));
-    ours["spec"]["group"] = json!(OUR_GROUP);
-    e2e::crds::install_one(client, serde_json::from_value(ours)?).await
+async fn install_own_definition(client: &kube::Client) -> Result<()> {
+    let mut definition = serde_json::to_value(hyperlink::api::crd())?;
+    definition["metadata"]["name"] = json!(format!("azureprivatelinkservices.{OUR_GROUP}"));
+    definition["spec"]["group"] = json!(OUR_GROUP);
+    e2e::crds::install_one(client, serde_json::from_value(definition)?).await
 }
 
 async fn stored_definition(client: &kube::Client, group: &str) -> Result<Value> {
@@ -57,16 +57,16 @@ fn schemas_are_equal_key_by_key() {
     }
     scenario(async {
         let client = ControlPlane::shared().await?.client()?;
-        install_ours(&client).await?;
+        install_own_definition(&client).await?;
         let real = stored_definition(&client, REAL_GROUP).await?;
-        let ours = stored_definition(&client, OUR_GROUP).await?;
-        let different = schema::differences(&real, &ours);
+        let own = stored_definition(&client, OUR_GROUP).await?;
+        let different = schema::differences(&real, &own);
         ensure!(different.is_empty(), "{}", different.join("\n"));
         Ok(())
     });
 }
 
-/// What the API server said.
+/// How the API server answered.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// Accepted, and these are the spec and the status that it stored.
@@ -155,20 +155,26 @@ fn both_give_the_same_verdict_on_every_object_and_update() {
     }
     scenario(async {
         let client = ControlPlane::shared().await?.client()?;
-        install_ours(&client).await?;
+        install_own_definition(&client).await?;
         namespace(&client, "verdicts").await?;
         let real = Side::new(&client, REAL_GROUP, "verdicts");
-        let ours = Side::new(&client, OUR_GROUP, "verdicts");
+        let own = Side::new(&client, OUR_GROUP, "verdicts");
         let cases = cases::cases();
         let mut wrong = Vec::new();
         for (number, case) in cases.iter().enumerate() {
             let name = format!("case-{number}");
-            let theirs = real.judge(&name, case).await.with_context(|| case.name.clone())?;
-            let our = ours.judge(&name, case).await.with_context(|| case.name.clone())?;
-            if theirs != our {
-                wrong.push(format!("{}:\n  real {theirs:?}\n  ours {our:?}", case.name));
-            } else if !our.is_expected_by(case) {
-                wrong.push(format!("{}: both {our:?}, expected {:?}", case.name, case.refused_at));
+            let real_verdict = real.judge(&name, case).await.with_context(|| case.name.clone())?;
+            let own_verdict = own.judge(&name, case).await.with_context(|| case.name.clone())?;
+            if real_verdict != own_verdict {
+                wrong.push(format!(
+                    "{}:\n  real {real_verdict:?}\n  ours {own_verdict:?}",
+                    case.name
+                ));
+            } else if !own_verdict.is_expected_by(case) {
+                wrong.push(format!(
+                    "{}: both {own_verdict:?}, expected {:?}",
+                    case.name, case.refused_at
+                ));
             }
         }
         let refused = cases.iter().filter(|case| case.refused_at.is_some()).count();
@@ -183,7 +189,8 @@ fn both_give_the_same_verdict_on_every_object_and_update() {
         if !wrong.is_empty() {
             bail!("{} of {total} cases differ:\n{}", wrong.len(), wrong.join("\n"));
         }
-        // Whatever the API server admits can be read, or one object would stop the watch for all.
+        // Hyperlink has to be able to read whatever the API server admits: one unreadable object would stop the whole
+        // watch.
         let readable: Api<AzurePrivateLinkService> = Api::namespaced(client, "verdicts");
         ensure!(!readable.list(&ListParams::default()).await?.items.is_empty());
         Ok(())
@@ -222,7 +229,7 @@ fn hosted_clusters_and_control_planes_are_read() {
     });
 }
 
-/// The control plane has no NodePools.
+/// A sample without its NodePools, of which the control plane has no definition.
 fn without_node_pools(text: &str) -> String {
     let documents = text
         .split("\n---\n")

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// Differences that are meant, each with the reason. A pointer ends as given.
+/// Intended differences: the end of their pointers, and the reason.
 const ALLOWED: [(&str, &str); 2] = [
     ("/group", "ours stands beside the real one under a group of its own"),
     (
@@ -15,17 +15,17 @@ const ALLOWED: [(&str, &str); 2] = [
 
 /// Every key in which the specs of two definitions differ, except [`ALLOWED`] ones that have some
 /// value on both sides. Descriptions are not compared.
-pub(crate) fn differences(real: &Value, ours: &Value) -> Vec<String> {
-    let (real, ours) = (leaves(real), leaves(ours));
-    let pointers: BTreeSet<_> = real.keys().chain(ours.keys()).collect();
+pub(crate) fn differences(real: &Value, own: &Value) -> Vec<String> {
+    let (real, own) = (leaves(real), leaves(own));
+    let pointers: BTreeSet<_> = real.keys().chain(own.keys()).collect();
     let differing = pointers
         .into_iter()
-        .filter(|pointer| match (real.get(*pointer), ours.get(*pointer)) {
+        .filter(|pointer| match (real.get(*pointer), own.get(*pointer)) {
             (Some(a), Some(b)) => a != b && !ALLOWED.iter().any(|(end, _)| pointer.ends_with(end)),
             _ => true,
         });
     differing
-        .map(|pointer| format!("{pointer}: real {:?}, ours {:?}", real.get(pointer), ours.get(pointer)))
+        .map(|pointer| format!("{pointer}: real {:?}, ours {:?}", real.get(pointer), own.get(pointer)))
         .collect()
 }
 

@@ -4,11 +4,11 @@ use super::case::{Case, NETWORK, UUID, Verb, set};
 
 /// One row of the table.
 pub(crate) struct TextField {
-    /// JSON pointer.
+    /// JSON pointer of the field.
     at: &'static str,
     /// Longest text that is accepted.
     max: usize,
-    /// A valid text is this, as many `a` as are wanted, and [`TextField::tail`].
+    /// A valid text is this, as many `a` as are needed, and [`TextField::tail`].
     head: String,
     tail: &'static str,
     /// Further accepted texts.
@@ -60,7 +60,7 @@ impl TextField {
         row
     }
 
-    /// As an ARM id; the subscription may be any word.
+    /// Also accepts an ARM id in which the subscription is any word.
     fn any_subscription(mut self) -> Self {
         self.good.push(format!("{}x", self.head.replace(UUID, "any")));
         self
@@ -96,7 +96,7 @@ impl TextField {
     }
 }
 
-/// All rows.
+/// All rows of the table.
 pub(crate) fn text_fields() -> Vec<TextField> {
     [spec(), status()].into_iter().flatten().collect()
 }

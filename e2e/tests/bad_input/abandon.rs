@@ -1,4 +1,4 @@
-//! A cluster that goes while Azure denies access.
+//! A cluster that is deleted while Azure denies access.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -10,7 +10,7 @@ use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 const ABANDON: &str = "hyperlink.hypershift.openshift.io/abandon";
 
-/// Azure denies each delete of the cluster's service.
+/// A fault rule: Azure denies each DELETE of the cluster's Private Link Service.
 fn denied(cluster: &HostedCluster) -> Value {
     json!([{"match": {"method": "DELETE", "path": format!("pls-{}", cluster.cluster_id()), "times": 1_000_000},
         "do": {"status": 403, "code": "AuthorizationFailed", "message": "no"}}])
@@ -47,10 +47,12 @@ fn denied_deletion_is_let_go_by_a_word_alone() {
         let planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         planes.delete(cluster.name(), &DeleteParams::default()).await?;
         api.delete("private-router", &DeleteParams::default()).await?;
-        shared_env.says(&cluster, "AzurePLSCreated", "DeletionFailed").await?;
-        let word =
+        shared_env
+            .has_condition(&cluster, "AzurePLSCreated", "DeletionFailed")
+            .await?;
+        let annotation =
             |uid: &str| json!({"metadata": {"annotations": {ABANDON: format!("{uid}/ho/the subscription is gone")}}});
-        patch(&api, "private-router", word("another")).await?;
+        patch(&api, "private-router", annotation("another")).await?;
         eventually("the word that does not count is answered", SOON, || async {
             let found = api.get("private-router").await?;
             ensure!(
@@ -61,9 +63,9 @@ fn denied_deletion_is_let_go_by_a_word_alone() {
             Ok(())
         })
         .await?;
-        patch(&api, "private-router", word(before.as_deref().context("no uid")?)).await?;
+        patch(&api, "private-router", annotation(before.as_deref().context("no uid")?)).await?;
         is_gone(&api, before.as_ref()).await?;
-        shared_env.seen(&cluster.link_service(&shared_env.test_env)).await?;
+        shared_env.observed(&cluster.link_service(&shared_env.test_env)).await?;
         shared_env.faults(json!([])).await?;
         shared_env
             .test_env

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use e2e::shared_env::{SharedEnv, situation};
 
-/// The connection of the cluster's endpoint, as its owner sees it.
+/// The connection of the cluster's endpoint, as the owner of the Private Link Service sees it.
 async fn connection(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Value> {
     let prefix = format!(
         "{}/privateEndpointConnections/",
@@ -24,7 +24,7 @@ async fn decide(shared_env: &SharedEnv, cluster: &HostedCluster, status: &str) -
 }
 
 #[test]
-fn connection_that_becomes_pending_is_reported_until_it_is_approved() {
+fn pending_connection_is_reported_until_it_is_approved() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "pending");
         cluster.create(&shared_env.test_env).await?;
@@ -35,15 +35,15 @@ fn connection_that_becomes_pending_is_reported_until_it_is_approved() {
             .refuses_all(&cluster, &conditions, "PrivateEndpointConnectionNotApproved")
             .await?;
         shared_env
-            .says(&cluster, conditions[0], "PrivateEndpointConnectionNotApproved")
+            .has_condition(&cluster, conditions[0], "PrivateEndpointConnectionNotApproved")
             .await?;
         decide(shared_env, &cluster, "Approved").await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
 #[test]
-fn rejected_connection_is_made_anew() {
+fn rejected_connection_is_recreated() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "rejected");
         cluster.create(&shared_env.test_env).await?;
@@ -56,6 +56,6 @@ fn rejected_connection_is_made_anew() {
             Ok(())
         })
         .await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

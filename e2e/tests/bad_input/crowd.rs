@@ -1,5 +1,5 @@
-//! What a tenant does from the seat of its control plane's operator to exhaust the processes that serve all: objects in great
-//! number, of the largest size, changed without end. The neighbour notices nothing.
+//! A tenant tries, with the rights of its control plane's operator, to exhaust the processes that serve all clusters:
+//! by many objects, by objects of the largest size, by endless changes. Another tenant is not affected.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-/// What is at rest is read this often, and a repair begins with that.
+/// Interval at which ready resources are read. A repair begins with such a read.
 const RESYNC: Duration = Duration::from_secs(3);
-/// A repair on a busy machine, beyond that. The benchmark has the exact goal.
+/// What a repair may take beyond [`RESYNC`] on a busy machine. The benchmark has the exact goal.
 const SLACK: Duration = Duration::from_secs(30);
-/// What a process may grow by; the benchmark has the exact goal.
+/// Bytes by which a process may grow. The benchmark has the exact goal.
 const GROWTH: u64 = 48 << 20;
 
-/// Both roles, a neighbour, and a tenant whose own path is there.
+/// Both roles, another tenant's cluster, and the tenant whose own path is available.
 struct Crowded {
     shared_env: SharedEnv,
-    neighbour: HostedCluster,
+    other_tenant: HostedCluster,
     cluster: HostedCluster,
     tenant: Tenant,
     available_since: Value,
@@ -38,14 +38,14 @@ impl Crowded {
         let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &flags).await?;
         let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &[("resync", "8s")]).await?;
         let shared_env = SharedEnv { test_env, ho, cpo };
-        let neighbour = shared_env.lives("neighbour").await?;
+        let other_tenant = shared_env.lives("neighbour").await?;
         let cluster = shared_env.lives("crowded").await?;
         let tenant = Tenant::of(&shared_env.test_env, &cluster).await?;
-        let available_since = available_since(&shared_env, &neighbour).await?;
+        let available_since = available_since(&shared_env, &other_tenant).await?;
         let memory = memory(&shared_env)?;
         Ok(Self {
             shared_env,
-            neighbour,
+            other_tenant,
             cluster,
             tenant,
             available_since,
@@ -53,8 +53,8 @@ impl Crowded {
         })
     }
 
-    /// Makes so many custom resources. Which of the same second is the oldest goes by the name, so those that are to be served
-    /// come in an earlier one.
+    /// Creates `number` custom resources. Of those of one second the name decides which is older, so those that are to
+    /// be served are created in an earlier second.
     async fn crowd(&self, number: usize, bytes: usize) -> Result<()> {
         let test_env = &self.shared_env.test_env;
         self.tenant.junk(test_env, 0..7, bytes).await?;
@@ -70,22 +70,23 @@ impl Crowded {
         self.tenant.junk(test_env, 7..number, bytes).await
     }
 
-    /// The neighbour is available all the time, repaired as always, and in the metrics; the processes live and lead.
-    async fn neighbour_notices_nothing(&self) -> Result<()> {
+    /// Fails unless the other tenant's cluster stays available, is repaired in time and is in the metrics, and both
+    /// processes lead and have not grown too much.
+    async fn other_tenant_is_unaffected(&self) -> Result<()> {
         let test_env = &self.shared_env.test_env;
-        let since = available_since(&self.shared_env, &self.neighbour).await?;
+        let since = available_since(&self.shared_env, &self.other_tenant).await?;
         ensure!(since == self.available_since, "available since {since}");
-        self.neighbour_gets_no_call_of_anothers().await?;
+        self.other_tenant_gets_no_extra_calls().await?;
         for _ in 0..3 {
-            let took = time_of_repair(test_env, &self.neighbour, SOON).await?;
-            ensure!(took <= RESYNC + SLACK, "repaired after {took:?}");
+            let elapsed = time_of_repair(test_env, &self.other_tenant, SOON).await?;
+            ensure!(elapsed <= RESYNC + SLACK, "repaired after {elapsed:?}");
             // A repair shows in the conditions while it is under way.
-            self.shared_env.heals(&self.neighbour).await?;
+            self.shared_env.heals(&self.other_tenant).await?;
         }
         let series = "hyperlink_object_available{control_plane=\"clusters-neighbour\",name=\"private-router\"} 1";
         for process in [&self.shared_env.ho, &self.shared_env.cpo] {
             process.leading(SOON).await?;
-            // The watch of a process hears of a condition after the process has written it, behind all that others wrote.
+            // The watch of a process delivers a condition after the process wrote it, behind the writes of all others.
             eventually("the neighbour is in the metrics", SOON, || async {
                 let (_, metrics) = process.page("/metrics").await?;
                 ensure!(metrics.lines().any(|line| line == series), "no series of the neighbour");
@@ -100,15 +101,15 @@ impl Crowded {
         Ok(())
     }
 
-    /// At rest the neighbour is read about as often as the settings say, and nothing of it is written.
-    async fn neighbour_gets_no_call_of_anothers(&self) -> Result<()> {
+    /// Fails unless the other tenant's ready cluster is read about as often as the settings say, and not written.
+    async fn other_tenant_gets_no_extra_calls(&self) -> Result<()> {
         let oracle = self.shared_env.test_env.oracle();
-        self.shared_env.heals(&self.neighbour).await?;
+        self.shared_env.heals(&self.other_tenant).await?;
         let (since, began) = (oracle.last_call().await?, Instant::now());
-        self.shared_env.looks_again(&self.neighbour).await?;
-        // Some wait for a place, and two come close together.
+        self.shared_env.reconciles_again(&self.other_tenant).await?;
+        // Some reconciles wait for the concurrency limit, and two come close together.
         let rounds = 2 * (began.elapsed().as_secs() / RESYNC.as_secs() + 1);
-        let calls = calls_about(&self.shared_env.test_env, &self.neighbour, since).await?;
+        let calls = calls_about(&self.shared_env.test_env, &self.other_tenant, since).await?;
         let written = calls.iter().find(|call| call.is_write());
         ensure!(written.is_none(), "{written:?}");
         let mut reads: BTreeMap<String, u64> = BTreeMap::new();
@@ -137,21 +138,23 @@ impl Crowded {
         Ok(())
     }
 
-    /// Each role tells once that there are more than it serves.
-    async fn one_event_tells_of_the_rest(&self) -> Result<()> {
+    /// Waits until each role has published exactly one Event about the custom resources that it does not serve.
+    async fn one_event_reports_the_unserved(&self) -> Result<()> {
         let client = self.shared_env.test_env.client()?;
         let api: Api<Event> = Api::namespaced(client, &self.cluster.control_plane_namespace());
         eventually("one Event of each role tells of the rest", SOON, || async {
-            let mut told: BTreeMap<String, usize> = BTreeMap::new();
+            let mut counts: BTreeMap<String, usize> = BTreeMap::new();
             for event in api.list(&ListParams::default()).await? {
                 if event.reason.as_deref() == Some("NotServed") {
                     let note = event.note.unwrap_or_default();
                     ensure!(note.ends_with("are not served: only the 8 oldest are"), "{note}");
-                    *told.entry(event.reporting_controller.unwrap_or_default()).or_default() += 1;
+                    *counts
+                        .entry(event.reporting_controller.unwrap_or_default())
+                        .or_default() += 1;
                 }
             }
             let once = ["hyperlink-cpo", "hyperlink-ho"].map(|role| (role.to_owned(), 1));
-            ensure!(told == BTreeMap::from(once), "{told:?}");
+            ensure!(counts == BTreeMap::from(once), "{counts:?}");
             Ok(())
         })
         .await
@@ -173,7 +176,7 @@ fn memory(shared_env: &SharedEnv) -> Result<[u64; 2]> {
     Ok([of(&shared_env.ho)?, of(&shared_env.cpo)?])
 }
 
-/// The names of those that have conditions.
+/// Names of the custom resources that have conditions.
 async fn served(api: &Api<DynamicObject>) -> Result<Vec<String>> {
     let mut served = Vec::new();
     let mut params = ListParams::default().limit(20);
@@ -189,18 +192,18 @@ async fn served(api: &Api<DynamicObject>) -> Result<Vec<String>> {
 }
 
 #[test]
-fn two_hundred_large_custom_resources_harm_no_neighbour() {
+fn two_hundred_large_custom_resources_harm_no_other_tenant() {
     alone(async |test_env| {
         let crowded = Crowded::start(test_env).await?;
         crowded.crowd(200, LARGEST_ANNOTATION).await?;
-        crowded.neighbour_notices_nothing().await?;
-        crowded.one_event_tells_of_the_rest().await?;
+        crowded.other_tenant_is_unaffected().await?;
+        crowded.one_event_reports_the_unserved().await?;
         crowded.only_eight_are_served().await
     });
 }
 
 #[test]
-fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
+fn two_thousand_objects_of_a_tenant_harm_no_other_tenant() {
     alone(async |test_env| {
         let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
@@ -224,44 +227,44 @@ fn two_thousand_objects_of_a_tenant_harm_no_neighbour() {
         tenant
             .create_all(tenant.hypershift("HostedControlPlane"), planes)
             .await?;
-        crowded.neighbour_notices_nothing().await?;
-        crowded.one_event_tells_of_the_rest().await?;
+        crowded.other_tenant_is_unaffected().await?;
+        crowded.one_event_reports_the_unserved().await?;
         crowded.only_eight_are_served().await
     });
 }
 
 #[test]
-fn custom_resources_that_come_and_go_harm_no_neighbour() {
+fn custom_resources_that_come_and_go_harm_no_other_tenant() {
     alone(async |test_env| {
         let crowded = Crowded::start(test_env).await?;
         let waiting = async || {
             let (_, metrics) = crowded.shared_env.ho.page("/metrics").await?;
-            let series = "hyperlink_passes_total{controller=\"link_service\",result=\"waiting\"} ";
+            let series = "hyperlink_reconcile_total{controller=\"private_link_service\",result=\"waiting\"} ";
             let value = metrics.lines().find_map(|line| line.strip_prefix(series));
             Ok::<u64, anyhow::Error>(value.unwrap_or("0").parse()?)
         };
         let (before, began) = (waiting().await?, Instant::now());
-        let lanes = crowded.tenant.comes_and_goes(&crowded.shared_env.test_env, 9);
-        crowded.neighbour_notices_nothing().await?;
+        let lanes = crowded.tenant.create_and_delete(&crowded.shared_env.test_env, 9);
+        crowded.other_tenant_is_unaffected().await?;
         drop(lanes);
-        // Eight at once, then one in five seconds; and those of the neighbour's repairs.
-        let (passes, most) = (waiting().await? - before, 8 + began.elapsed().as_secs() / 5 + 30);
-        ensure!(passes <= most, "{passes} passes, of {most}");
-        crowded.one_event_tells_of_the_rest().await?;
+        // Eight at once, then one in five seconds; and those of the other tenant's repairs.
+        let (reconciles, most) = (waiting().await? - before, 8 + began.elapsed().as_secs() / 5 + 30);
+        ensure!(reconciles <= most, "{reconciles} passes, of {most}");
+        crowded.one_event_reports_the_unserved().await?;
         let namespace = crowded.shared_env.test_env.hosted_clusters().to_owned();
         let events: Api<Event> = Api::namespaced(crowded.shared_env.test_env.client()?, &namespace);
         let events = events.list(&ListParams::default()).await?;
-        let told = events
+        let refusals = events
             .iter()
             .filter(|event| event.reason.as_deref() == Some("Refused"))
             .count();
-        ensure!(told <= 25, "{told} Events on the HostedCluster");
+        ensure!(refusals <= 25, "{refusals} Events on the HostedCluster");
         Ok(())
     });
 }
 
 #[test]
-fn object_changed_100_times_a_second_harms_no_neighbour() {
+fn object_changed_100_times_a_second_harms_no_other_tenant() {
     alone(async |test_env| {
         let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
@@ -277,28 +280,28 @@ fn object_changed_100_times_a_second_harms_no_neighbour() {
             tenant.changes(planes, crowded.cluster.name(), 100, note),
             tenant.changes(tenant.api("", "v1", "Service"), ROUTER, 100, note),
         ];
-        crowded.neighbour_notices_nothing().await
+        crowded.other_tenant_is_unaffected().await
     });
 }
 
-/// What the tenant says in the status of its custom resource: ids of the neighbour's, and as many and as large conditions as
-/// can be.
+/// A forged status of the tenant's custom resource: ids of the other tenant's resources, and as many and as large
+/// conditions as the definition allows.
 fn forged_status(crowded: &Crowded) -> Value {
-    let (neighbour, test_env) = (&crowded.neighbour, &crowded.shared_env.test_env);
+    let (other_tenant, test_env) = (&crowded.other_tenant, &crowded.shared_env.test_env);
     let condition = |n: usize| {
         json!({"type": format!("Junk{n}"), "status": "True", "reason": "Junk", "message": "x".repeat(32 * 1024),
             "lastTransitionTime": "2026-01-01T00:00:00Z"})
     };
     json!({"status": {
-        "privateEndpointID": neighbour.endpoint(),
-        "privateDNSZoneID": neighbour.zones()[0],
-        "baseDomainDNSZoneID": neighbour.zones()[1],
-        "privateLinkServiceID": neighbour.link_service(test_env),
+        "privateEndpointID": other_tenant.endpoint(),
+        "privateDNSZoneID": other_tenant.zones()[0],
+        "baseDomainDNSZoneID": other_tenant.zones()[1],
+        "privateLinkServiceID": other_tenant.link_service(test_env),
         "conditions": (0..10).map(condition).collect::<Vec<_>>()}})
 }
 
 #[test]
-fn everything_forged_and_oversized_harms_no_neighbour() {
+fn everything_forged_and_oversized_harms_no_other_tenant() {
     alone(async |test_env| {
         let crowded = Crowded::start(test_env).await?;
         let tenant = &crowded.tenant;
@@ -334,13 +337,13 @@ fn everything_forged_and_oversized_harms_no_neighbour() {
         };
         let leases = tenant.api("coordination.k8s.io", "v1", "Lease");
         tenant.create_all(leases, names.map(lease)).await?;
-        crowded.neighbour_notices_nothing().await?;
+        crowded.other_tenant_is_unaffected().await?;
         crowded.only_eight_are_served().await
     });
 }
 
-/// What nobody reads of an object, `managedFields`, is as deep as its writer likes: the API server stores it, and a parser that
-/// counts levels gives up, and with it the whole page of a list.
+/// `managedFields`, which nobody reads, may be nested as deep as its writer likes, and the API server stores it. A
+/// parser that limits the depth fails on it, and so on the whole page of a list.
 #[test]
 fn object_that_is_nested_too_deep_stops_no_watch() {
     alone(async |test_env| {
@@ -352,12 +355,12 @@ fn object_that_is_nested_too_deep_stops_no_watch() {
             "apiVersion": "hypershift.openshift.io/v1beta1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": deep}});
         let object = json!({"apiVersion": "hypershift.openshift.io/v1beta1", "kind": "AzurePrivateLinkService",
             "metadata": {"name": "a-first", "managedFields": [fields]}, "spec": spec});
-        // The answer is as deep, so it is not to be read here either.
+        // The answer is nested as deep, so this client cannot read it either.
         let made = custom
             .create(&PostParams::default(), &serde_json::from_value(object)?)
             .await;
         ensure!(matches!(made, Ok(_) | Err(kube::Error::SerdeError(_))), "{made:?}");
-        // Others take over, as with each update; they have to list.
+        // New processes take over, as in each update; they have to list.
         let flags = [("resync", "3s")];
         let shared_env = &mut crowded.shared_env;
         let ho = Hyperlink::start(&shared_env.test_env, Role::Ho, "ho-again", &flags).await?;
@@ -373,6 +376,6 @@ fn object_that_is_nested_too_deep_stops_no_watch() {
             .await?;
         }
         crowded.memory = memory(&crowded.shared_env)?;
-        crowded.neighbour_notices_nothing().await
+        crowded.other_tenant_is_unaffected().await
     });
 }

@@ -1,4 +1,4 @@
-//! Orders in which things are deleted: nothing hangs, nothing leaks.
+//! Objects that are deleted in any order: nothing hangs, nothing leaks.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -7,7 +7,7 @@ use kube::api::DeleteParams;
 
 use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
-/// The custom resource goes with all that it stood for; then its namespace goes too.
+/// Waits until the custom resource and all its resources in Azure are gone; then deletes the namespace.
 async fn leaves_an_empty_namespace(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<()> {
     let client = shared_env.test_env.client()?;
     eventually("the custom resource is gone", SOON, || async {
@@ -55,7 +55,7 @@ fn control_plane_torn_away_by_hand() {
         let cluster = shared_env.lives("torn-away").await?;
         let client = shared_env.test_env.client()?;
         let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
-        // Nobody who waits for it is asked: it is gone at once, and what it owned is collected after it.
+        // No finalizer holds it: it is gone at once, and the garbage collector deletes what it owned.
         let stripped = serde_json::json!({"metadata": {"finalizers": null}});
         patch(&control_planes, cluster.name(), stripped).await?;
         control_planes

@@ -1,5 +1,5 @@
-//! Two clusters that name what only one may have: the newer one is refused and heals when the older one goes; the older one
-//! notices nothing.
+//! Two clusters that name what only one may have. The newer one is refused, and heals when the older one is deleted.
+//! The older one is not affected.
 
 use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use e2e::shared_env::{SOON, SharedEnv, situation};
 
-/// HostedCluster and HostedControlPlane say the same.
+/// A cluster with this spec on both its HostedCluster and its HostedControlPlane.
 fn both(test_env: &e2e::TestEnv, name: &str, spec: &Value) -> HostedCluster {
     let patch = json!({"spec": spec});
     HostedCluster::new(test_env, name)
@@ -21,7 +21,7 @@ async fn refused_beside(
     newer: &HostedCluster,
     reason: &str,
 ) -> Result<()> {
-    let before = shared_env.seen(&older.link_service(&shared_env.test_env)).await?;
+    let before = shared_env.observed(&older.link_service(&shared_env.test_env)).await?;
     newer.create(&shared_env.test_env).await?;
     shared_env
         .refuses_all(
@@ -30,10 +30,10 @@ async fn refused_beside(
             reason,
         )
         .await?;
-    shared_env.says(newer, "AzurePLSCreated", reason).await?;
+    shared_env.has_condition(newer, "AzurePLSCreated", reason).await?;
     shared_env.heals(older).await?;
     ensure!(
-        shared_env.seen(&older.link_service(&shared_env.test_env)).await? == before,
+        shared_env.observed(&older.link_service(&shared_env.test_env)).await? == before,
         "the older one's was changed"
     );
     let own = newer.infra_id();

@@ -1,4 +1,4 @@
-//! Azure's answers that lead to another host: refused, and the token stays here.
+//! Answers of Azure that lead to another host: Hyperlink does not follow them, and its token goes nowhere else.
 
 use anyhow::ensure;
 use e2e::hosted_cluster::HostedCluster;
@@ -7,8 +7,9 @@ use serde_json::json;
 use crate::wire::Listener;
 use e2e::shared_env::{SharedEnv, no_secret_in, run};
 
-/// A page that goes on there, a resource that has moved there, operations to be asked about there. What was refused comes up
-/// once the answers are as they should be; what was accepted comes about without anybody asking. Nobody ever called.
+/// The next page of a list, a redirect and the polling URLs of operations lead to the other host. What was refused
+/// succeeds once Azure's answers are right; what was accepted succeeds without a poll. Nobody ever calls the other
+/// host.
 #[test]
 fn page_redirect_and_polling_urls_on_another_host() {
     run(async {
@@ -30,7 +31,7 @@ fn page_redirect_and_polling_urls_on_another_host() {
         let zone = shared_env.refuses(&cluster, "AzurePrivateDNSAvailable", "DNSZoneCreationFailed");
         futures::try_join!(balancer, zone)?;
         shared_env.faults(json!(polled)).await?;
-        shared_env.heals_and_goes(&cluster).await?;
+        shared_env.heals_and_is_deleted(&cluster).await?;
         ensure!(elsewhere.calls() == 0, "somebody called the other host");
         no_secret_in(&shared_env.ho)?;
         no_secret_in(&shared_env.cpo)

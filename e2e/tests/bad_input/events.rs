@@ -1,4 +1,4 @@
-//! What an administrator reads of a life: one Event for each change, none at rest.
+//! The Events of a cluster's life, which administrators read: one for each change, none without a change.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
-/// Reason and the last part of each id in the note, per reporting controller and object.
-type Said = BTreeMap<String, usize>;
+/// How often an Event was published, by reporting controller, reason and the last part of the id in its note.
+type EventCounts = BTreeMap<String, usize>;
 
 /// The Events of a namespace about an object of that name.
-async fn said(shared_env: &SharedEnv, namespace: &str, name: &str) -> Result<Said> {
+async fn events_of(shared_env: &SharedEnv, namespace: &str, name: &str) -> Result<EventCounts> {
     let api: Api<Event> = Api::namespaced(shared_env.test_env.client()?, namespace);
-    let mut all = Said::new();
+    let mut all = EventCounts::new();
     for event in api.list(&ListParams::default()).await? {
         if event.regarding.as_ref().and_then(|object| object.name.as_deref()) != Some(name) {
             continue;
@@ -35,11 +35,11 @@ async fn said(shared_env: &SharedEnv, namespace: &str, name: &str) -> Result<Sai
     Ok(all)
 }
 
-async fn about(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Said> {
-    said(shared_env, &cluster.control_plane_namespace(), "private-router").await
+async fn about(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<EventCounts> {
+    events_of(shared_env, &cluster.control_plane_namespace(), "private-router").await
 }
 
-fn once(lines: &[String]) -> Said {
+fn once(lines: &[String]) -> EventCounts {
     lines.iter().map(|line| (line.clone(), 1)).collect()
 }
 
@@ -70,7 +70,7 @@ fn every_change_of_a_life_is_one_event() {
             "hyperlink-cpo Created *.apps".to_owned(),
         ];
         exactly(shared_env, &cluster, &lines).await?;
-        let of_hosted = said(shared_env, NAMESPACE, "told").await?;
+        let of_hosted = events_of(shared_env, NAMESPACE, "told").await?;
         ensure!(of_hosted == once(&lines[..2]), "{of_hosted:#?}");
 
         let service = cluster.link_service(&shared_env.test_env);
@@ -80,12 +80,12 @@ fn every_change_of_a_life_is_one_event() {
         lines.push(format!("hyperlink-ho Repaired pls-{}", cluster.cluster_id()));
         exactly(shared_env, &cluster, &lines).await?;
 
-        shared_env.looks_again(&cluster).await?;
+        shared_env.reconciles_again(&cluster).await?;
         exactly(shared_env, &cluster, &lines).await?;
-        ensure!(shared_env.seen(zone).await?.contains("told"), "the zone is there");
+        ensure!(shared_env.observed(zone).await?.contains("told"), "the zone is there");
         cluster.delete(&shared_env.test_env, SOON).await?;
-        // The namespace takes no more of them; the HostedCluster's does.
-        let end = said(shared_env, NAMESPACE, "told").await?;
+        // A namespace that is being deleted takes no more Events; the HostedCluster's namespace does.
+        let end = events_of(shared_env, NAMESPACE, "told").await?;
         ensure!(
             end.get("hyperlink-ho Gone nothing of ours is left in Azure") == Some(&1),
             "{end:#?}"
@@ -111,7 +111,7 @@ fn refusal_of_a_foreign_zone_is_one_warning() {
         shared_env
             .refuses(&cluster, "AzurePrivateDNSAvailable", "NotOurs")
             .await?;
-        shared_env.looks_again(&cluster).await?;
+        shared_env.reconciles_again(&cluster).await?;
         let all = about(shared_env, &cluster).await?;
         let refused: Vec<_> = all.iter().filter(|(line, _)| line.contains("Refused")).collect();
         let expected = "hyperlink-cpo Refused private_dns_zone told-foreign.hypershift.local exists and does not belong to this cluster";

@@ -1,4 +1,4 @@
-//! Things of others under our names: untouched while the cluster lives and when it goes.
+//! Resources of others under Hyperlink's names: untouched while the cluster lives and when it is deleted.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
@@ -13,7 +13,8 @@ fn tags() -> Value {
     json!({"owner": "customer"})
 }
 
-/// The resource is not ours, stays as it was while the cluster lives and goes, and holds up nothing. `more` is theirs too.
+/// Fails unless the resource is reported as foreign, stays as it was while the cluster lives and is deleted, and blocks
+/// nothing. `more` is foreign too.
 async fn stays_untouched(
     shared_env: &SharedEnv,
     cluster: &HostedCluster,
@@ -21,15 +22,18 @@ async fn stays_untouched(
     condition: &str,
     more: &str,
 ) -> Result<()> {
-    let before = shared_env.seen(id).await?;
+    let before = shared_env.observed(id).await?;
     cluster.create(&shared_env.test_env).await?;
     shared_env
         .refuses_all(cluster, &[condition, "AzurePrivateLinkServiceAvailable"], "NotOurs")
         .await?;
-    shared_env.says(cluster, condition, "NotOurs").await?;
-    ensure!(shared_env.seen(id).await? == before, "{id} was changed");
+    shared_env.has_condition(cluster, condition, "NotOurs").await?;
+    ensure!(shared_env.observed(id).await? == before, "{id} was changed");
     cluster.delete(&shared_env.test_env, SOON).await?;
-    ensure!(shared_env.seen(id).await? == before, "{id} was changed by the deletion");
+    ensure!(
+        shared_env.observed(id).await? == before,
+        "{id} was changed by the deletion"
+    );
     let writes = shared_env.calls_about(cluster).await?;
     let written = writes
         .iter()
@@ -38,7 +42,7 @@ async fn stays_untouched(
     shared_env.nothing_is_left_of(cluster, &[id, more]).await
 }
 
-/// The group must be there before something is put into it.
+/// Puts a resource into Azure, after the resource group that it needs.
 async fn put(shared_env: &SharedEnv, cluster: &HostedCluster, id: &str, resource: Value) -> Result<()> {
     let oracle = shared_env.test_env.oracle();
     let location = &shared_env.test_env.azure().location;
@@ -76,7 +80,7 @@ fn foreign_base_domain_zone_with_records() {
             json!({"location": "global", "tags": tags()}),
         )
         .await?;
-        // One of them has a name of ours.
+        // One of them has a name that Hyperlink uses.
         for name in ["www", "api-base-taken"] {
             let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
             put(shared_env, &cluster, &format!("{zone}/A/{name}"), record).await?;
@@ -101,13 +105,16 @@ fn foreign_endpoint() {
             "subnet": {"id": format!("{vnet}/subnets/default")},
             "manualPrivateLinkServiceConnections": [connection]}});
         put(shared_env, &cluster, &cluster.endpoint(), endpoint).await?;
-        let before = shared_env.seen(&cluster.endpoint()).await?;
+        let before = shared_env.observed(&cluster.endpoint()).await?;
         cluster.create(&shared_env.test_env).await?;
         shared_env
             .refuses(&cluster, "AzurePrivateEndpointAvailable", "NotOurs")
             .await?;
         cluster.delete(&shared_env.test_env, SOON).await?;
-        ensure!(shared_env.seen(&cluster.endpoint()).await? == before, "it was changed");
+        ensure!(
+            shared_env.observed(&cluster.endpoint()).await? == before,
+            "it was changed"
+        );
         let nics = format!(
             "{}/providers/Microsoft.Network/networkInterfaces",
             cluster.resource_group()
@@ -118,7 +125,7 @@ fn foreign_endpoint() {
     });
 }
 
-/// A resource of the cluster's as somebody else changes it.
+/// Changes a resource of the cluster, as somebody else would.
 async fn change(
     shared_env: &SharedEnv,
     cluster: &HostedCluster,
@@ -132,7 +139,7 @@ async fn change(
 }
 
 #[test]
-fn service_of_another_management_cluster_is_adopted_by_an_administrator_alone() {
+fn service_of_another_management_cluster_needs_adopt_from() {
     situation(async |shared_env| {
         let cluster = shared_env.lives("moved-here").await?;
         let id = cluster.link_service(&shared_env.test_env);
@@ -141,27 +148,27 @@ fn service_of_another_management_cluster_is_adopted_by_an_administrator_alone() 
             move |body: &mut Value| body["tags"][MANAGEMENT_CLUSTER] = uid.into()
         };
         let other = "77777777-7777-4777-8777-777777777777";
-        let ours = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
-        ensure!(ours.as_str().is_some_and(|uid| uid != other), "{ours}");
+        let own_tag = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        ensure!(own_tag.as_str().is_some_and(|uid| uid != other), "{own_tag}");
         change(shared_env, &cluster, &id, stamp(other)).await?;
         shared_env.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
         let hosted = cluster.api(&shared_env.test_env.client()?, "HostedCluster", NAMESPACE);
         let from = |uid: &str| json!({"metadata": {"annotations": {ADOPT_FROM: uid}}});
         patch(&hosted, cluster.name(), from("88888888-8888-4888-8888-888888888888")).await?;
-        shared_env.looks_again(&cluster).await?;
+        shared_env.reconciles_again(&cluster).await?;
         shared_env.refuses(&cluster, "AzurePLSCreated", "NotOurs").await?;
         patch(&hosted, cluster.name(), from(other)).await?;
         shared_env.heals(&cluster).await?;
-        let stamped = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
-        ensure!(stamped == ours, "{stamped}");
+        let restored_tag = shared_env.test_env.oracle().resources(&id).await?[0]["tags"][MANAGEMENT_CLUSTER].clone();
+        ensure!(restored_tag == own_tag, "{restored_tag}");
         patch(
             &hosted,
             cluster.name(),
             json!({"metadata": {"annotations": {ADOPT_FROM: null}}}),
         )
         .await?;
-        shared_env.looks_again(&cluster).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.reconciles_again(&cluster).await?;
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 

@@ -1,5 +1,5 @@
-//! A custom resource that leads to no cluster, to another, or to names that Azure cannot take: said so, and Azure is
-//! not even asked, but for a service of which the HostedCluster may have revoked something.
+//! A custom resource that leads to no cluster, to another one, or to names that Azure does not accept: its conditions
+//! report it, and Azure is not called, except for a service for which the HostedCluster may have revoked something.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -17,17 +17,18 @@ fn annotated(value: Value) -> Value {
     json!({"metadata": {"annotations": {ANNOTATION: value}}})
 }
 
-/// All conditions are False for this reason, and nobody has asked Azure but whether the HostedCluster's service stands.
+/// Fails unless all conditions become False for this reason, and Azure was asked only whether the HostedCluster's
+/// service exists.
 async fn is_refused(shared_env: &SharedEnv, cluster: &HostedCluster, reason: &str) -> Result<()> {
     shared_env.refuses_all(cluster, &ALL, reason).await?;
     let service = cluster.link_service(&shared_env.test_env);
-    let looks = |call: &Call| !call.is_write() && call.path.eq_ignore_ascii_case(&service);
+    let reads_the_service = |call: &Call| !call.is_write() && call.path.eq_ignore_ascii_case(&service);
     let calls = shared_env.calls_about(cluster).await?;
-    ensure!(calls.len() <= 1 && calls.iter().all(looks), "{calls:?}");
+    ensure!(calls.len() <= 1 && calls.iter().all(reads_the_service), "{calls:?}");
     Ok(())
 }
 
-async fn mend_control_plane(shared_env: &SharedEnv, cluster: &HostedCluster, with: Value) -> Result<()> {
+async fn correct_control_plane(shared_env: &SharedEnv, cluster: &HostedCluster, with: Value) -> Result<()> {
     let client = shared_env.test_env.client()?;
     let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&api, cluster.name(), with).await.map(drop)
@@ -42,9 +43,9 @@ fn cluster_annotation_that_does_not_lead_home(#[case] name: &str, #[case] annota
         let cluster = HostedCluster::new(&shared_env.test_env, name).with_control_plane(annotated(annotation));
         cluster.create(&shared_env.test_env).await?;
         is_refused(shared_env, &cluster, reason).await?;
-        shared_env.says(&cluster, "AzurePLSCreated", reason).await?;
-        mend_control_plane(shared_env, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.has_condition(&cluster, "AzurePLSCreated", reason).await?;
+        correct_control_plane(shared_env, &cluster, annotated(json!(format!("{NAMESPACE}/{name}")))).await?;
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -55,10 +56,10 @@ fn annotation_points_nowhere() {
         cluster.create(&shared_env.test_env).await?;
         is_refused(shared_env, &cluster, "HostedClusterNotFound").await?;
         shared_env
-            .says(&cluster, "AzurePLSCreated", "HostedClusterNotFound")
+            .has_condition(&cluster, "AzurePLSCreated", "HostedClusterNotFound")
             .await?;
         cluster.create_hosted_cluster(&shared_env.test_env).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -74,13 +75,13 @@ fn hosted_cluster_and_control_plane_disagree_on_the_cluster_id() {
             !calls.iter().any(|call| call.path.contains("99999999-9999")),
             "asked for the other id"
         );
-        mend_control_plane(
+        correct_control_plane(
             shared_env,
             &cluster,
             json!({"spec": {"clusterID": cluster.cluster_id()}}),
         )
         .await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -97,7 +98,7 @@ fn infra_id_makes_a_name_over_80_characters() {
             .await?;
         let calls = shared_env.test_env.oracle().journal(0).await?;
         ensure!(!calls.iter().any(|call| call.path.contains(&"x".repeat(80))));
-        // The id can never change: what can be mended is that the cluster goes, and it does.
+        // The id can never change: the only remedy is to delete the cluster, and that works.
         cluster.delete(&shared_env.test_env, SOON).await?;
         shared_env.nothing_is_left_of(&cluster, &[]).await
     });
@@ -139,7 +140,7 @@ async fn all_refused(api: &Api<DynamicObject>, name: &str, reason: &str) -> Resu
     .await
 }
 
-async fn goes(api: &Api<DynamicObject>, name: &str) -> Result<()> {
+async fn delete(api: &Api<DynamicObject>, name: &str) -> Result<()> {
     api.delete(name, &DeleteParams::default()).await?;
     eventually(&format!("{name} is gone"), SOON, || async {
         ensure!(api.get_opt(name).await?.is_none(), "it is there");
@@ -153,7 +154,7 @@ fn arm_id_that_does_not_parse() {
     situation(async |shared_env| {
         let network = |cluster: &HostedCluster| format!("{}%2fx", cluster.vnet());
         let cluster = HostedCluster::new(&shared_env.test_env, "unparsable");
-        // The cluster's own objects say the same, so that it is the id and not the scope that is wrong.
+        // The cluster's own objects have the same id, so that the id is wrong and not the scope.
         let azure = json!({"vnetID": network(&cluster), "subnetID": format!("{}/subnets/default", network(&cluster))});
         let azure = json!({"spec": {"platform": {"azure": azure}}});
         let cluster = cluster.with_hosted_cluster(azure.clone()).with_control_plane(azure);
@@ -161,8 +162,8 @@ fn arm_id_that_does_not_parse() {
         let api = foreign_made(shared_env, &cluster, "private-router", &network(&cluster)).await?;
         all_refused(&api, "private-router", "InvalidSpec").await?;
         shared_env.nobody_asked_about(&cluster).await?;
-        // Immutable: it can only go.
-        goes(&api, "private-router").await?;
+        // The field is immutable: the custom resource can only be deleted.
+        delete(&api, "private-router").await?;
         shared_env.nobody_asked_about(&cluster).await
     });
 }
@@ -179,10 +180,10 @@ fn custom_resource_makes_a_name_over_80_characters() {
         let calls = shared_env.calls_about(&cluster).await?;
         let asked = calls.iter().find(|call| call.path.contains(&name));
         ensure!(asked.is_none(), "{asked:?}");
-        goes(&api, &name).await?;
-        // What belongs to the cluster's good custom resource has not suffered.
+        delete(&api, &name).await?;
+        // The cluster's valid custom resource is not affected.
         let client = shared_env.test_env.client()?;
         cluster.get_link_service(&client).await?.context("no custom resource")?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

@@ -1,5 +1,5 @@
-//! What Hyperlink makes of bad input, end to end on the real API server and the simulated Azure: wrong objects, things
-//! of others under our names, lost neighbours, orders in which nobody should delete.
+//! How Hyperlink handles bad input, end to end on the real API server and the simulated Azure: wrong objects, resources
+//! of others under its names, servers that cannot be reached, deletions in the wrong order.
 
 mod abandon;
 mod approval;

@@ -1,4 +1,4 @@
-//! NAT subnets that cannot serve, and one that others came to use.
+//! NAT subnets that cannot be used, and one that others have come to use.
 
 use anyhow::ensure;
 use e2e::azure_sim::HO_CLIENT;
@@ -17,10 +17,10 @@ fn given_subnet_with_network_policies() {
         let cluster = HostedCluster::new(&shared_env.test_env, "policed").with_nat_subnet(&id);
         cluster.create(&shared_env.test_env).await?;
         shared_env
-            .says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .has_condition(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         shared_env.test_env.oracle().drift_put(&id, &subnet("Disabled")).await?;
-        shared_env.heals_and_goes(&cluster).await?;
+        shared_env.heals_and_is_deleted(&cluster).await?;
         let calls = shared_env.test_env.oracle().journal(0).await?;
         let written = calls
             .iter()
@@ -37,12 +37,12 @@ fn given_subnet_that_does_not_exist() {
         let cluster = HostedCluster::new(&shared_env.test_env, "subnetless").with_nat_subnet(&id);
         cluster.create(&shared_env.test_env).await?;
         shared_env
-            .says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .has_condition(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         let subnet = json!({"properties": {
             "addressPrefix": "10.227.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});
         shared_env.test_env.oracle().drift_put(&id, &subnet).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -54,20 +54,20 @@ fn given_subnet_outside_the_load_balancers_network() {
         let cluster = cluster.with_nat_subnet(&id);
         cluster.create(&shared_env.test_env).await?;
         shared_env
-            .says(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .has_condition(&cluster, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
-        // The guest's side goes on meanwhile.
+        // The guest side continues meanwhile.
         let calls = shared_env.calls_about(&cluster).await?;
         let written = calls
             .iter()
             .find(|call| call.is_write() && call.principal.as_deref() == Some(HO_CLIENT));
         ensure!(written.is_none(), "{written:?}");
-        // The field can never change: a cluster made anew without it heals.
+        // The field can never change: a recreated cluster without it heals.
         cluster.delete(&shared_env.test_env, SOON).await?;
         shared_env.nothing_is_left_of(&cluster, &[]).await?;
         let cluster = HostedCluster::new(&shared_env.test_env, "outside");
         cluster.create(&shared_env.test_env).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -89,10 +89,10 @@ fn our_subnet_that_others_use_stays() {
         let body = json!({"location": azure.location, "sku": {"name": "Standard"},
             "properties": {"frontendIPConfigurations": [frontend]}});
         shared_env.test_env.oracle().drift_put(&balancer, &body).await?;
-        let before = shared_env.seen(&balancer).await?;
+        let before = shared_env.observed(&balancer).await?;
         cluster.delete(&shared_env.test_env, SOON).await?;
         ensure!(
-            shared_env.seen(&balancer).await? == before,
+            shared_env.observed(&balancer).await? == before,
             "their load balancer was changed"
         );
         ensure!(
@@ -107,7 +107,7 @@ fn our_subnet_that_others_use_stays() {
     });
 }
 
-/// All clusters of the network use it, and it is never written.
+/// All clusters of the network use the subnet of the setting, and it is never written.
 #[test]
 fn one_subnet_for_all_clusters_of_a_network() {
     alone(async |test_env| {
@@ -119,7 +119,7 @@ fn one_subnet_for_all_clusters_of_a_network() {
         let first = HostedCluster::new(&shared_env.test_env, "first-of-two");
         first.create(&shared_env.test_env).await?;
         shared_env
-            .says(&first, "AzurePLSCreated", "NATSubnetCreationFailed")
+            .has_condition(&first, "AzurePLSCreated", "NATSubnetCreationFailed")
             .await?;
         let subnet = json!({"properties": {
             "addressPrefix": "10.228.0.0/24", "privateLinkServiceNetworkPolicies": "Disabled"}});

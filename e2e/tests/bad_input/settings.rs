@@ -1,4 +1,4 @@
-//! Settings that cannot work: one message with all that is wrong, exit code 2, before anything starts.
+//! Settings that cannot work: one message with all problems, exit code 2, before anything starts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use e2e::process::Program;
 use rstest::rstest;
 
-/// Runs the executable with nothing but these; its exit code and what it said.
+/// Runs the executable with only these flags and variables; returns its exit code and its log.
 async fn outcome(flags: &[(&str, &str)], variables: &[(&str, &str)]) -> Result<(Option<i32>, String)> {
     let dir = e2e::run_dir::RunDir::new("settings")?;
     let mut program = Program::new(e2e::binaries::executable("hyperlink")?)
@@ -24,7 +24,7 @@ async fn outcome(flags: &[(&str, &str)], variables: &[(&str, &str)]) -> Result<(
 }
 
 #[test]
-fn missing_and_contradictory_settings_are_all_told_at_once() {
+fn missing_and_contradictory_settings_are_all_reported_at_once() {
     e2e::scenario(async {
         let flags = [
             ("role", "ho"),
@@ -39,8 +39,8 @@ fn missing_and_contradictory_settings_are_all_told_at_once() {
             ("AZURE_CREDENTIALS_FILE", "/nowhere"),
             ("AZURE_PLS_CLIENT_ID", "client"),
         ];
-        let (code, said) = outcome(&flags, &variables).await?;
-        ensure!(code == Some(2), "{code:?}: {said}");
+        let (code, log) = outcome(&flags, &variables).await?;
+        ensure!(code == Some(2), "{code:?}: {log}");
         for word in [
             "--arm-endpoint",
             "--authority",
@@ -50,11 +50,11 @@ fn missing_and_contradictory_settings_are_all_told_at_once() {
             "--resource-group",
             "--lease-namespace",
         ] {
-            ensure!(said.contains(word), "{word} is not told: {said}");
+            ensure!(log.contains(word), "{word} is not told: {log}");
         }
         ensure!(
-            !said.contains("\"started\"") && !said.contains("started "),
-            "it started: {said}"
+            !log.contains("\"started\"") && !log.contains("started "),
+            "it started: {log}"
         );
         Ok(())
     });
@@ -64,7 +64,7 @@ fn missing_and_contradictory_settings_are_all_told_at_once() {
 #[case::of_arm("arm-endpoint", "http://management.example.com")]
 #[case::of_arm_by_address("arm-endpoint", "http://192.0.2.1")]
 #[case::of_the_authority("authority", "http://login.example.com")]
-#[case::that_only_looks_like_loopback("arm-endpoint", "http://127.0.0.1.example.com")]
+#[case::that_only_resembles_loopback("arm-endpoint", "http://127.0.0.1.example.com")]
 fn plain_http_endpoint_is_refused(#[case] flag: &str, #[case] url: &str) {
     e2e::scenario(async {
         let flags = [
@@ -75,10 +75,10 @@ fn plain_http_endpoint_is_refused(#[case] flag: &str, #[case] url: &str) {
             ("audience", "https://management.azure.com"),
             (flag, url),
         ];
-        let (code, said) = outcome(&flags, &[]).await?;
-        ensure!(code == Some(2), "{code:?}: {said}");
-        let lines: Vec<_> = said.lines().filter(|line| line.contains("--")).collect();
-        ensure!(lines.len() == 1 && lines[0].contains(&format!("--{flag}")), "{said}");
+        let (code, log) = outcome(&flags, &[]).await?;
+        ensure!(code == Some(2), "{code:?}: {log}");
+        let lines: Vec<_> = log.lines().filter(|line| line.contains("--")).collect();
+        ensure!(lines.len() == 1 && lines[0].contains(&format!("--{flag}")), "{log}");
         Ok(())
     });
 }

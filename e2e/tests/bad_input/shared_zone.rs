@@ -1,4 +1,4 @@
-//! What others came to use while the cluster lived stays for them when it goes, without what is ours.
+//! A zone that others have come to use stays when the cluster is deleted, without the cluster's own records and links.
 
 use anyhow::ensure;
 use serde_json::json;
@@ -13,10 +13,13 @@ fn zone_with_records_of_others_stays_for_them() {
         let theirs = format!("{zone}/A/www");
         let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
         shared_env.test_env.oracle().drift_put(&theirs, &record).await?;
-        let before = shared_env.seen(&theirs).await?;
+        let before = shared_env.observed(&theirs).await?;
         cluster.delete(&shared_env.test_env, SOON).await?;
-        ensure!(shared_env.seen(&theirs).await? == before, "their record was changed");
-        let all = shared_env.seen(&zone).await?;
+        ensure!(
+            shared_env.observed(&theirs).await? == before,
+            "their record was changed"
+        );
+        let all = shared_env.observed(&zone).await?;
         ensure!(
             !all.contains("api-recorded") && !all.contains("virtualNetworkLinks/"),
             "ours is left: {all}"
@@ -39,10 +42,10 @@ fn zone_with_links_of_others_stays_for_them() {
         let link = json!({"location": "global", "properties": {
             "virtualNetwork": {"id": vnet}, "registrationEnabled": false}});
         shared_env.test_env.oracle().drift_put(&theirs, &link).await?;
-        let before = shared_env.seen(&theirs).await?;
+        let before = shared_env.observed(&theirs).await?;
         cluster.delete(&shared_env.test_env, SOON).await?;
-        ensure!(shared_env.seen(&theirs).await? == before, "their link was changed");
-        let all = shared_env.seen(&zone).await?;
+        ensure!(shared_env.observed(&theirs).await? == before, "their link was changed");
+        let all = shared_env.observed(&zone).await?;
         ensure!(
             !all.contains("private-router-vnet-link") && !all.contains("/A/"),
             "ours is left: {all}"

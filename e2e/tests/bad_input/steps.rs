@@ -1,11 +1,11 @@
-//! What Azure refuses or has not done yet, step by step: each condition says which step it is, in the words of RUNBOOK.md.
+//! Steps that Azure refuses or has not completed: each condition names its step, in the words of RUNBOOK.md.
 
 use anyhow::Result;
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
 use e2e::roles;
-use e2e::shared_env::{SOON, SharedEnv, run, said};
+use e2e::shared_env::{SOON, SharedEnv, ensure_condition, run};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const DNS: &str = "AzurePrivateDNSAvailable";
 const SERVICE: &str = "AzurePLSCreated";
 const BALANCER: &str = "AzureInternalLoadBalancerAvailable";
 
-/// Every call of this method to a path that ends so is denied.
+/// A fault rule: Azure denies every call of this method to a path that ends like this.
 fn denied(method: &str, path: &str) -> Value {
     answered(method, path, 403, "AuthorizationFailed")
 }
@@ -25,24 +25,24 @@ fn answered(method: &str, path: &str, status: u16, code: &str) -> Value {
         "do": {"status": status, "code": code, "message": "as the test wants it"}})
 }
 
-/// A cluster, what Azure does to it, and what its conditions then say.
+/// A cluster, Azure's faults, and the reasons that conditions then have.
 struct Case {
     cluster: HostedCluster,
     faults: Vec<Value>,
-    says: Vec<(&'static str, &'static str)>,
+    reasons: Vec<(&'static str, &'static str)>,
 }
 
-/// Plays the cases at once, then takes all faults away.
+/// Runs all cases at once, then removes all faults.
 async fn play(shared_env: &SharedEnv, cases: Vec<Case>) -> Result<()> {
     let faults: Vec<&Value> = cases.iter().flat_map(|case| &case.faults).collect();
     shared_env.faults(json!(faults)).await?;
     try_join_all(cases.iter().map(|case| case.cluster.create(&shared_env.test_env))).await?;
-    let said = cases.iter().flat_map(|case| {
-        case.says
+    let checks = cases.iter().flat_map(|case| {
+        case.reasons
             .iter()
-            .map(|(kind, reason)| shared_env.says(&case.cluster, kind, reason))
+            .map(|(kind, reason)| shared_env.has_condition(&case.cluster, kind, reason))
     });
-    try_join_all(said).await?;
+    try_join_all(checks).await?;
     shared_env.faults(json!([])).await
 }
 
@@ -50,7 +50,7 @@ fn zone(cluster: &HostedCluster, index: usize) -> String {
     cluster.zones().swap_remove(index)
 }
 
-/// The link of this name to one of the cluster's zones is denied.
+/// A fault rule: Azure denies the link of this name to one of the cluster's zones.
 fn unlinked(index: usize, name: &'static str) -> impl Fn(&HostedCluster) -> Value {
     move |cluster| {
         denied(
@@ -68,7 +68,7 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
         let public = |name: &str| private(name).with_base_domain(&format!("{name}.example.com"));
         let case = |cluster: HostedCluster, part: &dyn Fn(&HostedCluster) -> Value, reason| Case {
             faults: vec![part(&cluster)],
-            says: vec![(DNS, reason)],
+            reasons: vec![(DNS, reason)],
             cluster,
         };
         let endpoint = private("endpoint-denied");
@@ -106,7 +106,7 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
             ),
             Case {
                 faults: vec![denied("PUT", &endpoint.endpoint())],
-                says: vec![
+                reasons: vec![
                     (ENDPOINT, "PrivateEndpointCreationFailed"),
                     (DNS, "WaitingForPrivateEndpoint"),
                 ],
@@ -114,7 +114,7 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
             },
             Case {
                 faults: vec![denied("GET", &unread.endpoint())],
-                says: vec![(ENDPOINT, "PrivateEndpointGetFailed")],
+                reasons: vec![(ENDPOINT, "PrivateEndpointGetFailed")],
                 cluster: unread,
             },
         ];
@@ -123,7 +123,7 @@ fn denied_step_of_the_guests_side_has_its_own_reason() {
 }
 
 #[test]
-fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() {
+fn each_state_of_a_management_side_step_has_its_own_reason() {
     run(async {
         let shared_env = SharedEnv::start().await?;
         let named = |name: &str| HostedCluster::new(&shared_env.test_env, name);
@@ -134,7 +134,7 @@ fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() 
         let cases = vec![
             Case {
                 faults: vec![denied("PUT", &own(&refused))],
-                says: vec![
+                reasons: vec![
                     (SERVICE, "PLSCreationFailed"),
                     (ENDPOINT, "WaitingForPrivateLinkService"),
                 ],
@@ -142,12 +142,12 @@ fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() 
             },
             Case {
                 faults: vec![answered("PUT", &own(&locked), 409, "ScopeLocked")],
-                says: vec![(SERVICE, "ScopeLocked")],
+                reasons: vec![(SERVICE, "ScopeLocked")],
                 cluster: locked,
             },
             Case {
                 faults: vec![hangs],
-                says: vec![(SERVICE, "Provisioning")],
+                reasons: vec![(SERVICE, "Provisioning")],
                 cluster: slow,
             },
         ];
@@ -156,12 +156,12 @@ fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() 
         let changed = named("service-changed");
         changed.create(&shared_env.test_env).await?;
         shared_env.heals(&changed).await?;
-        shared_env.says(&changed, SERVICE, "AzureSuccess").await?;
+        shared_env.has_condition(&changed, SERVICE, "AzureSuccess").await?;
         shared_env.faults(json!([denied("PUT", &own(&changed))])).await?;
         let mut body = shared_env.test_env.oracle().resources(&own(&changed)).await?.remove(0);
         body["properties"]["enableProxyProtocol"] = json!(true);
         shared_env.test_env.oracle().drift_put(&own(&changed), &body).await?;
-        shared_env.says(&changed, SERVICE, "PLSUpdateFailed").await?;
+        shared_env.has_condition(&changed, SERVICE, "PLSUpdateFailed").await?;
 
         let hangs =
             json!({"match": {"method": "DELETE", "path": own(&changed), "times": 1}, "do": {"operation": "hang"}});
@@ -169,7 +169,7 @@ fn step_of_the_management_side_that_fails_waits_or_goes_on_has_its_own_reason() 
         let client = shared_env.test_env.client()?;
         let crs = changed.api(&client, "AzurePrivateLinkService", &changed.control_plane_namespace());
         crs.delete("private-router", &Default::default()).await?;
-        shared_env.says(&changed, SERVICE, "Deleting").await
+        shared_env.has_condition(&changed, SERVICE, "Deleting").await
     });
 }
 
@@ -184,7 +184,9 @@ fn load_balancer_that_is_not_there_or_there_twice() {
         };
         shared_env.faults(lists(json!([]))).await?;
         cluster.create(&shared_env.test_env).await?;
-        shared_env.says(&cluster, BALANCER, "WaitingForLoadBalancer").await?;
+        shared_env
+            .has_condition(&cluster, BALANCER, "WaitingForLoadBalancer")
+            .await?;
         let azure = shared_env.test_env.azure();
         let id = format!(
             "/subscriptions/{}/resourceGroups/{}/providers/Microsoft.Network/loadBalancers/",
@@ -194,12 +196,14 @@ fn load_balancer_that_is_not_there_or_there_twice() {
         let again: Value =
             serde_json::from_str(&one.to_string().replace("/loadBalancers/", "/loadBalancers/copy-of-"))?;
         shared_env.faults(lists(json!([one, again]))).await?;
-        shared_env.says(&cluster, BALANCER, "AmbiguousLoadBalancer").await?;
-        // What a person has to mend is looked at less often: another cluster asks at once.
+        shared_env
+            .has_condition(&cluster, BALANCER, "AmbiguousLoadBalancer")
+            .await?;
+        // A problem that a person has to solve is read less often: another cluster asks at once.
         shared_env.faults(json!([denied("GET", "/loadBalancers")])).await?;
         let unlisted = HostedCluster::new(&shared_env.test_env, "unlisted");
         unlisted.create(&shared_env.test_env).await?;
-        shared_env.says(&unlisted, BALANCER, "ILBLookupFailed").await
+        shared_env.has_condition(&unlisted, BALANCER, "ILBLookupFailed").await
     });
 }
 
@@ -221,7 +225,7 @@ fn another_zone_of_the_name_is_linked_to_the_network() {
             .drift_put(&format!("{zone}/virtualNetworkLinks/theirs"), &link)
             .await?;
         cluster.create(&shared_env.test_env).await?;
-        shared_env.says(&cluster, DNS, "VNetLinkedToOtherZone").await?;
+        shared_env.has_condition(&cluster, DNS, "VNetLinkedToOtherZone").await?;
         oracle.drift_delete(&zone).await?;
         cluster.delete(&shared_env.test_env, SOON).await
     });
@@ -232,7 +236,7 @@ fn zone_that_hides_public_names() {
     e2e::shared_env::situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "shadow").with_base_domain("shadow.example.com");
         cluster.create(&shared_env.test_env).await?;
-        shared_env.says(&cluster, DNS, "ZoneShadowsBaseDomain").await?;
+        shared_env.has_condition(&cluster, DNS, "ZoneShadowsBaseDomain").await?;
         cluster.delete(&shared_env.test_env, SOON).await
     });
 }
@@ -259,11 +263,13 @@ fn process_with_other_settings_than_the_service_was_made_with() {
         ];
         let ho = Hyperlink::start(&test_env, Role::Ho, "ho-elsewhere", &flags).await?;
         let shared_env = SharedEnv { test_env, ho, cpo };
-        shared_env.says(&cluster, SERVICE, "ConfigurationChanged").await?;
+        shared_env
+            .has_condition(&cluster, SERVICE, "ConfigurationChanged")
+            .await?;
         let client = shared_env.test_env.client()?;
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         eventually("the HostedCluster says so too", SOON, || async {
-            said(&hosted.get(cluster.name()).await?, SERVICE, "AzureError")
+            ensure_condition(&hosted.get(cluster.name()).await?, SERVICE, "AzureError")
         })
         .await?;
 
@@ -272,6 +278,6 @@ fn process_with_other_settings_than_the_service_was_made_with() {
         let cloud = [("resync", "3s"), ("cloud", "AzureUSGovernmentCloud")];
         let ho = Hyperlink::start(&test_env, Role::Ho, "ho-in-another-cloud", &cloud).await?;
         let shared_env = SharedEnv { test_env, ho, cpo };
-        shared_env.says(&cluster, SERVICE, "CloudMismatch").await
+        shared_env.has_condition(&cluster, SERVICE, "CloudMismatch").await
     });
 }

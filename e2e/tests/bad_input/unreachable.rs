@@ -1,4 +1,4 @@
-//! Neighbours that are not there: the process stays up, says which one it waits for, and goes on when it comes.
+//! Servers that cannot be reached: the process stays up, reports which one it waits for, and continues when it answers.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use crate::wire::{Nobody, Way};
 use e2e::shared_env::{SOON, alone, leases, no_secret_in, run};
 
-/// Waits until `/readyz` is red and says of `item` that it waits for it, as RUNBOOK.md quotes it.
+/// Waits until `/readyz` fails and its line about `item` is one that RUNBOOK.md quotes; the process has to stay alive.
 async fn waits_for(process: &Hyperlink, item: &str) -> Result<()> {
     let what = format!("it waits for {item}");
     process
@@ -41,8 +41,9 @@ async fn becomes_ready(process: &Hyperlink) -> Result<()> {
     no_secret_in(process)
 }
 
-/// On one ground, as each has a process of its own and changes nothing that another one needs: who does not lead is ready too.
-fn beside_one_another<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static TestEnv) -> F) {
+/// Runs a test in an environment that several share: each has a process of its own, and changes nothing that another
+/// one needs. A process that does not lead is ready too.
+fn in_shared_test_env<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static TestEnv) -> F) {
     static TEST_ENV: OnceCell<TestEnv> = OnceCell::const_new();
     run(async {
         let test_env = TEST_ENV
@@ -71,8 +72,8 @@ fn token_endpoint_refuses() {
         std::fs::write(path, good.replace(e2e::azure_sim::HO_SECRET, "wrong-Secret"))?;
         let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[]).await?;
         waits_for(&ho, "azure token").await?;
-        let said = std::fs::read_to_string(ho.process().log())?;
-        ensure!(!said.contains("wrong-Secret"), "the secret is in the log");
+        let log = std::fs::read_to_string(ho.process().log())?;
+        ensure!(!log.contains("wrong-Secret"), "the secret is in the log");
         ensure!(
             !ho.page("/readyz").await?.1.contains("wrong-Secret"),
             "the secret is on the page"
@@ -84,7 +85,7 @@ fn token_endpoint_refuses() {
 
 #[test]
 fn arm_refuses_connections() {
-    beside_one_another(async |test_env| {
+    in_shared_test_env(async |test_env| {
         let nobody = Nobody::bind()?;
         let flags = [("arm-endpoint", format!("https://{}", nobody.address()?))];
         let cpo = start(test_env, Role::Cpo, "cpo-refused", &flags).await?;
@@ -96,12 +97,12 @@ fn arm_refuses_connections() {
 
 #[test]
 fn arm_is_a_black_hole() {
-    beside_one_another(async |test_env| {
+    in_shared_test_env(async |test_env| {
         let way = Way::black_hole(address_of(&test_env.azure().arm)?).await?;
         let flags = [("arm-endpoint", format!("https://{}", way.address()))];
         let cpo = start(test_env, Role::Cpo, "cpo-in-the-dark", &flags).await?;
         waits_for(&cpo, "azure resource manager").await?;
-        way.mend();
+        way.open();
         becomes_ready(&cpo).await
     });
 }
@@ -135,7 +136,7 @@ fn custom_resource_definition_is_not_installed() {
 
 #[test]
 fn api_server_is_not_reachable_at_the_start() {
-    beside_one_another(async |test_env| {
+    in_shared_test_env(async |test_env| {
         let nobody = Nobody::bind()?;
         let control_plane = test_env.control_plane();
         let token = control_plane.token(roles::NAMESPACE, "ho", None).await?;

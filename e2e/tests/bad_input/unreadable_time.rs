@@ -1,4 +1,4 @@
-//! A time that the API server takes and that this program's library cannot read, where any writer may put one.
+//! A time that the API server accepts and this program's library cannot read, where any writer may put one.
 
 use anyhow::{Result, bail};
 use e2e::hosted_cluster::ROUTER;
@@ -8,14 +8,14 @@ use e2e::tenant::Tenant;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
-/// As who wrote a field of an object.
+/// A patch of `managedFields` whose time the API server accepts and this program's library cannot read.
 fn written_at_the_end_of_time(version: &str) -> Value {
     let entry = json!({"manager": "x", "operation": "Update", "time": "9999-12-31T12:00:00Z", "apiVersion": version,
         "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:location": {}}}});
     json!({"metadata": {"managedFields": [entry]}})
 }
 
-/// Who watches already does not notice; who comes next has to list.
+/// A process that watches already is not affected; the next one has to list.
 #[test]
 fn object_of_a_tenant_that_cannot_be_read_stops_no_new_leader() {
     alone(async |test_env| {
@@ -34,7 +34,7 @@ fn object_of_a_tenant_that_cannot_be_read_stops_no_new_leader() {
     });
 }
 
-/// The API server takes the patch; its answer cannot be read here either.
+/// Applies a patch that the API server accepts; its answer cannot be read here either.
 async fn spoil(api: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<()> {
     match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
         Err(kube::Error::SerdeError(_)) => Ok(()),

@@ -1,4 +1,4 @@
-//! Sockets of our own: one that only counts who calls, and one that leads to a server, to nothing, or into a black hole.
+//! Sockets for tests: one only counts calls, and one leads to a server, to nothing, or into a black hole.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
-/// Counts calls and answers none. Ends when dropped.
+/// Counts calls and answers none. Dropping it ends it.
 pub(crate) struct Listener {
     address: SocketAddr,
     calls: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Drop for Listener {
     }
 }
 
-/// A way to a server that is broken at first. While it is a black hole, it takes connections and never answers.
+/// A way to a server. While it is a black hole, it accepts connections and never answers.
 pub(crate) struct Way {
     task: JoinHandle<()>,
     address: SocketAddr,
@@ -81,8 +81,8 @@ impl Way {
         self.address
     }
 
-    /// From now on new connections get through.
-    pub(crate) fn mend(&self) {
+    /// Lets new connections through from now on.
+    pub(crate) fn open(&self) {
         self.open.store(true, Ordering::SeqCst);
     }
 }

@@ -1,4 +1,4 @@
-//! Clusters that HyperShift's controllers have made, and that Hyperlink takes over while they run.
+//! Running clusters that HyperShift's controllers have made and that Hyperlink adopts.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -15,7 +15,7 @@ use crate::mixed_env::{MixedEnv, ends, situation};
 const FIRST: &str = "44444444-4444-4444-8444-444444444444";
 const SECOND: &str = "55555555-5555-4555-8555-555555555555";
 
-/// Made and served by HyperShift's controllers.
+/// Creates a cluster and waits until HyperShift's controllers serve it; returns them, still running.
 async fn served_by_theirs(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<(GoOperator, GoOperator)> {
     cluster.create(&mixed_env.test_env).await?;
     let theirs = (mixed_env.go_ho(cluster).await?, mixed_env.go_cpo(cluster).await?);
@@ -24,14 +24,14 @@ async fn served_by_theirs(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Resu
     Ok(theirs)
 }
 
-/// The same, and then they stop.
+/// Creates a cluster, has HyperShift's controllers serve it, and stops them.
 async fn made_by_theirs(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let (go_ho, go_cpo) = served_by_theirs(mixed_env, cluster).await?;
     go_ho.stop().await?;
     go_cpo.stop().await
 }
 
-/// The same, and taken over by both roles.
+/// Creates a cluster that HyperShift's controllers have served and both roles of Hyperlink have adopted.
 async fn adopted(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<(Hyperlink, Hyperlink)> {
     made_by_theirs(mixed_env, cluster).await?;
     let (ho, cpo) = (mixed_env.ho(cluster).await?, mixed_env.cpo(cluster).await?);
@@ -40,9 +40,9 @@ async fn adopted(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<(Hyper
     Ok((ho, cpo))
 }
 
-/// The cluster is deleted and leaves nothing; then those who served it end.
-async fn goes(mixed_env: &MixedEnv, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -> Result<()> {
-    mixed_env.goes(cluster, &[]).await?;
+/// Deletes the cluster, which has to leave nothing; then stops the processes that served it.
+async fn delete_and_stop(mixed_env: &MixedEnv, cluster: &HostedCluster, served_by: [Hyperlink; 2]) -> Result<()> {
+    mixed_env.delete(cluster, &[]).await?;
     for process in served_by {
         ends(process).await?;
     }
@@ -50,7 +50,7 @@ async fn goes(mixed_env: &MixedEnv, cluster: &HostedCluster, served_by: [Hyperli
 }
 
 #[test]
-fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
+fn running_cluster_is_adopted_without_a_write_or_a_gap() {
     situation(async |mixed_env| {
         let cluster = mixed_env.their_cluster("taken-over").await?;
         let (go_ho, go_cpo) = served_by_theirs(mixed_env, &cluster).await?;
@@ -61,11 +61,11 @@ fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
         go_ho.stop().await?;
         let ho = mixed_env.ho(&cluster).await?;
         mixed_env.adopted(&cluster, Role::Ho).await?;
-        mixed_env.looked_at_all(&cluster, Role::Ho, since).await?;
+        mixed_env.has_read_all(&cluster, Role::Ho, since).await?;
         go_cpo.stop().await?;
         let cpo = mixed_env.cpo(&cluster).await?;
         mixed_env.adopted(&cluster, Role::Cpo).await?;
-        mixed_env.looked_at_all(&cluster, Role::Cpo, since).await?;
+        mixed_env.has_read_all(&cluster, Role::Cpo, since).await?;
 
         at_rest(mixed_env, &cluster).await?;
         let writes = mixed_env.our_writes(&cluster, since).await?;
@@ -75,18 +75,18 @@ fn running_cluster_is_adopted_side_by_side_without_a_write_or_a_gap() {
         ensure!(after.data["spec"] == before.data["spec"], "{}", after.data["spec"]);
         mixed_env.heals(&cluster).await?;
         watch.never_failed().await?;
-        goes(mixed_env, &cluster, [ho, cpo]).await
+        delete_and_stop(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
-/// Nothing is written to the custom resource while all of Azure is looked at once more.
+/// Waits until nothing is written to the custom resource while both roles read all their resources in Azure once more.
 async fn at_rest(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let version = |object: kube::api::DynamicObject| object.metadata.resource_version;
     eventually("the custom resource is at rest", SOON, async || {
         let before = version(mixed_env.custom_resource(cluster).await?);
         let since = mixed_env.test_env.oracle().last_call().await?;
-        mixed_env.looked_at_all(cluster, Role::Ho, since).await?;
-        mixed_env.looked_at_all(cluster, Role::Cpo, since).await?;
+        mixed_env.has_read_all(cluster, Role::Ho, since).await?;
+        mixed_env.has_read_all(cluster, Role::Cpo, since).await?;
         let after = version(mixed_env.custom_resource(cluster).await?);
         ensure!(before == after, "written meanwhile");
         Ok(())
@@ -106,7 +106,10 @@ fn adopted_cluster_loses_a_revoked_subscription() {
             .with_hosted_cluster(allowed(json!([FIRST, SECOND])))
             .with_control_plane(allowed(json!([FIRST, SECOND])));
         let (ho, cpo) = adopted(mixed_env, &cluster).await?;
-        ensure!(mixed_env.seen(&cluster).await?.contains(SECOND), "it was not allowed");
+        ensure!(
+            mixed_env.stored_service(&cluster).await?.contains(SECOND),
+            "it was not allowed"
+        );
         let client = mixed_env.test_env.client()?;
         let namespace = cluster.control_plane_namespace();
         for (kind, namespace) in [("HostedCluster", NAMESPACE), ("HostedControlPlane", &namespace)] {
@@ -116,13 +119,13 @@ fn adopted_cluster_loses_a_revoked_subscription() {
         eventually("the subscription is not allowed any more", SOON, async || {
             let spec = mixed_env.custom_resource(&cluster).await?.data["spec"].take();
             ensure!(spec["additionalAllowedSubscriptions"] == json!([FIRST]), "{spec}");
-            let found = mixed_env.seen(&cluster).await?;
+            let found = mixed_env.stored_service(&cluster).await?;
             ensure!(!found.contains(SECOND) && found.contains(FIRST), "{found}");
             Ok(())
         })
         .await?;
         mixed_env.heals(&cluster).await?;
-        goes(mixed_env, &cluster, [ho, cpo]).await
+        delete_and_stop(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
@@ -161,11 +164,11 @@ fn adopted_cluster_with_a_dead_alias_gets_another() {
         )
         .await?;
         mixed_env.heals(&cluster).await?;
-        goes(mixed_env, &cluster, [ho, cpo]).await
+        delete_and_stop(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
-/// A control-plane-operator that was killed between its records and its status.
+/// As after a control-plane-operator that was killed between its records and its status.
 #[test]
 fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
     situation(async |mixed_env| {
@@ -194,7 +197,7 @@ fn zone_that_nobody_recorded_is_adopted_by_what_is_in_it() {
         mixed_env.heals(&cluster).await?;
         let writes = mixed_env.our_writes(&cluster, since).await?;
         ensure!(writes.is_empty(), "{writes:?}");
-        goes(mixed_env, &cluster, [ho, cpo]).await
+        delete_and_stop(mixed_env, &cluster, [ho, cpo]).await
     });
 }
 
@@ -206,7 +209,7 @@ fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
         let client = mixed_env.test_env.client()?;
         let namespace = cluster.control_plane_namespace();
         let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
-        // Their finalizers stand, and they are gone.
+        // Their finalizers are still set, though the controllers are gone.
         control_planes
             .delete(cluster.name(), &kube::api::DeleteParams::default())
             .await?;
@@ -215,6 +218,6 @@ fn cluster_deleted_right_after_the_hand_over_leaves_nothing() {
             .delete("private-router", &kube::api::DeleteParams::default())
             .await?;
         let (ho, cpo) = (mixed_env.ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
-        goes(mixed_env, &cluster, [ho, cpo]).await
+        delete_and_stop(mixed_env, &cluster, [ho, cpo]).await
     });
 }

@@ -1,4 +1,4 @@
-//! A management side of HyperShift's that says, at every event, that all is well when it is not.
+//! HyperShift's management side, which reports at every event that all is well when it is not.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ use crate::mixed_env::{MixedEnv, ends, situation};
 
 const AVAILABLE: &str = "AzurePrivateLinkServiceAvailable";
 
-/// Where an answer was not heard, the next one waits for a minute, and each after that twice as long.
+/// When a correction by Hyperlink is overwritten, the next one waits for a minute, and each after that twice as long.
 #[test]
 fn few_status_writes_beside_a_management_side_that_contradicts() {
     situation(async |mixed_env| {
-        let (ours, theirs) = contradicted(mixed_env).await?;
+        let (own_writes, their_reads) = contradicted(mixed_env).await?;
         ensure!(
-            ours <= 1,
-            "{ours} of our own status writes against {theirs} of their passes"
+            own_writes <= 1,
+            "{own_writes} of our own status writes against {their_reads} of their passes"
         );
         Ok(())
     });
 }
 
-/// So often they look, and could contradict.
-const LOOKS: usize = 60;
+/// Number of reads by HyperShift's operator, after each of which it could contradict.
+const READS: usize = 60;
 
-/// How often we have written the status in this time, and how often HyperShift's operator has looked.
+/// How often Hyperlink wrote the status, and how often HyperShift's operator read the service in the same time.
 async fn contradicted(mixed_env: &'static MixedEnv) -> Result<(usize, usize)> {
     let (cluster, zone) = unavailable(mixed_env).await?;
     let (ho, cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.cpo(&cluster).await?);
@@ -41,21 +41,21 @@ async fn contradicted(mixed_env: &'static MixedEnv) -> Result<(usize, usize)> {
         status_writes(mixed_env, &cluster)?,
         mixed_env.test_env.oracle().last_call().await?,
     );
-    let theirs = eventually("they have looked often", SOON, async || {
+    let their_reads = eventually("they have looked often", SOON, async || {
         touch(mixed_env, &cluster).await?;
-        let looks = looks(mixed_env, &cluster, since.1).await?;
-        ensure!(looks >= LOOKS, "{looks} times only");
-        Ok(looks)
+        let count = reads(mixed_env, &cluster, since.1).await?;
+        ensure!(count >= READS, "{count} times only");
+        Ok(count)
     })
     .await?;
-    let ours = status_writes(mixed_env, &cluster)? - since.0;
-    says(mixed_env, &cluster, "True").await?;
+    let own_writes = status_writes(mixed_env, &cluster)? - since.0;
+    has_status(mixed_env, &cluster, "True").await?;
     mixed_env
-        .goes(&cluster, &[&zone, &cluster.own_nat_subnet(&mixed_env.test_env)])
+        .delete(&cluster, &[&zone, &cluster.own_nat_subnet(&mixed_env.test_env)])
         .await?;
     ho.stop().await?;
     ends(cpo).await?;
-    Ok((ours, theirs))
+    Ok((own_writes, their_reads))
 }
 
 /// A cluster whose guest side can never become available, and why: a customer's zone has the name of the internal one.
@@ -73,7 +73,7 @@ async fn unavailable(mixed_env: &MixedEnv) -> Result<(HostedCluster, String)> {
     Ok((cluster, zone))
 }
 
-/// Waits until our guest side has said what is wrong, was contradicted, and leaves it for a while.
+/// Waits until Hyperlink's guest side has reported the problem, was contradicted, and has not written for five seconds.
 async fn they_have_the_last_word(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let calm = Mutex::new((0, Instant::now()));
     eventually(
@@ -82,7 +82,7 @@ async fn they_have_the_last_word(mixed_env: &MixedEnv, cluster: &HostedCluster) 
         async || {
             let found = mixed_env.custom_resource(cluster).await?;
             refused(&found, &["AzurePrivateDNSAvailable"], "NotOurs")?;
-            says(mixed_env, cluster, "True").await?;
+            has_status(mixed_env, cluster, "True").await?;
             let writes = status_writes(mixed_env, cluster)?;
             let mut calm = calm.lock().await;
             if calm.0 != writes {
@@ -95,19 +95,19 @@ async fn they_have_the_last_word(mixed_env: &MixedEnv, cluster: &HostedCluster) 
     .await
 }
 
-/// How often they have looked at the service since a call.
-async fn looks(mixed_env: &MixedEnv, cluster: &HostedCluster, since: u64) -> Result<usize> {
+/// How often HyperShift's operator has read the service since a call.
+async fn reads(mixed_env: &MixedEnv, cluster: &HostedCluster, since: u64) -> Result<usize> {
     let (calls, service) = (
         mixed_env.test_env.oracle().journal(since).await?,
         cluster.link_service(&mixed_env.test_env),
     );
-    let theirs = calls
+    let reads = calls
         .iter()
         .filter(|call| call.principal.as_deref() == Some(GO_HO_CLIENT) && call.path.eq_ignore_ascii_case(&service));
-    Ok(theirs.count())
+    Ok(reads.count())
 }
 
-/// Changes the object: every event is a pass of theirs.
+/// Changes the custom resource: HyperShift's operator reconciles at every event.
 async fn touch(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     let namespace = cluster.control_plane_namespace();
     let custom = cluster.api(&mixed_env.test_env.client()?, "AzurePrivateLinkService", &namespace);
@@ -115,15 +115,15 @@ async fn touch(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<()> {
     patch(&custom, "private-router", label).await.map(drop)
 }
 
-async fn says(mixed_env: &MixedEnv, cluster: &HostedCluster, status: &str) -> Result<()> {
+async fn has_status(mixed_env: &MixedEnv, cluster: &HostedCluster, status: &str) -> Result<()> {
     let found = mixed_env.custom_resource(cluster).await?;
     let all = conditions(&found);
-    let said = all.iter().find(|one| one.kind == AVAILABLE);
-    ensure!(said.is_some_and(|one| one.status == status), "{all:?}");
+    let condition = all.iter().find(|one| one.kind == AVAILABLE);
+    ensure!(condition.is_some_and(|one| one.status == status), "{all:?}");
     Ok(())
 }
 
-/// The writes of conditions by our guest side that the API server has accepted.
+/// Number of status writes by Hyperlink's guest side that the API server has accepted.
 fn status_writes(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<usize> {
     let log = std::fs::read_to_string(mixed_env.test_env.control_plane().audit_log())?;
     let account = format!("system:serviceaccount:{}:cpo", roles::NAMESPACE);
@@ -139,7 +139,7 @@ fn status_writes(mixed_env: &MixedEnv, cluster: &HostedCluster) -> Result<usize>
         };
         let object = event.get("objectRef").context("an event without an object")?;
         let is_status = object["resource"] == "azureprivatelinkservices" && object["subresource"] == "status";
-        // One that they have overtaken is refused, changes nothing, and is sent again.
+        // A write with an outdated resource version is refused, changes nothing, and is sent again.
         let is_accepted = event["responseStatus"]["code"] == 200;
         if is_status && is_accepted && event["user"]["username"] == account && object["namespace"] == namespace {
             writes += 1;

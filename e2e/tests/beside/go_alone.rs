@@ -1,4 +1,4 @@
-//! The stand-ins by themselves: what they are worth as neighbours.
+//! The stand-ins for HyperShift's controllers by themselves: they serve a cluster as those do.
 
 use anyhow::{Result, ensure};
 use e2e::eventually;
@@ -25,14 +25,14 @@ fn their_controllers_alone_serve_a_whole_life() {
         .await?;
         // The reference never removes a NAT subnet.
         mixed_env
-            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .delete(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
             .await?;
         ho.stop().await?;
         cpo.stop().await
     });
 }
 
-/// Zones, links and records are written on every pass.
+/// Fails unless zones, links and records are written in every reconcile.
 fn writes_for_ever(calls: &[e2e::test_env::Call]) -> Result<()> {
     let puts = |kind: &str| {
         calls

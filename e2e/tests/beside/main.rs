@@ -1,9 +1,9 @@
-//! Hyperlink beside HyperShift's own controllers: clusters that were made by one and go on with the other, or with both.
+//! Hyperlink beside HyperShift's own controllers: clusters that one made and the other takes over, or that both serve.
 
 mod adoption;
 mod contradiction;
 mod go_alone;
-mod going_back;
 mod mixed;
 mod mixed_env;
 mod side_by_side;
+mod way_back;

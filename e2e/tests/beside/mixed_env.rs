@@ -1,5 +1,5 @@
-//! The ground that all situations share. Nothing runs on it by itself: each situation says who serves its cluster, and
-//! what runs serves that cluster alone.
+//! The test environment that all situations share. Nothing runs in it by itself: each situation starts the controllers
+//! of its cluster, and these serve that cluster alone.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -26,10 +26,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The intervals of HyperShift's controllers are this many times shorter: five minutes are six seconds.
 const SPEED: u32 = 50;
 
-/// How often Hyperlink looks at what is settled.
+/// Interval at which Hyperlink reads ready resources.
 const RESYNC: &str = "4s";
 
-/// The shared ground.
+/// The shared test environment.
 pub(crate) struct MixedEnv {
     pub(crate) test_env: TestEnv,
     subnets: AtomicU8,
@@ -41,11 +41,11 @@ impl MixedEnv {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let url = test_env.control_url().to_owned();
         tokio::spawn(async move {
-            // Azure's budgets are those of five minutes of a few clusters; here many live in one.
+            // Azure's request budgets for five minutes are enough for a few clusters; here many live in one minute.
             let minutes = json!({"advance_s": 300});
             loop {
                 let clock = reqwest::Client::new().post(format!("{url}/clock")).json(&minutes);
-                // A simulator that is gone is no failure of the clock's.
+                // That the simulator is gone is no failure of this clock.
                 if clock.send().await.is_err() {
                     return;
                 }
@@ -64,7 +64,8 @@ impl MixedEnv {
         HostedCluster::new(&self.test_env, name).with_base_domain(&format!("{name}.example.com"))
     }
 
-    /// The same, with the NAT subnet that HyperShift's operator makes, which it can in 10.0.0.0/16 alone.
+    /// A cluster with a base domain and the NAT subnet that HyperShift's operator makes, which it can in 10.0.0.0/16
+    /// alone.
     pub(crate) async fn their_cluster(&self, name: &str) -> Result<HostedCluster> {
         let cluster = self.cluster(name);
         self.nat_subnet(&format!("{}-pls-nat", cluster.infra_id())).await?;
@@ -81,32 +82,32 @@ impl MixedEnv {
         Ok(id)
     }
 
-    /// HyperShift's operator.
+    /// Starts HyperShift's operator for a cluster.
     pub(crate) async fn go_ho(&self, cluster: &HostedCluster) -> Result<GoOperator> {
         GoOperator::ho(&self.test_env, cluster, SPEED).await
     }
 
-    /// HyperShift's control-plane-operator.
+    /// Starts HyperShift's control-plane-operator for a cluster.
     pub(crate) async fn go_cpo(&self, cluster: &HostedCluster) -> Result<GoOperator> {
         GoOperator::cpo(&self.test_env, cluster, SPEED).await
     }
 
-    /// Hyperlink's management side.
+    /// Starts Hyperlink's management side for a cluster.
     pub(crate) async fn ho(&self, cluster: &HostedCluster) -> Result<Hyperlink> {
         self.hyperlink(cluster, Role::Ho).await
     }
 
-    /// Hyperlink's guest side.
+    /// Starts Hyperlink's guest side for a cluster.
     pub(crate) async fn cpo(&self, cluster: &HostedCluster) -> Result<Hyperlink> {
         self.hyperlink(cluster, Role::Cpo).await
     }
 
     async fn hyperlink(&self, cluster: &HostedCluster, role: Role) -> Result<Hyperlink> {
-        // All of one role read one kubeconfig, which each start writes.
+        // All processes of a role read one kubeconfig, which each start writes.
         let _one_at_a_time = self.starting.lock().await;
         let namespace = cluster.control_plane_namespace();
         let (role_name, lease_namespace) = (role.as_str(), roles::NAMESPACE);
-        // Who follows another at once need not wait until a leader of all namespaces has noticed.
+        // A lease of one second, so that a process that follows another one need not wait for it.
         let name = format!("hyperlink-{role_name}-{namespace}");
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"namespace": lease_namespace, "name": name},
@@ -123,13 +124,13 @@ impl MixedEnv {
         Hyperlink::start(&self.test_env, role, &name, &flags).await
     }
 
-    /// Waits until the whole path is there.
+    /// Waits until the whole path is available.
     pub(crate) async fn heals(&self, cluster: &HostedCluster) -> Result<()> {
         cluster.becomes_available(&self.test_env, SOON).await?;
         cluster.becomes_reachable(&self.test_env, SOON).await
     }
 
-    /// Waits until every condition holds.
+    /// Waits until every condition is True.
     pub(crate) async fn all_hold(&self, cluster: &HostedCluster) -> Result<()> {
         eventually("every condition holds", SOON, async || {
             let all = conditions(&self.custom_resource(cluster).await?);
@@ -140,32 +141,32 @@ impl MixedEnv {
         .await
     }
 
-    /// Hears from now on every word of the custom resource's conditions.
-    pub(crate) fn listen(&self, cluster: &HostedCluster) -> Result<Heard> {
+    /// Records from now on every version of the custom resource's conditions.
+    pub(crate) fn listen(&self, cluster: &HostedCluster) -> Result<ConditionHistory> {
         let namespace = cluster.control_plane_namespace();
         let api = cluster.api(&self.test_env.client()?, "AzurePrivateLinkService", &namespace);
-        let said = Arc::new(std::sync::Mutex::new(Vec::new()));
-        let hears = Arc::clone(&said);
+        let observed = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let recording = Arc::clone(&observed);
         let stop = CancellationToken::new();
         let until = stop.clone();
         tokio::spawn(async move {
             let changes = watcher(api, watcher::Config::default()).default_backoff();
-            let hear = |found: Result<DynamicObject, watcher::Error>| {
-                let mut hears = hears.lock().unwrap_or_else(PoisonError::into_inner);
-                hears.extend(found.iter().flat_map(conditions));
+            let record = |found: Result<DynamicObject, watcher::Error>| {
+                let mut recording = recording.lock().unwrap_or_else(PoisonError::into_inner);
+                recording.extend(found.iter().flat_map(conditions));
                 std::future::ready(())
             };
             until
-                .run_until_cancelled(changes.touched_objects().for_each(hear))
+                .run_until_cancelled(changes.touched_objects().for_each(record))
                 .await;
         });
-        Ok(Heard {
-            said,
+        Ok(ConditionHistory {
+            observed,
             _stop: stop.drop_guard(),
         })
     }
 
-    /// Waits until HyperShift's control-plane-operator has come to the end of a pass: both zones are in the status.
+    /// Waits until HyperShift's control-plane-operator has completed a reconcile: both zones are in the status.
     pub(crate) async fn recorded(&self, cluster: &HostedCluster) -> Result<()> {
         eventually("both zones are recorded", SOON, async || {
             let found = self.custom_resource(cluster).await?;
@@ -177,20 +178,20 @@ impl MixedEnv {
         .await
     }
 
-    /// Deletes the cluster; nothing but `kept` may be left.
-    pub(crate) async fn goes(&self, cluster: &HostedCluster, kept: &[&str]) -> Result<()> {
+    /// Deletes the cluster, and fails if anything but `remaining` is left.
+    pub(crate) async fn delete(&self, cluster: &HostedCluster, remaining: &[&str]) -> Result<()> {
         cluster.delete(&self.test_env, SOON).await?;
-        nothing_is_left_of(&self.test_env, cluster, kept).await
+        nothing_is_left_of(&self.test_env, cluster, remaining).await
     }
 
-    /// The custom resource.
+    /// The cluster's custom resource, which has to exist.
     pub(crate) async fn custom_resource(&self, cluster: &HostedCluster) -> Result<DynamicObject> {
         let found = cluster.get_link_service(&self.test_env.client()?).await?;
         found.context("no custom resource")
     }
 
     /// What Azure holds of the cluster's Private Link Service.
-    pub(crate) async fn seen(&self, cluster: &HostedCluster) -> Result<String> {
+    pub(crate) async fn stored_service(&self, cluster: &HostedCluster) -> Result<String> {
         let found = self
             .test_env
             .oracle()
@@ -202,33 +203,36 @@ impl MixedEnv {
     /// What Hyperlink has written to Azure for the cluster since a call.
     pub(crate) async fn our_writes(&self, cluster: &HostedCluster, since: u64) -> Result<Vec<Call>> {
         let mut calls = calls_about(&self.test_env, cluster, since).await?;
-        calls.retain(|call| call.is_write() && ours(call));
+        calls.retain(|call| call.is_write() && is_by_hyperlink(call));
         Ok(calls)
     }
 
-    /// Waits until Hyperlink has looked, after a call, at every resource of the cluster that its role keeps.
-    pub(crate) async fn looked_at_all(&self, cluster: &HostedCluster, role: Role, since: u64) -> Result<()> {
-        let mut wanted = match role {
+    /// Waits until Hyperlink has read, after a call, every resource of the cluster that its role manages.
+    pub(crate) async fn has_read_all(&self, cluster: &HostedCluster, role: Role, since: u64) -> Result<()> {
+        let mut expected = match role {
             Role::Ho => vec![cluster.link_service(&self.test_env)],
             Role::Cpo => cluster.zones(),
         };
         if role == Role::Cpo {
-            wanted.push(cluster.endpoint());
+            expected.push(cluster.endpoint());
         }
         eventually("all is looked at", SOON, async || {
             let calls = calls_about(&self.test_env, cluster, since).await?;
-            let looked = |id: &String| {
+            let was_read = |id: &String| {
                 let path = |call: &&Call| call.path.to_lowercase().starts_with(&id.to_lowercase());
-                calls.iter().filter(path).any(|call| ours(call) && !call.is_write())
+                calls
+                    .iter()
+                    .filter(path)
+                    .any(|call| is_by_hyperlink(call) && !call.is_write())
             };
-            let missing: Vec<_> = wanted.iter().filter(|id| !looked(id)).collect();
+            let missing: Vec<_> = expected.iter().filter(|id| !was_read(id)).collect();
             ensure!(missing.is_empty(), "not at {missing:?}");
             Ok(())
         })
         .await
     }
 
-    /// Waits until Hyperlink has taken the custom resource over for this role: its intent stands.
+    /// Waits until Hyperlink has adopted the custom resource for this role: its intent is recorded.
     pub(crate) async fn adopted(&self, cluster: &HostedCluster, role: Role) -> Result<()> {
         let annotation = format!("hyperlink.hypershift.openshift.io/{}-intent", role.as_str());
         eventually(&format!("{annotation} stands"), SOON, async || {
@@ -264,44 +268,44 @@ impl MixedEnv {
     }
 }
 
-fn ours(call: &Call) -> bool {
+fn is_by_hyperlink(call: &Call) -> bool {
     matches!(call.principal.as_deref(), Some(HO_CLIENT | CPO_CLIENT))
 }
 
-/// What conditions have said.
-pub(crate) struct Heard {
-    said: Arc<std::sync::Mutex<Vec<Condition>>>,
+/// All versions of a custom resource's conditions, in their order.
+pub(crate) struct ConditionHistory {
+    observed: Arc<std::sync::Mutex<Vec<Condition>>>,
     _stop: DropGuard,
 }
 
-impl Heard {
-    /// How often a condition was turned to this status by another one.
-    pub(crate) fn turns(&self, kind: &str, status: &str) -> usize {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_kind: Vec<_> = said
+impl ConditionHistory {
+    /// How often a condition changed to this status from another one.
+    pub(crate) fn changes_to(&self, kind: &str, status: &str) -> usize {
+        let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_kind: Vec<_> = observed
             .iter()
             .filter(|one| one.kind == kind)
             .map(|one| &one.status)
             .collect();
-        let turns = of_kind.windows(2).filter(|two| two[0] != two[1] && two[1] == status);
-        turns.count()
+        let changes = of_kind.windows(2).filter(|two| two[0] != two[1] && two[1] == status);
+        changes.count()
     }
 
-    /// Whether a condition was ever like this.
+    /// Whether a condition of this type ever matched.
     pub(crate) fn ever(&self, kind: &str, like: impl Fn(&Condition) -> bool) -> bool {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.iter().any(|one| one.kind == kind && like(one))
+        let observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        observed.iter().any(|one| one.kind == kind && like(one))
     }
 }
 
-/// Asks all the time whether a cluster is reachable.
+/// Checks all the time whether a cluster is reachable.
 pub(crate) struct Watch {
     stop: CancellationToken,
     task: JoinHandle<Result<Vec<String>>>,
 }
 
 impl Watch {
-    /// Ends, and fails if there was a moment in which it was not.
+    /// Stops the watch, and fails if the cluster was unreachable at any moment.
     pub(crate) async fn never_failed(self) -> Result<()> {
         self.stop.cancel();
         let failures = self.task.await??;
@@ -315,14 +319,14 @@ impl Watch {
     }
 }
 
-/// Fails if a process has said a secret, and ends it as the kubelet does.
+/// Stops a process as the kubelet does; fails if its log has a secret.
 pub(crate) async fn ends(process: Hyperlink) -> Result<()> {
     no_secret_in(&process)?;
     process.stop().await
 }
 
-/// Runs one situation on the shared ground.
+/// Runs one situation in the shared test environment.
 pub(crate) fn situation<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static MixedEnv) -> F) {
-    static SHARED_ENV: OnceCell<MixedEnv> = OnceCell::const_new();
-    run(async { test(SHARED_ENV.get_or_try_init(MixedEnv::start).await?).await });
+    static MIXED_ENV: OnceCell<MixedEnv> = OnceCell::const_new();
+    run(async { test(MIXED_ENV.get_or_try_init(MixedEnv::start).await?).await });
 }

@@ -23,23 +23,23 @@ fn both_guest_sides_for_a_hand_over() {
         mixed_env.heals(&cluster).await?;
         mixed_env.recorded(&cluster).await?;
         let watch = mixed_env.watch(&cluster);
-        let heard = mixed_env.listen(&cluster)?;
+        let history = mixed_env.listen(&cluster)?;
         let cpo = mixed_env.cpo(&cluster).await?;
-        // Theirs writes over the condition with its next pass; the Event stays.
+        // Theirs overwrites the condition in its next reconcile; the Event stays.
         eventually("the other writer is named", SOON, async || {
             let events = reasons(mixed_env, &cluster).await?;
             ensure!(events.iter().any(|reason| reason == OTHER), "{events:?}");
-            let named = |said: &Condition| said.reason == OTHER && e2e::runbook::quotes(said).is_ok();
-            ensure!(heard.ever(DNS, named), "no condition says so");
+            let named = |condition: &Condition| condition.reason == OTHER && e2e::runbook::quotes(condition).is_ok();
+            ensure!(history.ever(DNS, named), "no condition says so");
             Ok(())
         })
         .await?;
 
-        // From now on nothing of DNS is written by us, whatever they wipe.
+        // From now on Hyperlink writes nothing of DNS, whatever HyperShift's operator overwrites.
         let since = mixed_env.test_env.oracle().last_call().await?;
         for _ in 0..2 {
             let round = mixed_env.test_env.oracle().last_call().await?;
-            mixed_env.looked_at_all(&cluster, Role::Cpo, round).await?;
+            mixed_env.has_read_all(&cluster, Role::Cpo, round).await?;
         }
         let writes = mixed_env.our_writes(&cluster, since).await?;
         let dns: Vec<&Call> = writes
@@ -49,8 +49,8 @@ fn both_guest_sides_for_a_hand_over() {
         ensure!(dns.is_empty(), "{dns:?}");
 
         // Zones that are written again and again are right all the same.
-        let moving = |said: &Condition| said.reason == "Provisioning";
-        ensure!(!heard.ever(DNS, moving), "names were wrong for a while");
+        let in_progress = |condition: &Condition| condition.reason == "Provisioning";
+        ensure!(!history.ever(DNS, in_progress), "names were wrong for a while");
 
         go_cpo.stop().await?;
         eventually(
@@ -67,7 +67,7 @@ fn both_guest_sides_for_a_hand_over() {
         watch.never_failed().await?;
         mixed_env.heals(&cluster).await?;
         mixed_env.all_hold(&cluster).await?;
-        mixed_env.goes(&cluster, &[]).await?;
+        mixed_env.delete(&cluster, &[]).await?;
         ends(ho).await?;
         ends(cpo).await
     });

@@ -1,4 +1,4 @@
-//! Who may set the annotations that leave things behind in Azure or cut a cluster off: asked on the real API server.
+//! Who may set the annotations that leave resources behind in Azure or disconnect a cluster, on the real API server.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn link_service(name: &str, annotations: Value) -> Result<DynamicObject> {
             "guestVNetID": network, "guestSubnetID": format!("{network}/subnets/s")}}))?)
 }
 
-/// One who has every verb of HyperShift's group in the control plane's namespace, as its operator has.
+/// An account with every verb on HyperShift's group in the control plane's namespace, as its operator has.
 async fn somebody(control_plane: &ControlPlane, name: &str) -> Result<Api<DynamicObject>> {
     let access = control_plane.service_account(NAMESPACE, name).await?;
     grant(control_plane, name, NAMESPACE, "hypershift.openshift.io", "*", &["*"]).await?;
@@ -78,7 +78,7 @@ async fn annotate(api: &Api<DynamicObject>, annotations: Value) -> kube::Result<
         .await
 }
 
-/// Fails unless the policy, and nobody else, has refused it for want of this verb.
+/// Fails unless the policy, and nobody else, has refused it because this verb is missing.
 fn refused(outcome: kube::Result<DynamicObject>, verb: &str) -> Result<()> {
     let error = outcome.err().context("it is taken")?;
     let kube::Error::Api(status) = error else {
@@ -92,7 +92,7 @@ fn refused(outcome: kube::Result<DynamicObject>, verb: &str) -> Result<()> {
     Ok(())
 }
 
-/// A tenant may make HostedClusters, but not say where they came from.
+/// A tenant may create HostedClusters, but not with the annotation that adopts another management cluster's resources.
 async fn adopted_by_those_alone_who_have_the_verb(control_plane: &ControlPlane) -> Result<()> {
     let hosted = ApiResource::from_gvk(&GroupVersionKind::gvk(
         "hypershift.openshift.io",
@@ -135,7 +135,7 @@ async fn adopted_by_those_alone_who_have_the_verb(control_plane: &ControlPlane) 
 #[test]
 fn annotations_are_set_by_those_alone_who_have_the_verb() {
     scenario(async {
-        // Of its own: the policy of another test's release would hide that there is none.
+        // A control plane of its own: the policy of another test's release would hide that this one has none.
         let control_plane = ControlPlane::start().await?;
         let helm = Helm::new(Some(control_plane.kubeconfig_path()))?;
         let install = [
@@ -177,14 +177,14 @@ fn annotations_are_set_by_those_alone_who_have_the_verb() {
             annotate(&elsewhere, json!({ABANDON: "uid/cpo/because"})).await,
             "abandon",
         )?;
-        // What it has to do it may.
+        // The operator may do what it has to do.
         annotate(&operator, json!({"hyperlink.hypershift.openshift.io/cpo-intent": "{}"})).await?;
 
         annotate(&one, json!({ABANDON: "uid/cpo/because"})).await?;
         refused(annotate(&one, json!({REPLACE: "true"})).await, "allow-replace")?;
         annotate(&both, json!({REPLACE: "true"})).await?;
 
-        // What stands there is nobody's concern, until it says something else.
+        // An annotation that stays as it is needs no right; a changed one does.
         annotate(&operator, json!({"example.com/other": "x"})).await?;
         annotate(&operator, json!({ABANDON: "uid/cpo/because"})).await?;
         refused(annotate(&operator, json!({ABANDON: "uid/ho/because"})).await, "abandon")?;

@@ -1,5 +1,5 @@
-//! The program, run as the rendered Deployments of the examples say, does its job: both roles from their releases bring a cluster about, hand
-//! over, repair it and take it away, with the rights, identities and files that the chart gives them and nothing else.
+//! The program runs as the rendered Deployments of the examples say: both roles from their releases build a cluster's
+//! path, hand over, repair it and delete it, with only the rights, identities and files that the chart gives them.
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::azure_sim::Preset;
@@ -15,12 +15,12 @@ use serde_json::json;
 
 const TOKENS: &str = "/var/run/secrets/openshift/serviceaccount";
 
-/// A ground of its own with what the releases refer to.
+/// A test environment of its own with what the releases refer to.
 pub(crate) async fn installed() -> Result<Installed> {
     Installed::on(TestEnv::local(Preset::Fast).await?).await
 }
 
-/// The guest side whose token somebody writes after its start.
+/// Starts the guest side, whose token is written only after its start.
 async fn run_cpo_of_one(installed: &Installed) -> Result<Hyperlink> {
     let Credential::WorkloadIdentity { token_file, .. } = &installed.test_env.azure().cpo else {
         bail!("the guest side has no token");
@@ -31,7 +31,7 @@ async fn run_cpo_of_one(installed: &Installed) -> Result<Hyperlink> {
     Ok(cpo)
 }
 
-/// Waits until a process says that it stands by for another.
+/// Waits until a process reports that it stands by for another.
 async fn stands_by(process: &Hyperlink, leader: &str) -> Result<()> {
     let line = format!("[+] lease (ho): standing by, {leader}_");
     eventually(&line, SOON, || async {
@@ -42,12 +42,12 @@ async fn stands_by(process: &Hyperlink, leader: &str) -> Result<()> {
     .await
 }
 
-/// What a ServiceAccount of [`HOME`] is told when it scrapes: status and text.
+/// The answer to a scrape by a ServiceAccount of [`HOME`]: status and text.
 async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> Result<(u16, String)> {
     let control_plane = installed.test_env.control_plane();
     control_plane.service_account(HOME, account).await?;
     let token = control_plane.token(HOME, account, None).await?;
-    // The certificate is the program's own: nobody could trust it.
+    // The program made the certificate itself: no client could trust it.
     let http = reqwest::Client::builder()
         .tls_danger_accept_invalid_certs(true)
         .build()?;
@@ -57,7 +57,7 @@ async fn scraped(installed: &Installed, account: &str, process: &Hyperlink) -> R
 }
 
 #[test]
-fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
+fn one_control_plane_is_served_and_its_metrics_are_protected() {
     scenario(async {
         let installed = installed().await?;
         let test_env = &installed.test_env;
@@ -81,7 +81,7 @@ fn one_control_plane_is_served_and_its_metrics_are_read_by_those_who_may() {
         cluster.create(test_env).await?;
         cluster.becomes_available(test_env, SOON).await?;
         cluster.becomes_reachable(test_env, SOON).await?;
-        // Nothing that they ask for is missing among their rights.
+        // They have all rights that they ask for.
         for process in [&ho, &cpo] {
             process.ready(SOON).await?;
         }
@@ -109,7 +109,7 @@ fn cluster_lives_on_the_rendered_deployments() {
         first.leading(SOON).await?;
         let replica = installed.run("ho", "ho-1", Role::Ho).await?;
         let cpo = installed.run("cpo", "cpo-0", Role::Cpo).await?;
-        // Another installation of the role in the namespace: nothing of it is refused, and it waits as the replica does.
+        // Another installation of the role in the namespace is not refused, and stands by as the replica does.
         installed.install("again", &installed.ho()?)?;
         let again = installed.run("again", "again-0", Role::Ho).await?;
         stands_by(&replica, "ho-0").await?;

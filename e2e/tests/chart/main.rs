@@ -1,4 +1,4 @@
-//! The chart by the real helm: what it renders, what it refuses, what the API server takes, and what runs with it.
+//! The chart by the real helm: what it renders, what it refuses, what the API server accepts, and what runs with it.
 
 mod admission;
 mod life;

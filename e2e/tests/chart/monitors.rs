@@ -1,4 +1,5 @@
-//! Whom Prometheus shows its token to: the installation, by a certificate that is checked, and nobody who answers in its place.
+//! Prometheus shows its token to the installation alone, whose certificate it checks, and to nobody who answers in its
+//! place.
 
 use anyhow::{Context, Result, ensure};
 use rstest::rstest;
@@ -14,7 +15,7 @@ const CERTIFICATE: &str = "metrics.certificate.secretName=certificate";
 const MAP: &str = "metrics.certificate.authority.configMap=authorities";
 const FILE: &str = "metrics.certificate.authority.file=/etc/authorities/ca.crt";
 
-/// What the monitors that are rendered of these values scrape.
+/// The endpoints that the monitors rendered from these values scrape.
 fn endpoints(values: &[&str]) -> Result<Vec<Value>> {
     let rendered = render(&[&RIGHT[..], &[SERVED], values].concat())?;
     let mut all = Vec::new();
@@ -39,8 +40,8 @@ fn token_for_a_certificate_that_nobody_checks_is_refused(#[case] values: &[&str]
         "{:#}",
         endpoints(values).expect_err("the token goes to whoever answers")
     );
-    let said = "at '/metrics/certificate/secretName': minLength: got 0, want 1";
-    assert!(error.contains(said), "{error}");
+    let refusal = "at '/metrics/certificate/secretName': minLength: got 0, want 1";
+    assert!(error.contains(refusal), "{error}");
 }
 
 #[rstest]
@@ -51,8 +52,8 @@ fn authority_that_a_monitor_cannot_use_is_refused(#[case] values: &[&str]) {
         "{:#}",
         endpoints(&[values, &[CERTIFICATE]].concat()).expect_err("it is taken")
     );
-    let said = "at '/metrics/certificate/authority/file': maxLength: got 23, want 0";
-    assert!(error.contains(said), "{error}");
+    let refusal = "at '/metrics/certificate/authority/file': maxLength: got 23, want 0";
+    assert!(error.contains(refusal), "{error}");
 }
 
 #[rstest]

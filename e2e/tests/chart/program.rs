@@ -20,7 +20,7 @@ const OF_THE_CHART: [&str; 11] = [
     "metrics-cert-file",
     "metrics-key-file",
     "probe-bind",
-    // The release's, which the pod knows.
+    // The release's namespace, which the pod knows.
     "lease-namespace",
     "kubeconfig",
 ];

@@ -1,5 +1,5 @@
-//! A release's life on the real API server: installed, upgraded from an older render, rolled back, uninstalled; and a second one of
-//! the same role beside it.
+//! A release's life on the real API server: installed, upgraded from an older render, rolled back, uninstalled; and a
+//! second one of the same role beside it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// What the values of an example install in a namespace.
+/// A release with the values of an example in a namespace.
 struct Release<'a> {
     helm: Helm,
     control_plane: &'a ControlPlane,
@@ -92,7 +92,7 @@ async fn holder(leases: &Api<Lease>) -> Result<Option<String>> {
     Ok(lease.spec.and_then(|spec| spec.holder_identity))
 }
 
-/// What the program does with the Lease of the chart.
+/// Takes the chart's Lease, as the program does.
 async fn hold(leases: &Api<Lease>) -> Result<()> {
     let held = json!({"spec": {"holderIdentity": "the-leader", "leaseDurationSeconds": 15}});
     leases
@@ -208,7 +208,7 @@ fn second_installation_of_a_role_leaves_the_lease_to_the_first() {
             !objects.contains("Lease hyperlink-ho"),
             "it has the lease of the first: {objects:?}"
         );
-        // Both name the same lease: theirs is the namespace's.
+        // Both name the same lease, the one of their namespace.
         ensure!(release.arguments("first-hyperlink").await? == release.arguments("second-hyperlink").await?);
         release.run(&["uninstall", "second"])?;
         ensure!(

@@ -1,5 +1,5 @@
-//! What the chart renders of each set of values: compared with a golden file, and taken by the real API server, which knows every
-//! field and admits the pods where they have to be restricted. `INSTA_UPDATE=always` writes the golden files anew.
+//! What the chart renders from each set of values: it equals a golden file, and the real API server accepts it, knows
+//! every field and admits the pods to a restricted namespace. `INSTA_UPDATE=always` rewrites the golden files.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ fn values(case: &str) -> PathBuf {
 fn render(case: &str, release: &str, namespace: &str, more: &[&str]) -> Result<String> {
     let (chart, values) = (chart(), values(case));
     let (chart, values) = (chart.to_string_lossy(), values.to_string_lossy());
-    // Of no case: it has to be given by whoever installs.
+    // In no case's values: whoever installs has to give it.
     let image = "--set=image.repository=registry.example.com/hyperlink";
     let own = [
         "template",
@@ -85,14 +85,14 @@ fn render_is_the_golden_one_and_the_api_server_takes_it(
     });
 }
 
-/// The program listens where probes and scrapes come, and what selects pods selects its own.
+/// Fails unless the program listens on the ports of probes and scrapes, and selectors select the release's own pods.
 fn fits_together(objects: &[Value]) -> Result<()> {
     let mut deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
     let pod = &deployments.next().context("no Deployment")?["spec"]["template"];
     let containers = pod["spec"]["containers"].as_array().context("no containers")?;
-    let ours = containers.iter().find(|one| one["name"] == "hyperlink");
-    let ours = ours.context("no container of ours")?;
-    let listed = |list: &str| ours[list].as_array().cloned().unwrap_or_default();
+    let container = containers.iter().find(|one| one["name"] == "hyperlink");
+    let container = container.context("no container of ours")?;
+    let listed = |list: &str| container[list].as_array().cloned().unwrap_or_default();
     let opened = |name: &Value| {
         let found = listed("ports").into_iter().find(|port| port["name"] == *name);
         found.map(|port| port["containerPort"].to_string())
@@ -103,12 +103,12 @@ fn fits_together(objects: &[Value]) -> Result<()> {
             Some(port.to_owned())
         })
     };
-    ensure!(opened(&json!("https-metrics")) == bound("metrics-bind"), "{ours}");
+    ensure!(opened(&json!("https-metrics")) == bound("metrics-bind"), "{container}");
     for (probe, path) in [("livenessProbe", "/livez"), ("readinessProbe", "/readyz")] {
-        let asked = &ours[probe]["httpGet"];
+        let asked = &container[probe]["httpGet"];
         ensure!(asked["path"] == path, "{probe}: {asked}");
-        ensure!(opened(&asked["port"]) == bound("probe-bind"), "{probe}: {ours}");
-        ensure!(bound("probe-bind").is_some(), "{ours}");
+        ensure!(opened(&asked["port"]) == bound("probe-bind"), "{probe}: {container}");
+        ensure!(bound("probe-bind").is_some(), "{container}");
     }
     for object in objects {
         for selector in ["/spec/selector/matchLabels", "/spec/podSelector/matchLabels"] {
@@ -147,7 +147,7 @@ async fn is_admitted(client: &kube::Client, case: &str, template: &Value) -> Res
     control_plane.apply_yaml(&objects).await?;
     let mut pod: Pod = serde_json::from_value(template.clone())?;
     pod.metadata.name = Some("pod".to_owned());
-    // Those of the release are not in this namespace.
+    // The release's ServiceAccounts are not in this namespace.
     let spec = pod.spec.as_mut().context("no spec")?;
     spec.service_account_name = None;
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
@@ -158,7 +158,7 @@ async fn is_admitted(client: &kube::Client, case: &str, template: &Value) -> Res
     pods.create(&dry_run, &pod).await.map(drop).context("a pod")
 }
 
-/// Not in a golden file: they have tests of their own, and change for other reasons.
+/// Alerts and dashboard are in no golden file: they have tests of their own, and change for other reasons.
 #[test]
 fn alerts_and_dashboard_are_the_files() {
     scenario(async {
@@ -199,7 +199,7 @@ fn alerts_and_dashboard_are_the_files() {
     });
 }
 
-/// The shared control plane with what the Prometheus Operator would have brought.
+/// The shared control plane with the definitions of the Prometheus Operator.
 async fn with_monitoring_kinds() -> Result<&'static ControlPlane> {
     static INSTALLED: OnceCell<()> = OnceCell::const_new();
     let control_plane = ControlPlane::shared().await?;
@@ -215,7 +215,7 @@ async fn with_monitoring_kinds() -> Result<&'static ControlPlane> {
     Ok(control_plane)
 }
 
-/// Has the API server take the object, unknown fields refused, and keep nothing of it.
+/// Has the API server validate the object, unknown fields refused, without storing it.
 async fn dry_run(client: &kube::Client, object: Value) -> Result<()> {
     let object: DynamicObject = serde_json::from_value(object)?;
     let name = object.metadata.name.clone().context("no name")?;
@@ -237,6 +237,6 @@ async fn dry_run(client: &kube::Client, object: Value) -> Result<()> {
         field_validation: Some(ValidationDirective::Strict),
         ..PatchParams::apply("e2e").force()
     };
-    let taken = api.patch(&name, &strict, &Patch::Apply(&object)).await;
-    taken.map(drop).with_context(|| format!("{} {name}", kind.kind))
+    let accepted = api.patch(&name, &strict, &Patch::Apply(&object)).await;
+    accepted.map(drop).with_context(|| format!("{} {name}", kind.kind))
 }

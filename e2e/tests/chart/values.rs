@@ -1,5 +1,5 @@
-//! Which values the chart takes: the examples pass lint, wrong ones are refused with the path and the reason, and each has its words
-//! in the README.
+//! Which values the chart accepts: the examples pass lint, wrong ones are refused with the path and the reason, and the
+//! README describes each.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use e2e::run_dir::RunDir;
 use rstest::rstest;
 use serde_json::Value;
 
-/// What every refused set of values has otherwise right.
+/// The right values that every refused set has otherwise.
 pub(super) const RIGHT: [&str; 5] = [
     "role=ho",
     "image.repository=registry.example.com/hyperlink",
@@ -30,7 +30,7 @@ pub(super) fn render(values: &[&str]) -> Result<String> {
 }
 
 #[test]
-fn examples_pass_lint() {
+fn examples_are_accepted_by_lint() {
     let run = || {
         let helm = Helm::new(None)?;
         let mut count = 0;
@@ -190,10 +190,10 @@ fn examples_pass_lint() {
 )]
 #[case::argument_that_is_no_flag(r#"extraArgs=["run"]"#, "at '/extraArgs/0': 'run' does not match pattern")]
 #[case::variable_without_a_name(r#"extraEnv=[{"value":"x"}]"#, "at '/extraEnv/0': missing property 'name'")]
-fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[case] said: &str) {
+fn wrong_value_is_refused_with_its_path_and_the_reason(#[case] wrong: &str, #[case] reason: &str) {
     let refused = render(&[&RIGHT[..], &[wrong]].concat());
     let error = format!("{:#}", refused.expect_err("it is taken"));
-    assert!(error.contains(said), "{error}");
+    assert!(error.contains(reason), "{error}");
 }
 
 #[rstest]
@@ -220,7 +220,7 @@ fn right_value_is_taken(#[case] right: &str) {
     rendered.unwrap_or_else(|error| panic!("{error:#}"));
 }
 
-/// The leaves of the chart's values, by path.
+/// The chart's values with their defaults.
 pub(super) fn defaults() -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(
         chart().join("values.yaml"),
@@ -239,8 +239,8 @@ fn every_value_is_in_the_schema_and_the_readme_and_no_other() {
             .context("no table")?;
         let rows = table.lines().filter_map(|line| line.strip_prefix("| ")).map(|row| {
             let cells: Vec<&str> = row.split(" | ").collect();
-            let said = cells.get(3).map_or("", |cell| cell.trim_end_matches('|').trim());
-            (cells.first().copied().unwrap_or_default().to_owned(), said.len())
+            let description = cells.get(3).map_or("", |cell| cell.trim_end_matches('|').trim());
+            (cells.first().copied().unwrap_or_default().to_owned(), description.len())
         });
         for (value, words) in rows {
             ensure!(words > 5, "nothing is said of {value}");
@@ -290,7 +290,7 @@ fn every_value_of_some_case_makes_a_difference() {
     run().unwrap_or_else(|error: anyhow::Error| panic!("{error:#}"));
 }
 
-/// These values but one, if it is among them.
+/// These values without the one at `path`; none if it is not among them.
 fn without(values: &Value, path: &str) -> Option<Value> {
     let mut fewer = values.clone();
     let (above, name) = path.rsplit_once('.').unwrap_or(("", path));
@@ -316,7 +316,7 @@ fn compare(value: &Value, schema: &Value, path: String, leaves: &mut BTreeSet<St
         return Ok(());
     };
     let given = value.as_object().with_context(|| format!("{path} is no object"))?;
-    // Helm's own; no value of ours.
+    // `global` is Helm's own.
     let known: BTreeSet<&String> = known.keys().filter(|name| *name != "global").collect();
     let given_names: BTreeSet<&String> = given.keys().collect();
     // What Kubernetes defines is a leaf, though the schema may know its parts.

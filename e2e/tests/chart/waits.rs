@@ -1,4 +1,5 @@
-//! What an installation lacks: its pod stays up, is not ready, and says why on its page, in its log and by an Event, until it is there.
+//! What an installation lacks: its pod stays up, is not ready, and reports the reason on `/readyz`, in its log and by
+//! an Event.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hyperlink::{Hyperlink, Role};
@@ -16,8 +17,9 @@ use crate::life::installed;
 
 const DEFINITION: &str = "azureprivatelinkservices.hypershift.openshift.io";
 
-/// Waits until it is not ready for want of this, and has said so everywhere.
-async fn says(installed: &Installed, process: &Hyperlink, pod: &str, what: &str) -> Result<()> {
+/// Waits until the process is not ready because of `what`, and has reported that on `/readyz`, in its log and by an
+/// Event.
+async fn reports_not_ready(installed: &Installed, process: &Hyperlink, pod: &str, what: &str) -> Result<()> {
     let events: Api<Event> = Api::namespaced(installed.test_env.client()?, HOME);
     process
         .process()
@@ -30,11 +32,11 @@ async fn says(installed: &Installed, process: &Hyperlink, pod: &str, what: &str)
             let log = std::fs::read_to_string(process.process().log())?;
             ensure!(log.contains(&format!("waiting for {what}")), "the log does not say it");
             let found = events.list(&kube::api::ListParams::default()).await?;
-            let told = found.items.iter().filter(|event| {
+            let not_ready = found.items.iter().filter(|event| {
                 let about = event.regarding.as_ref().and_then(|object| object.name.as_deref());
                 about == Some(pod) && event.reason.as_deref() == Some("NotReady")
             });
-            let notes: Vec<_> = told.filter_map(|event| event.note.as_deref()).collect();
+            let notes: Vec<_> = not_ready.filter_map(|event| event.note.as_deref()).collect();
             ensure!(notes.iter().any(|note| note.contains(what)), "no Event: {notes:?}");
             Ok(())
         })
@@ -43,7 +45,7 @@ async fn says(installed: &Installed, process: &Hyperlink, pod: &str, what: &str)
     Ok(())
 }
 
-/// Takes a right away from the role of the release; the rules as they were.
+/// Removes a right from the release's role; returns the rules as they were.
 async fn without_services(roles: &Api<ClusterRole>, name: &str) -> Result<Value> {
     let rules = serde_json::to_value(roles.get(name).await?.rules.context("no rules")?)?;
     let mut fewer = rules.clone();
@@ -61,7 +63,7 @@ async fn put_rules(roles: &Api<ClusterRole>, name: &str, rules: &Value) -> Resul
 }
 
 #[test]
-fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
+fn missing_right_and_wrong_tenant_are_reported_until_corrected() {
     scenario(async {
         let installed = installed().await?;
         let client = installed.test_env.client()?;
@@ -89,9 +91,9 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
         let pod = installed.pod("elsewhere", "elsewhere-0").await?;
         let elsewhere = pod.start(Role::Ho, installed.test_env.dir()).await?;
         let lack = "rights (ho): missing: services get (oauth-openshift, private-router)";
-        says(&installed, &lacks, "lacks-0", lack).await?;
+        reports_not_ready(&installed, &lacks, "lacks-0", lack).await?;
         let refused = "azure token: the token endpoint refused the credential (AADSTS90002); check the tenant id";
-        says(&installed, &elsewhere, "elsewhere-0", refused).await?;
+        reports_not_ready(&installed, &elsewhere, "elsewhere-0", refused).await?;
 
         put_rules(&roles, &role, &rules).await?;
         std::fs::write(pod.mounted("/etc/azure-provider")?.join("credentials"), right)?;
@@ -101,7 +103,7 @@ fn missing_right_and_wrong_tenant_are_told_until_they_are_mended() {
 }
 
 #[test]
-fn missing_definition_is_told_until_it_is_there() {
+fn missing_definition_is_reported_until_it_is_installed() {
     scenario(async {
         let installed = installed().await?;
         let definitions: Api<CustomResourceDefinition> = Api::all(installed.test_env.client()?);
@@ -114,7 +116,7 @@ fn missing_definition_is_told_until_it_is_there() {
         installed.install("ho", &installed.ho()?)?;
         let ho = installed.run("ho", "ho-0", Role::Ho).await?;
         let what = format!("custom resource definition (ho): {DEFINITION} is not installed");
-        says(&installed, &ho, "ho-0", &what).await?;
+        reports_not_ready(&installed, &ho, "ho-0", &what).await?;
 
         // The chart can bring it.
         let mut values = installed.ho()?;

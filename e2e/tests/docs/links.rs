@@ -15,13 +15,13 @@ struct Document {
 
 fn read(text: &str) -> Document {
     let (mut document, mut heading) = (Document::default(), None::<String>);
-    let mut seen = HashMap::<String, usize>::new();
+    let mut slug_counts = HashMap::<String, usize>::new();
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
         match event {
             Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
             Event::End(TagEnd::Heading(_)) => {
                 let slug = slug(&heading.take().unwrap_or_default());
-                let times = seen.entry(slug.clone()).or_default();
+                let times = slug_counts.entry(slug.clone()).or_default();
                 document
                     .anchors
                     .insert(if *times == 0 { slug } else { format!("{slug}-{times}") });
@@ -43,9 +43,9 @@ fn read(text: &str) -> Document {
 
 /// The anchor that GitHub gives a heading.
 fn slug(heading: &str) -> String {
-    let kept = heading.trim().to_lowercase();
-    let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    let text = heading.trim().to_lowercase();
+    let allowed = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    allowed.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 /// All Markdown of the repository, by path.
@@ -108,7 +108,7 @@ fn every_link_leads_somewhere() -> Result<()> {
 }
 
 #[test]
-fn every_link_of_alerts_and_dashboard_leads_to_a_heading_of_the_runbook() -> Result<()> {
+fn links_of_alerts_and_dashboard_lead_to_runbook_headings() -> Result<()> {
     let root = e2e::repository();
     let runbook = read(&std::fs::read_to_string(root.join("RUNBOOK.md"))?);
     for file in ["alerts.yaml", "dashboard.json"] {

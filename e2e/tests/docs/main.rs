@@ -1,4 +1,5 @@
-//! The documents against the code: links lead somewhere, RUNBOOK.md has what can happen and nothing else, tables are whole.
+//! The documents against the code: links lead somewhere, RUNBOOK.md has what can happen and no more, tables are
+//! complete.
 
 mod links;
 mod runbook;

@@ -1,4 +1,5 @@
-//! RUNBOOK.md has an entry for each reason and each alert, none for anything else, and quotes what the code can say.
+//! RUNBOOK.md has an entry for each reason and each alert, none for anything else, and quotes texts that the code can
+//! produce.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,7 @@ fn every_reason_has_an_entry_and_every_entry_a_reason() -> Result<()> {
 }
 
 #[test]
-fn every_reason_is_quoted_as_the_code_says_it() -> Result<()> {
+fn every_reason_is_quoted_as_the_code_has_it() -> Result<()> {
     let texts = Texts::of_the_product()?;
     for entry in chapter("Reasons")? {
         let quotes = quoted(&entry)?;
@@ -52,14 +53,14 @@ fn every_reason_is_quoted_as_the_code_says_it() -> Result<()> {
                 "{}: {kind}={status}",
                 entry.name
             );
-            ensure!(texts.can_say(message), "{}: nothing says {message:?}", entry.name);
+            ensure!(texts.can_produce(message), "{}: nothing says {message:?}", entry.name);
         }
     }
     Ok(())
 }
 
 #[test]
-fn every_entry_says_what_it_means_and_what_to_do() -> Result<()> {
+fn every_entry_explains_its_problem_and_what_to_do() -> Result<()> {
     for entry in chapter("Reasons")?.into_iter().chain(chapter("Alerts")?) {
         ensure!(entry.text.contains("**Means:**"), "{}", entry.name);
         ensure!(
@@ -72,16 +73,16 @@ fn every_entry_says_what_it_means_and_what_to_do() -> Result<()> {
 }
 
 #[test]
-fn every_reason_and_alert_is_seen_by_a_test_that_exists() -> Result<()> {
+fn every_reason_and_alert_names_a_test_that_exists() -> Result<()> {
     for entry in chapter("Reasons")?.into_iter().chain(chapter("Alerts")?) {
-        let seen = entry
+        let test = entry
             .text
             .split_once("Seen by `")
             .and_then(|(_, rest)| rest.split_once('`'));
-        let (seen, _) = seen.with_context(|| format!("{} names no test", entry.name))?;
-        let (file, function) = seen.split_once('#').with_context(|| seen.to_owned())?;
-        let text = std::fs::read_to_string(e2e::repository().join(file)).with_context(|| seen.to_owned())?;
-        ensure!(text.contains(&format!("fn {function}(")), "no test {seen}");
+        let (test, _) = test.with_context(|| format!("{} names no test", entry.name))?;
+        let (file, function) = test.split_once('#').with_context(|| test.to_owned())?;
+        let text = std::fs::read_to_string(e2e::repository().join(file)).with_context(|| test.to_owned())?;
+        ensure!(text.contains(&format!("fn {function}(")), "no test {test}");
     }
     Ok(())
 }
@@ -154,13 +155,13 @@ fn every_alert_has_an_entry_and_leads_to_it() -> Result<()> {
     Ok(())
 }
 
-/// Whether Prometheus can tell this of a rule: labels and summary.
-fn can_tell(rule: &Value, quote: &Quote) -> Result<bool> {
+/// Whether an alert of this rule can have the quoted labels and summary.
+fn rule_can_produce(rule: &Value, quote: &Quote) -> Result<bool> {
     let expression = rule["expr"].as_str().context("no expression")?;
     let by = Regex::new(r"by \(([^)]+)\)")?;
-    let kept = by.captures(expression).context("a rule that keeps all labels")?;
+    let kept_labels = by.captures(expression).context("a rule that keeps all labels")?;
     let own = rule["labels"].as_object().context("no labels")?;
-    let mut names: BTreeSet<&str> = kept[1].split(',').map(str::trim).collect();
+    let mut names: BTreeSet<&str> = kept_labels[1].split(',').map(str::trim).collect();
     names.extend(own.keys().map(String::as_str));
     let has = |(label, value): (&String, &Value)| quote.labels.get(label).map(String::as_str) == value.as_str();
     let labels = quote.labels.keys().map(String::as_str).eq(names) && own.iter().all(has);
@@ -180,10 +181,10 @@ fn can_tell(rule: &Value, quote: &Quote) -> Result<bool> {
 }
 
 #[test]
-fn every_alert_is_quoted_as_its_rule_tells_it() -> Result<()> {
+fn every_alert_is_quoted_as_its_rule_has_it() -> Result<()> {
     for (name, rule) in rules()? {
         for quote in quoted_alerts(&name)? {
-            ensure!(can_tell(&rule, &quote)?, "{name} cannot tell {quote:?}");
+            ensure!(rule_can_produce(&rule, &quote)?, "{name} cannot tell {quote:?}");
         }
     }
     Ok(())
@@ -204,12 +205,15 @@ fn quote_with_another_label_or_summary_is_found() -> Result<()> {
         ),
         (r#"A{kind="k",severity="warning"} 7 of k are gone."#, false),
     ] {
-        ensure!(can_tell(&rule, &Quote::read(line).context(line)?)? == right, "{line}");
+        ensure!(
+            rule_can_produce(&rule, &Quote::read(line).context(line)?)? == right,
+            "{line}"
+        );
     }
     Ok(())
 }
 
-/// The labels of each metric with their values, none where words say what these are; from the reference.
+/// The labels of each metric with their values, from the reference. A label without values there is described in words.
 fn metrics() -> Result<BTreeMap<String, BTreeMap<String, Vec<String>>>> {
     let text = std::fs::read_to_string(e2e::repository().join("docs/metrics.md"))?;
     let mut metrics: BTreeMap<String, BTreeMap<_, _>> = BTreeMap::new();
@@ -231,7 +235,7 @@ fn metrics() -> Result<BTreeMap<String, BTreeMap<String, Vec<String>>>> {
 }
 
 #[test]
-fn every_metric_that_is_named_exists_with_the_labels_that_are_shown() -> Result<()> {
+fn every_named_metric_exists_with_the_labels_shown() -> Result<()> {
     let (metrics, named) = (metrics()?, Regex::new(r"\bhyperlink_[a-z_]+")?);
     let mut samples = 0;
     for entry in chapter("Alerts")? {
@@ -258,7 +262,8 @@ fn every_metric_that_is_named_exists_with_the_labels_that_are_shown() -> Result<
     Ok(())
 }
 
-/// What an entry says stands in the log: what is in backticks after `the log's`, up to the end of that part of the sentence.
+/// The words that an entry quotes from the log: those in backticks after `the log's`, up to the end of that part of the
+/// sentence.
 fn of_the_log(text: &str) -> Vec<&str> {
     let parts = text.split("the log's ").skip(1);
     let parts = parts.filter_map(|part| part.split([';', '.']).next());

@@ -1,18 +1,18 @@
-//! What the product can say: the texts in its sources, with gaps where something is filled in.
+//! The texts that the product can produce: those in its sources, with gaps where something is filled in.
 
 use std::path::Path;
 
 use anyhow::Result;
 use e2e::runbook::fits;
 
-/// Shorter texts fit anything.
+/// Least length of a text without its gaps: shorter ones fit anything.
 const LEAST: usize = 12;
 
-/// All texts.
+/// All texts, each as the parts around its gaps.
 pub(crate) struct Texts(Vec<Vec<String>>);
 
 impl Texts {
-    /// Those of `src/`, tests left out.
+    /// Reads the texts of `src/`, without tests.
     pub(crate) fn of_the_product() -> Result<Self> {
         let (mut texts, mut folders) = (Vec::new(), vec![e2e::repository().join("src")]);
         while let Some(folder) = folders.pop() {
@@ -31,15 +31,15 @@ impl Texts {
         Ok(Self(texts))
     }
 
-    /// Whether one of them is this, whole and without a gap.
+    /// Whether one of them equals this text and has no gap.
     pub(crate) fn has(&self, text: &str) -> bool {
         self.0
             .iter()
             .any(|parts| matches!(parts.as_slice(), [only] if only == text))
     }
 
-    /// Whether one of them fits, or ends it after a colon: errors are told of something.
-    pub(crate) fn can_say(&self, message: &str) -> bool {
+    /// Whether one of them fits the message, or its end after a colon, as an error follows what it is about.
+    pub(crate) fn can_produce(&self, message: &str) -> bool {
         let length = |parts: &[String]| parts.iter().map(String::len).sum::<usize>();
         let tail = |parts: &[String]| match parts {
             [only] => message
@@ -94,9 +94,9 @@ fn tests_are_no_part_of_the_product() {
 }
 
 #[test]
-fn nothing_says_what_is_in_no_source() -> Result<()> {
+fn text_that_is_in_no_source_is_not_found() -> Result<()> {
     let texts = Texts::of_the_product()?;
-    assert!(texts.can_say("load balancers: X: check the role assignments of the identity"));
-    assert!(!texts.can_say("load balancers: X: check the wind"));
+    assert!(texts.can_produce("load balancers: X: check the role assignments of the identity"));
+    assert!(!texts.can_produce("load balancers: X: check the wind"));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Tables that list what is elsewhere: rights, codes, refusals, and what SECURITY.md says is defended.
+//! Tables that list what is elsewhere: rights, codes, refusals, and the defences of SECURITY.md.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn all(pattern: &str, text: &str) -> Result<BTreeSet<String>> {
     Ok(pattern.captures_iter(text).map(|found| found[1].to_owned()).collect())
 }
 
-/// What stands between two texts, of which the second comes first after the first.
+/// The text between `start` and the next `end`.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Result<&'a str> {
     let (_, rest) = text.split_once(start).with_context(|| format!("no {start:?}"))?;
     let (inside, _) = rest.split_once(end).with_context(|| format!("no {end:?}"))?;
@@ -45,15 +45,15 @@ fn every_file_of_rights_has_a_row_and_each_that_is_named_exists() -> Result<()> 
 fn every_sentence_of_advice_has_a_row_and_no_other() -> Result<()> {
     let source = read("src/azure/error.rs")?;
     let advice = between(&source, "pub fn advice(", "\n    }\n")?;
-    let said = all(r#""([A-Za-z][^"\n]* [^"\n]*)""#, advice)?;
+    let in_sources = all(r#""([A-Za-z][^"\n]* [^"\n]*)""#, advice)?;
     let runbook = read("RUNBOOK.md")?;
     let table = between(&runbook, "| the message ends with |", "\n\n")?;
-    assert_eq!(all(r"(?m)^\| `([^`]+)`", table)?, said);
+    assert_eq!(all(r"(?m)^\| `([^`]+)`", table)?, in_sources);
     Ok(())
 }
 
 #[test]
-fn every_code_of_our_own_is_told_from_azures() -> Result<()> {
+fn every_code_of_our_own_is_in_the_runbook() -> Result<()> {
     let mut own = BTreeSet::from([
         hyperlink::azure::error::CALL_BUDGET_EXHAUSTED.to_owned(),
         "TokenRefused".to_owned(),
@@ -67,8 +67,8 @@ fn every_code_of_our_own_is_told_from_azures() -> Result<()> {
         }
     }
     let runbook = read("RUNBOOK.md")?;
-    let told = between(&runbook, "own, where Azure said none:", "`Http`")?;
-    assert_eq!(all(r"`(\w+)`", told)?, own);
+    let documented = between(&runbook, "own, where Azure said none:", "`Http`")?;
+    assert_eq!(all(r"`(\w+)`", documented)?, own);
     Ok(())
 }
 
@@ -76,11 +76,11 @@ fn every_code_of_our_own_is_told_from_azures() -> Result<()> {
 fn every_refusal_by_the_allowed_scopes_is_quoted() -> Result<()> {
     let source = read("src/controllers/scopes.rs")?;
     let checks = between(&source, "    fn check(", "\nfn entries_of(")?;
-    let said = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
-    ensure!(said.len() == 5, "{said:?}");
+    let in_sources = all(r#""([^"\n]* (?:allowed scopes|network))""#, checks)?;
+    ensure!(in_sources.len() == 5, "{in_sources:?}");
     let runbook = read("RUNBOOK.md")?;
     let entry = between(&runbook, "### ScopeNotAllowed", "\n### ")?;
-    for message in &said {
+    for message in &in_sources {
         let message = message.replace("{field}", "baseDomain");
         ensure!(
             entry.contains(&format!("`{message}`")),

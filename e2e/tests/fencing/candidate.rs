@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(4);
-/// For what should take no time on a machine that has other things to do too.
+/// Timeout for what takes no time, except on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
-/// For the life of a cluster.
+/// Timeout for one phase of a cluster's life.
 pub(crate) const LIFE: Duration = Duration::from_secs(60);
 
 const FLAGS: &[(&str, &str)] = &[
@@ -61,7 +61,7 @@ impl Candidate {
             (Role::Cpo, Identity::First) => ("cpo-first", &azure.cpo),
             (Role::Cpo, Identity::Twin) => ("cpo-twin", &azure.cpo_twin),
         };
-        // Each access is a new token.
+        // Each access has a new token.
         let access = test_env
             .control_plane()
             .service_account(NAMESPACE, role.as_str())
@@ -105,8 +105,8 @@ impl Candidate {
             .await
     }
 
-    /// The first time that it logged this message.
-    pub(crate) fn said(&self, message: &str) -> Result<(Timestamp, Value)> {
+    /// Time and line of its first log entry with this message.
+    pub(crate) fn logged(&self, message: &str) -> Result<(Timestamp, Value)> {
         let log = std::fs::read_to_string(self.process().log())?;
         let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let line = lines
@@ -116,12 +116,12 @@ impl Candidate {
     }
 
     /// Waits until it logs this message.
-    pub(crate) async fn says(&self, message: &str) -> Result<Timestamp> {
-        let (at, _) = eventually(message, SOON, async || self.said(message)).await?;
+    pub(crate) async fn logs(&self, message: &str) -> Result<Timestamp> {
+        let (at, _) = eventually(message, SOON, async || self.logged(message)).await?;
         Ok(at)
     }
 
-    /// Waits for its end; its exit code.
+    /// Waits for its end; returns its exit code.
     pub(crate) async fn ends(&self, timeout: Duration) -> Result<i32> {
         self.process().wait(timeout).await?.code().context("ended by a signal")
     }

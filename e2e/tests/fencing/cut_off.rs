@@ -1,4 +1,4 @@
-//! A leader that the API server cannot be reached from, while Azure can.
+//! A leader that cannot reach the API server, but can reach Azure.
 
 use anyhow::ensure;
 use e2e::azure_sim::Preset;
@@ -12,7 +12,7 @@ use crate::candidate::{Candidate, Identity, LIFE, RENEW_DEADLINE, SOON};
 use crate::evidence::{built_once, delay_answers_to_writes, writes, wrote_nothing_since};
 
 #[test]
-fn leader_cut_off_from_the_api_server_writes_nothing_after_its_deadline_and_the_standby_finishes() {
+fn cut_off_leader_stops_writing_and_the_standby_finishes() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let before = test_env.resource_ids().await?;

@@ -1,4 +1,4 @@
-//! A cluster's whole life, as the probes and metrics of its leaders tell it, beside standbys that do nothing.
+//! A cluster's whole life, as the probes and metrics of its leaders report it, beside standbys that do nothing.
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::Preset;
@@ -21,7 +21,7 @@ enum Is {
 }
 
 impl Is {
-    fn met(self, value: f64) -> bool {
+    fn is_met_by(self, value: f64) -> bool {
         match self {
             Self::Zero => value == 0.0,
             Self::One => value == 1.0,
@@ -40,8 +40,8 @@ const BOTH: &[(&str, Is)] = &[
     ("process_resident_memory_bytes", Positive),
     ("hyperlink_token_age_seconds", Below(3_600.0)),
     ("hyperlink_token_expires_in_seconds", Positive),
-    ("hyperlink_passes_running", Zero),
-    ("hyperlink_work_queue_depth", Zero),
+    ("hyperlink_active_workers", Zero),
+    ("hyperlink_workqueue_depth", Zero),
     ("hyperlink_arm_budget_remaining", Positive),
     ("hyperlink_arm_operations_in_flight", Zero),
     ("hyperlink_arm_operation_oldest_age_seconds", Zero),
@@ -73,15 +73,15 @@ const BOTH: &[(&str, Is)] = &[
 const HO: &[(&str, Is)] = &[
     ("hyperlink_leader{role=ho}", One),
     (
-        "hyperlink_passes_total{controller=link_service,result=settled}",
+        "hyperlink_reconcile_total{controller=private_link_service,result=ready}",
         Positive,
     ),
     (
-        "hyperlink_passes_total{controller=link_service,result=waiting}",
+        "hyperlink_reconcile_total{controller=private_link_service,result=waiting}",
         Positive,
     ),
     (
-        "hyperlink_pass_duration_seconds_count{controller=link_service}",
+        "hyperlink_reconcile_time_seconds_count{controller=private_link_service}",
         Positive,
     ),
     (
@@ -104,10 +104,16 @@ const HO: &[(&str, Is)] = &[
 
 const CPO: &[(&str, Is)] = &[
     ("hyperlink_leader{role=cpo}", One),
-    ("hyperlink_passes_total{controller=observer,result=settled}", Positive),
-    ("hyperlink_passes_total{controller=endpoint,result=settled}", Positive),
-    ("hyperlink_pass_duration_seconds_count{controller=observer}", Positive),
-    ("hyperlink_pass_duration_seconds_count{controller=endpoint}", Positive),
+    ("hyperlink_reconcile_total{controller=observer,result=ready}", Positive),
+    (
+        "hyperlink_reconcile_total{controller=private_endpoint,result=ready}",
+        Positive,
+    ),
+    ("hyperlink_reconcile_time_seconds_count{controller=observer}", Positive),
+    (
+        "hyperlink_reconcile_time_seconds_count{controller=private_endpoint}",
+        Positive,
+    ),
     (
         "hyperlink_arm_calls_total{kind=private_endpoint,verb=PUT,class=ok,status=201}",
         One,
@@ -138,7 +144,7 @@ async fn shows(candidate: &Candidate, tables: &[&[(&str, Is)]]) -> Result<()> {
             .copied()
             .flatten()
             .map(|&(name, is)| (name, is, metrics.sum(name)))
-            .filter(|(_, is, value)| !value.is_some_and(|value| is.met(value)))
+            .filter(|(_, is, value)| !value.is_some_and(|value| is.is_met_by(value)))
             .collect();
         ensure!(wrong.is_empty(), "{wrong:?}");
         Ok(())
@@ -162,7 +168,7 @@ async fn operation_ages(candidate: &Candidate, kind: &str) -> Result<()> {
     Ok(())
 }
 
-/// A standby has called nobody but to look.
+/// Fails unless the standby is ready, has not called ARM, and has only read from the API server.
 async fn silent(test_env: &TestEnv, standby: &Candidate) -> Result<()> {
     standby.stands_by().await?;
     let role = standby.hyperlink.role().as_str();
@@ -177,7 +183,7 @@ async fn silent(test_env: &TestEnv, standby: &Candidate) -> Result<()> {
 }
 
 #[test]
-fn leaders_tell_of_a_whole_life_and_standbys_are_ready_and_silent() {
+fn leaders_report_a_whole_life_and_standbys_stay_silent() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let mut leaders = Vec::new();
@@ -223,8 +229,8 @@ fn leaders_tell_of_a_whole_life_and_standbys_are_ready_and_silent() {
             .await?;
             // Every call that reached ARM is counted, and no other.
             let counted = Metrics::of(leader).await?.sum("hyperlink_arm_calls_total");
-            let seen = calls(&test_env, leader).await?.len();
-            ensure!(counted == Some(seen as f64), "{counted:?} counted, {seen} seen");
+            let observed = calls(&test_env, leader).await?.len();
+            ensure!(counted == Some(observed as f64), "{counted:?} counted, {observed} seen");
         }
         for standby in &standbys {
             silent(&test_env, standby).await?;

@@ -1,5 +1,5 @@
-//! Whole processes that lead, lose, hand over and stand by: what they still send, in which order they end, and what they say
-//! meanwhile. The API server's audit log and the simulator's journal are the witnesses.
+//! Whole processes that lead, lose the lease, hand over and stand by: what they still send, in which order they stop,
+//! and what they report meanwhile. The API server's audit log and the simulator's journal are the witnesses.
 
 mod candidate;
 mod cut_off;

@@ -1,4 +1,4 @@
-//! Reads `/metrics`.
+//! Reads the samples of `/metrics`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use crate::candidate::Candidate;
 
-/// One sample.
+/// One sample of a scrape.
 struct Sample {
     name: String,
     labels: BTreeMap<String, String>,
@@ -26,9 +26,10 @@ impl Metrics {
             .map(Self)
     }
 
-    /// The sum of all samples with this name and these labels (`name` or `name{label=value,…}`); none if there is no such sample.
-    pub(crate) fn sum(&self, wanted: &str) -> Option<f64> {
-        let (name, labels) = wanted.split_once('{').unwrap_or((wanted, "}"));
+    /// The sum of all samples with this name and these labels (`name` or `name{label=value,…}`); none if there is no
+    /// such sample.
+    pub(crate) fn sum(&self, series: &str) -> Option<f64> {
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
         let labels: Vec<_> = labels
             .trim_end_matches('}')
             .split(',')
@@ -46,7 +47,7 @@ impl Metrics {
 fn sample(line: &str) -> Option<Sample> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
-    // No label value of ours has a comma or a quote in it.
+    // No label value of Hyperlink has a comma or a quote in it.
     let labels = labels.strip_suffix('}')?.split(',').filter(|label| !label.is_empty());
     let labels = labels.map(|label| {
         let (label, value) = label.split_once('=')?;

@@ -1,4 +1,4 @@
-//! A leader that is told to stop: the running pass first, the lease last.
+//! A leader that is asked to stop: it completes the running reconcile first and releases the lease last.
 
 use std::time::Duration;
 
@@ -12,12 +12,13 @@ use jiff::{SignedDuration, Timestamp};
 use crate::candidate::{Candidate, Identity, SOON};
 use crate::evidence::{delay_answers_to_writes, writes, wrote_nothing_since};
 
-/// Running passes get this long.
+/// How long running reconciles may take after the request to stop.
 const GRACE: Duration = Duration::from_secs(20);
 
 const BROKEN_OFF: &str = "what was running did not end in time and is broken off";
 
-/// The leader is told to stop in the middle of a write whose answer takes `delay`, and has ended; its standby.
+/// Stops a leader in the middle of a write whose answer takes `delay`, and waits for its end. Returns it and its
+/// standby.
 async fn stopped_in_a_write(test_env: &TestEnv, delay: Duration) -> Result<(Candidate, Candidate)> {
     let first = Candidate::start(test_env, Role::Ho, Identity::First).await?;
     first.leads().await?;
@@ -28,7 +29,7 @@ async fn stopped_in_a_write(test_env: &TestEnv, delay: Duration) -> Result<(Cand
     HostedCluster::new(test_env, "stopped").create(test_env).await?;
     writes(test_env, &first).await?;
     first.process().signal("TERM")?;
-    first.says("stopping").await?;
+    first.logs("stopping").await?;
     let (status, _) = first.hyperlink.page("/livez").await?;
     ensure!(status == 200, "probes are answered while it stops: {status}");
     let (_, metrics) = first.hyperlink.page("/metrics").await?;
@@ -40,30 +41,30 @@ async fn stopped_in_a_write(test_env: &TestEnv, delay: Duration) -> Result<(Cand
     Ok((first, twin))
 }
 
-/// The standby took the lease when it was released, and not before.
+/// Fails unless the standby took the lease when it was released, and not before. Returns the time of the release.
 async fn handed_over(test_env: &TestEnv, first: &Candidate, twin: &Candidate) -> Result<Timestamp> {
-    let (released, _) = first.said("lease released")?;
-    let taken = twin.says("leading").await?;
-    let took = taken.duration_since(released);
-    // The answer to the release is logged later than it is seen by others.
+    let (released, _) = first.logged("lease released")?;
+    let led_at = twin.logs("leading").await?;
+    let gap = led_at.duration_since(released);
+    // The leader logs the answer to the release later than others observe the release.
     ensure!(
-        took > SignedDuration::from_millis(-500),
-        "taken {took:?} after the release"
+        gap > SignedDuration::from_millis(-500),
+        "taken {gap:?} after the release"
     );
-    ensure!(took < SignedDuration::from_secs(2), "taken {took:?} after the release");
+    ensure!(gap < SignedDuration::from_secs(2), "taken {gap:?} after the release");
     wrote_nothing_since(test_env, first, released).await?;
     Ok(released)
 }
 
 #[test]
-fn clean_stop_lets_the_running_pass_end_and_hands_over_at_once() {
+fn clean_stop_ends_the_running_reconcile_and_hands_over() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let delay = Duration::from_secs(2);
         let (first, twin) = stopped_in_a_write(&test_env, delay).await?;
         let released = handed_over(&test_env, &first, &twin).await?;
-        let (asked, _) = first.said("stopping")?;
-        let (written, step) = first.said("step")?;
+        let (asked, _) = first.logged("stopping")?;
+        let (written, step) = first.logged("step")?;
         ensure!(
             step["took_ms"].as_u64() >= Some(2_000),
             "the write was answered: {step}"
@@ -72,19 +73,19 @@ fn clean_stop_lets_the_running_pass_end_and_hands_over_at_once() {
             asked < written && written <= released,
             "in order: {asked} {written} {released}"
         );
-        ensure!(first.said(BROKEN_OFF).is_err());
+        ensure!(first.logged(BROKEN_OFF).is_err());
         writes(&test_env, &twin).await
     });
 }
 
 #[test]
-fn pass_that_hangs_holds_the_stop_for_its_grace_only() {
+fn reconcile_that_hangs_delays_the_stop_for_its_grace_only() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let (first, twin) = stopped_in_a_write(&test_env, Duration::from_secs(60)).await?;
         let released = handed_over(&test_env, &first, &twin).await?;
-        let (asked, _) = first.said("stopping")?;
-        let (broken_off, _) = first.said(BROKEN_OFF)?;
+        let (asked, _) = first.logged("stopping")?;
+        let (broken_off, _) = first.logged(BROKEN_OFF)?;
         let held = released.duration_since(asked);
         let grace = SignedDuration::try_from(GRACE)?;
         ensure!(
@@ -95,7 +96,7 @@ fn pass_that_hangs_holds_the_stop_for_its_grace_only() {
             broken_off >= released - SignedDuration::from_secs(1),
             "{broken_off} {released}"
         );
-        ensure!(first.said("step").is_err(), "the write was not answered");
+        ensure!(first.logged("step").is_err(), "the write was not answered");
         writes(&test_env, &twin).await
     });
 }

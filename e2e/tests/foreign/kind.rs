@@ -1,5 +1,6 @@
-//! `hack/kind` on the test control plane: its scripts, kubectl, helm, the manifests, the images' programs and the scenarios are real. Played are
-//! kind, and what needs a node: containers are processes, and a pod's way to a Service is loopback.
+//! `hack/kind` on the test control plane. Its scripts, kubectl, helm, the manifests, the images' programs and the
+//! scenarios are real. Simulated are kind, and what needs a node: containers are processes, and a pod's way to a
+//! Service is loopback.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -26,16 +27,16 @@ use serde_json::Value;
 
 /// How long anything may take.
 const LONG: Duration = Duration::from_secs(300);
-/// How often pods that were deleted are looked for.
+/// Interval at which deleted pods are looked for.
 const SYNC: Duration = Duration::from_millis(200);
 
 /// Where the scripts install the chart.
 const NAMESPACE: &str = "hle2e-kind-hyperlink";
 const ARMSIM: &str = "armsim";
-/// What `hack/kind/env` names.
+/// The tenant that `hack/kind/env` names.
 const TENANT: &str = "22222222-2222-4222-8222-222222222222";
 
-/// A machine with programs that say that they are kind and make, and a cluster that has nothing yet.
+/// A machine with stand-ins for kind and make, and a cluster that has nothing yet.
 struct Machine {
     control_plane: ControlPlane,
     helm: Helm,
@@ -83,7 +84,7 @@ impl Machine {
         self.dir.path().join(name)
     }
 
-    /// The programs that are played. Each call is kept.
+    /// Writes the stand-ins for programs. Each records its calls.
     fn play(&self, kubectl: &Path) -> Result<()> {
         let here = self.dir.path().display();
         let arm = format!("$(cat '{here}/arm')");
@@ -112,7 +113,7 @@ impl Machine {
                  exec '{kubectl}' \"$@\""
                 ),
             ),
-            // Nobody says that a Deployment is ready.
+            // Nothing reports that a Deployment is ready.
             (
                 "helm",
                 format!(
@@ -169,7 +170,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Plays the nodes, without end: runs the pods of the manifest and of both releases, and stops those that are deleted.
+    /// Simulates the nodes, without end: runs the pods of the manifest and of both releases, and stops deleted ones.
     async fn nodes(&self) -> Result<()> {
         let _simulator = self.simulator().await?;
         let mut running = Vec::new();
@@ -187,16 +188,16 @@ impl Machine {
         }
         let pods: Api<PodObject> = Api::namespaced(self.control_plane.client()?, NAMESPACE);
         loop {
-            let mut kept: Vec<(String, Hyperlink)> = Vec::new();
+            let mut remaining: Vec<(String, Hyperlink)> = Vec::new();
             for (name, process) in running {
                 if pods.get_opt(&name).await?.is_some() {
                     process.process().check()?;
-                    kept.push((name, process));
+                    remaining.push((name, process));
                 } else {
                     process.stop().await?;
                 }
             }
-            running = kept;
+            running = remaining;
             tokio::time::sleep(SYNC).await;
         }
     }
@@ -232,7 +233,7 @@ impl Machine {
         Ok([simulator, cloud_controller])
     }
 
-    /// The script's way to the simulator ends with the script.
+    /// Fails if the script's way to the simulator has outlived the script.
     fn nothing_is_forwarded(&self) -> Result<()> {
         let forward = std::fs::read_to_string(self.path("forward"))?;
         let running = Path::new("/proc").join(forward.trim()).join("cmdline");
@@ -242,7 +243,7 @@ impl Machine {
     }
 }
 
-/// A container's program with its arguments, but for what is elsewhere on this machine.
+/// A container's program with its arguments, except those that differ on this machine.
 fn container(container: &Container, local: &[(&str, &str)]) -> Result<Program> {
     let mut program = Program::new(executable(ARMSIM)?).without_our_environment();
     for argument in container.args.iter().flatten() {
@@ -272,7 +273,7 @@ fn uses_the_image(program: &str, template: &PodTemplateSpec) -> Result<()> {
 fn found(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
-        .map(|target| target.join(tool))
+        .map(|dir| dir.join(tool))
         .find(|file| file.is_file())
 }
 

@@ -1,5 +1,5 @@
-//! `make e2e` against the test control plane and the simulator, given to it as if they were somebody else's: a kubeconfig,
-//! AZURE_ variables and a CA.
+//! `make e2e` against the test control plane and the simulator. It gets them as it gets any cluster and cloud: by a
+//! kubeconfig, AZURE_ variables and a CA.
 
 mod kind;
 
@@ -15,13 +15,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::Api;
 
-/// What a run is given for anything that it waits for, in seconds.
+/// Seconds that a run may wait for anything.
 const PATIENCE: &str = "120";
 /// How long a run may take.
 const LONG: Duration = Duration::from_secs(300);
 
 /// How a run has ended.
-struct Ended {
+struct RunResult {
     well: bool,
     out: String,
     log: String,
@@ -52,10 +52,10 @@ fn on_cluster(test_env: &TestEnv, prefix: &str, arguments: &[&str], variables: &
     Ok(arguments.iter().fold(program, Program::arg))
 }
 
-async fn end(test_env: &TestEnv, process: &Process) -> Result<Ended> {
+async fn end(test_env: &TestEnv, process: &Process) -> Result<RunResult> {
     let status = process.wait(LONG).await?;
     test_env.control_plane().check()?;
-    Ok(Ended {
+    Ok(RunResult {
         well: status.success(),
         out: std::fs::read_to_string(process.out())?,
         log: std::fs::read_to_string(process.log())?,
@@ -95,7 +95,7 @@ fn is_listed(call: &Call, list: &[String]) -> bool {
 }
 
 #[test]
-fn cluster_lives_beside_a_cloud_provider_and_nothing_else_is_touched() {
+fn run_beside_a_cloud_provider_touches_nothing_else() {
     scenario(async {
         let (test_env, prefix) = (TestEnv::local(Preset::Fast).await?, "hle2e-beside");
         let before = test_env.resource_ids().await?;
@@ -133,7 +133,7 @@ fn cluster_lives_beside_a_cloud_provider_and_nothing_else_is_touched() {
         ensure!(calls.len() > 10, "{calls:?}");
         let unlisted: Vec<_> = calls.iter().filter(|call| !is_listed(call, &list)).collect();
         ensure!(unlisted.is_empty(), "{unlisted:?} of {list:?}");
-        // Each line for Azure came true.
+        // Each resource on the list was made in Azure.
         let made = |line: &&String| {
             calls
                 .iter()

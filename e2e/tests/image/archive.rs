@@ -51,8 +51,8 @@ impl Image {
     }
 }
 
-/// Digest of the index that is an archive's only entry, and the digest of each image in it by architecture. All of each image is in
-/// the archive.
+/// Digest of the index that is an archive's only entry, and the digest of each image in it by architecture. Fails
+/// unless all of each image is in the archive.
 pub(crate) fn index(archive: &Path) -> Result<(String, BTreeMap<String, String>)> {
     let dir = RunDir::new("index")?;
     extract(archive, dir.path())?;
@@ -78,7 +78,7 @@ fn text(value: &Value) -> Result<String> {
     value.as_str().map(str::to_owned).context("no text")
 }
 
-/// What an archive is about: its entry, and what that points to.
+/// The only entry of an archive, and what it points to.
 fn only_entry(blobs: &Path) -> Result<(Value, Value)> {
     let index: Value = serde_json::from_slice(&std::fs::read(blobs.join("index.json"))?)?;
     let [entry] = index["manifests"].as_array().context("no manifests")?.as_slice() else {

@@ -1,4 +1,5 @@
-//! The program for the other kind of machine, on Debian's emulator: it says who it is, and serves one cluster's life.
+//! The program for the other kind of machine, on Debian's emulator: it prints its version, and serves one cluster's
+//! life.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +13,7 @@ use e2e::run_dir::RunDir;
 use e2e::{TestEnv, scenario};
 
 use crate::archive::Image;
-use crate::life::{RESYNC, lives_and_goes};
+use crate::life::{RESYNC, lives_and_is_deleted};
 use e2e::node::images::{self, HYPERLINK_ARM64};
 
 /// An unpacked image and a command that runs its program.
@@ -59,14 +60,14 @@ fn version_for_the_other_machine_names_the_commit() {
         };
         let output = Command::new(&emulated.command).arg("version").output()?;
         let (version, commit) = (emulated.image.label("version")?, emulated.image.label("revision")?);
-        let said = String::from_utf8(output.stdout)?;
-        ensure!(said == format!("hyperlink {version} ({commit})\n"), "{said}");
+        let printed = String::from_utf8(output.stdout)?;
+        ensure!(printed == format!("hyperlink {version} ({commit})\n"), "{printed}");
         Ok(())
     });
 }
 
 #[test]
-fn private_cluster_lives_and_goes_on_the_other_machine() {
+fn private_cluster_lives_on_the_other_machine() {
     scenario(async {
         let Some(emulated) = Emulated::new()? else {
             return Ok(());
@@ -75,7 +76,7 @@ fn private_cluster_lives_and_goes_on_the_other_machine() {
         let program = &emulated.command;
         let ho = Hyperlink::start_program(program, &test_env, Role::Ho, "ho", &RESYNC).await?;
         let cpo = Hyperlink::start_program(program, &test_env, Role::Cpo, "cpo", &RESYNC).await?;
-        lives_and_goes(&test_env, "emulated").await?;
+        lives_and_is_deleted(&test_env, "emulated").await?;
         ho.stop().await?;
         cpo.stop().await
     });

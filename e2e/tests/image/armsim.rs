@@ -1,4 +1,4 @@
-//! The simulated Azure out of its image.
+//! The simulated Azure, run from its image.
 
 use std::os::unix::fs::chown;
 use std::time::Duration;
@@ -34,8 +34,8 @@ fn armsim_serves_from_its_image_and_keeps_its_state() {
             let armsim = program.spawn(life, logs.path())?;
             let control = armsim
                 .until("armsim is up", SOON, async || {
-                    let said: Value = serde_json::from_str(&std::fs::read_to_string(armsim.out())?)?;
-                    Ok(said["control"].as_str().context("no control face")?.to_owned())
+                    let addresses: Value = serde_json::from_str(&std::fs::read_to_string(armsim.out())?)?;
+                    Ok(addresses["control"].as_str().context("no control face")?.to_owned())
                 })
                 .await?;
             is_restricted(&armsim)?;

@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::archive::Image;
 use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64};
 
-/// Where dependencies are for a program: the same on every machine.
+/// Directory of the dependencies in a program's messages, which is equal on every machine.
 const REGISTRY: &str = "/cargo/registry/src/";
 
-/// Name and version.
+/// Name and version of a crate.
 type Crate = (String, String);
 
 #[rstest]
@@ -43,7 +43,7 @@ fn bill_names_what_is_in_the_program(#[case] name: &str, #[case] program: &str, 
                 .with_context(|| format!("{one:?} is not in Cargo.lock"))?;
             ensure!(hash == hash_of_lock, "{one:?} has another hash in Cargo.lock");
         }
-        let missing: Vec<_> = wanted(program, triple)?
+        let missing: Vec<_> = built_in(program, triple)?
             .into_iter()
             .filter(|one| !listed.contains_key(one))
             .collect();
@@ -64,7 +64,7 @@ fn bill_names_what_is_in_the_program(#[case] name: &str, #[case] program: &str, 
     });
 }
 
-/// By the schema of the bill's own version.
+/// Fails unless the bill is valid by the schema of its own version.
 fn validate(bill: &Path) -> Result<()> {
     const CHECK: &str = "import sys
 from cyclonedx.schema import SchemaVersion
@@ -113,8 +113,8 @@ fn locked() -> Result<BTreeMap<Crate, Option<String>>> {
         .collect()
 }
 
-/// What cargo builds into the program, itself left out.
-fn wanted(program: &str, triple: &str) -> Result<BTreeSet<Crate>> {
+/// The crates that cargo builds into the program, without the program itself.
+fn built_in(program: &str, triple: &str) -> Result<BTreeSet<Crate>> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args([
         "tree",

@@ -1,4 +1,4 @@
-//! What builds an image: whatever works here, and no client without its daemon.
+//! Which tool builds an image: any that works here, but no client without its daemon.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::run_dir::RunDir;
 use rstest::rstest;
 
-/// What `hack/image/builder` needs itself.
+/// The tools that `hack/image/builder` itself needs.
 const TOOLS: [&str; 4] = ["bash", "dirname", "env", "timeout"];
 
 #[rstest]
@@ -32,12 +32,12 @@ fn image_is_built_by_what_works(#[case] programs: &[(&str, bool)], #[case] chose
         }
         let script = e2e::repository().join("hack/image/builder");
         let output = Command::new(script).env("PATH", dir.path()).output()?;
-        let (out, said) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
-        ensure!(output.status.success() == chosen.is_some(), "{out}{said}");
+        let (out, error) = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+        ensure!(output.status.success() == chosen.is_some(), "{out}{error}");
         ensure!(out.trim() == chosen.unwrap_or_default(), "{out}");
         ensure!(
-            chosen.is_some() || said.contains("buildah is missing: install it"),
-            "{said}"
+            chosen.is_some() || error.contains("buildah is missing: install it"),
+            "{error}"
         );
         Ok(())
     });
@@ -45,6 +45,6 @@ fn image_is_built_by_what_works(#[case] programs: &[(&str, bool)], #[case] chose
 
 fn found(tool: &str) -> Result<std::path::PathBuf> {
     let path = std::env::var("PATH")?;
-    let mut places = path.split(':').map(|dir| Path::new(dir).join(tool));
-    places.find(|target| target.is_file()).with_context(|| tool.to_owned())
+    let mut files = path.split(':').map(|dir| Path::new(dir).join(tool));
+    files.find(|file| file.is_file()).with_context(|| tool.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What is in an image: the program, the certificates, and nothing else; and what it says of itself.
+//! What is in an image: the program, the certificates, and nothing else; and its metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,7 +11,7 @@ use rstest::rstest;
 use crate::archive::{self, Image};
 use e2e::node::images::{self, ARMSIM, HYPERLINK, HYPERLINK_ARM64, HYPERLINK_INDEX, SOURCE};
 
-/// Bytes, packed and unpacked.
+/// Largest size of an image in bytes, packed and unpacked.
 const MOST: u64 = 20 << 20;
 
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
@@ -54,7 +54,7 @@ fn image_is_small_and_has_nothing_that_is_not_needed(#[case] name: &str, #[case]
 #[case::amd64(HYPERLINK, "hyperlink")]
 #[case::arm64(HYPERLINK_ARM64, "hyperlink")]
 #[case::armsim(ARMSIM, "armsim")]
-fn image_says_what_it_is(#[case] name: &str, #[case] program: &str) {
+fn image_has_the_expected_metadata(#[case] name: &str, #[case] program: &str) {
     e2e::scenario(async {
         let Some(built) = images::built(name)? else {
             return Ok(());
@@ -104,9 +104,9 @@ fn version_names_the_commit(#[case] asked: &str) {
         };
         let image = Image::unpack(&built.archive)?;
         let output = Command::new(image.root.join("hyperlink")).arg(asked).output()?;
-        let said = String::from_utf8(output.stdout)?;
+        let printed = String::from_utf8(output.stdout)?;
         let (version, commit) = (image.label("version")?, image.label("revision")?);
-        ensure!(said == format!("hyperlink {version} ({commit})\n"), "{said}");
+        ensure!(printed == format!("hyperlink {version} ({commit})\n"), "{printed}");
         Ok(())
     });
 }

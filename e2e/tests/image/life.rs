@@ -18,11 +18,11 @@ use e2e::node::images::{self, HYPERLINK};
 
 const SOON: Duration = Duration::from_secs(120);
 
-/// How often healing looks.
+/// Intervals at which ready resources are read.
 pub(crate) const RESYNC: [(&str, &str); 2] = [("resync", "2s"), ("record-resync", "2s")];
 
 #[test]
-fn private_cluster_lives_and_goes_on_the_image() {
+fn private_cluster_lives_on_the_image() {
     scenario(async {
         let Some(built) = images::built(HYPERLINK)? else {
             return Ok(());
@@ -37,14 +37,14 @@ fn private_cluster_lives_and_goes_on_the_image() {
         let cpo = start(&test_env, &cpo_pod, Role::Cpo, &test_env.azure().cpo, &ca).await?;
         is_restricted(ho.process())?;
         is_restricted(cpo.process())?;
-        lives_and_goes(&test_env, "imaged").await?;
+        lives_and_is_deleted(&test_env, "imaged").await?;
         ho.stop().await?;
         cpo.stop().await
     });
 }
 
-/// Adds the authority of the simulated Azure to the certificates of the image, as people do who have their own, and gives another one
-/// by flag: so it counts where the image has them.
+/// Adds the authority of the simulated Azure to the certificates of the image, as operators with an authority of their
+/// own do. Returns another authority for the flag, so that the program has to use the certificates of the image.
 fn believes_the_system_alone(test_env: &TestEnv, pod: &Pod) -> Result<PathBuf> {
     let certificates = pod.image().root.join("etc/ssl/certs/ca-certificates.crt");
     let mut certificates = OpenOptions::new().append(true).open(certificates)?;
@@ -95,8 +95,8 @@ async fn start(test_env: &TestEnv, pod: &Pod, role: Role, credential: &Credentia
     .await
 }
 
-/// It comes up, heals and goes, and leaves nothing behind.
-pub(crate) async fn lives_and_goes(test_env: &TestEnv, name: &str) -> Result<()> {
+/// Fails unless a cluster becomes available, is repaired and is deleted, and leaves nothing behind.
+pub(crate) async fn lives_and_is_deleted(test_env: &TestEnv, name: &str) -> Result<()> {
     let before = test_env.resource_ids().await?;
     let cluster = HostedCluster::new(test_env, name).with_base_domain("apps.example.com");
     cluster.create(test_env).await?;
@@ -107,8 +107,8 @@ pub(crate) async fn lives_and_goes(test_env: &TestEnv, name: &str) -> Result<()>
     cluster.delete(test_env, SOON).await?;
     let mut left = test_env.resource_ids().await?;
     left.retain(|id| !before.contains(id));
-    for kept in [cluster.resource_group(), cluster.vnet(), cluster.subnet()] {
-        ensure!(left.remove(&kept.to_lowercase()), "{kept} is gone");
+    for id in [cluster.resource_group(), cluster.vnet(), cluster.subnet()] {
+        ensure!(left.remove(&id.to_lowercase()), "{id} is gone");
     }
     ensure!(left.is_empty(), "left behind: {left:?}");
     Ok(())

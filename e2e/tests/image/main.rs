@@ -1,5 +1,5 @@
-//! The images as they ship: what is in them and beside them, that they can be built again, and a hosted cluster's whole life on the
-//! program out of the archive. `make test-image` runs it.
+//! The images as they ship: what is in them and beside them, that they can be built again, and a hosted cluster's whole
+//! life on the program from the archive. `make test-image` runs it.
 
 mod archive;
 mod arm64;

@@ -11,7 +11,7 @@ use e2e::run_dir::RunDir;
 use crate::archive::Image;
 use e2e::node::images::Built;
 
-/// Where the program finds what is put for it.
+/// Path of the volume, as the program sees it.
 const VOLUME: &str = "/volume";
 
 /// An unpacked image, a directory that its program sees, and a command that runs it there.
@@ -23,7 +23,8 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
-    /// Nothing runs yet. Nothing, and a word about it, for users who may not give a program a root.
+    /// Unpacks the image and prepares the command. For users other than root it returns none, and reports the test as
+    /// skipped.
     pub(crate) fn new(built: &Built) -> Result<Option<Self>> {
         if !rustix::process::geteuid().is_root() {
             e2e::scenario::skipped("only root gives a program a root and a user of its own");
@@ -51,17 +52,17 @@ impl Pod {
         Ok(Some(Self { image, command, dir }))
     }
 
-    /// Becomes the program.
+    /// The command that becomes the program.
     pub(crate) fn command(&self) -> &Path {
         &self.command
     }
 
-    /// The image.
+    /// The unpacked image.
     pub(crate) fn image(&self) -> &Image {
         &self.image
     }
 
-    /// The volume, from outside.
+    /// The volume's path from outside.
     pub(crate) fn volume(&self) -> PathBuf {
         self.dir.path().join("volume")
     }

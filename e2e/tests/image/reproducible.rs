@@ -1,5 +1,6 @@
-//! Two builds of the same sources have the same digests, for each machine: the second from a copy of the sources, in other directories,
-//! in another time zone, and with everything compiled anew. What both share is the toolchain, and the sources of the dependencies.
+//! Two builds of the same sources have the same digests, for each machine. The second one is made from a copy of the
+//! sources, in other directories and another time zone, and compiles everything again. Both share the toolchain and the
+//! sources of the dependencies.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -83,14 +84,14 @@ fn program_names_no_directory_of_this_machine(#[case] name: &str) {
         let text = std::fs::read(Image::unpack(&built.archive)?.root.join("hyperlink"))?;
         let text = String::from_utf8_lossy(&text);
         let home = std::env::var("HOME")?;
-        for target in [
+        for path in [
             e2e::repository(),
             images::target_dir(),
             cargo_home()?,
             PathBuf::from(home).join(".rustup"),
         ] {
-            let target = target.to_string_lossy();
-            ensure!(!text.contains(&*target), "{target} is in the program");
+            let path = path.to_string_lossy();
+            ensure!(!text.contains(&*path), "{path} is in the program");
         }
         ensure!(text.contains("/cargo/registry/src/"), "no panic says where it was");
         Ok(())
@@ -103,7 +104,8 @@ fn cargo_home() -> Result<PathBuf> {
     given.or(default).context("no home")
 }
 
-/// What git knows and what it does not ignore, with the times of the files, so that a second run compiles only what has changed.
+/// What git knows and what it does not ignore, with the times of the files, so that a second run compiles only what has
+/// changed.
 fn copy_sources(into: &Path) -> Result<()> {
     const COPY: &str = r#"rm -rf "$0" && mkdir -p "$0" &&
         git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from - | tar --extract --directory "$0""#;

@@ -1,11 +1,11 @@
-//! A control plane that asks for what is its neighbour's, and one that says that it is its neighbour.
+//! A control plane that asks for what belongs to another tenant, and one that claims to be another tenant's.
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::CPO_CLIENT;
 use e2e::eventually;
 use e2e::hosted_cluster::{ADDITIONAL_SUBSCRIPTION, HostedCluster, NAMESPACE};
 use e2e::hyperlink::{Hyperlink, Role};
-use e2e::shared_env::{SOON, alone, calls_about, patch, refused, said};
+use e2e::shared_env::{SOON, alone, calls_about, ensure_condition, patch, refused};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -16,7 +16,8 @@ const ANNOTATION: &str = "hypershift.openshift.io/cluster";
 const CPO_FINALIZER: &str = "hypershift.openshift.io/azure-private-link-service";
 const HCP_FINALIZER: &str = "hypershift.openshift.io/azure-pls-endpoint-cleanup";
 
-/// Refused, unasked, unheld and unrecorded; and it goes when it is deleted.
+/// Fails unless the cluster is refused, Azure was not called for it, it has neither finalizer nor intent, and its
+/// deletion leaves nothing.
 async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -> Result<()> {
     let shared_env = &tenants.shared_env;
     shared_env.refuses_all(cluster, &GUEST_SIDE, reason).await?;
@@ -31,8 +32,8 @@ async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -
         .await?;
     let finalizers = [cr.metadata.finalizers.clone(), control_plane.metadata.finalizers];
     let finalizers: Vec<String> = finalizers.into_iter().flatten().flatten().collect();
-    let ours = |one: &String| one == CPO_FINALIZER || one == HCP_FINALIZER;
-    ensure!(!finalizers.iter().any(ours), "{finalizers:?}");
+    let is_own = |one: &String| one == CPO_FINALIZER || one == HCP_FINALIZER;
+    ensure!(!finalizers.iter().any(is_own), "{finalizers:?}");
     let recorded = cr.metadata.annotations.unwrap_or_default();
     ensure!(
         !recorded.keys().any(|name| name.ends_with("cpo-intent")),
@@ -43,16 +44,16 @@ async fn is_kept_out(tenants: &Tenants, cluster: &HostedCluster, reason: &str) -
 }
 
 #[rstest]
-#[case::subnet("subnet", |neighbour: &HostedCluster, _: &str| json!({"subnetID": neighbour.subnet()}))]
-#[case::network("network", |neighbour: &HostedCluster, _: &str| json!({"vnetID": neighbour.vnet()}))]
-#[case::group_of_endpoint_and_zones("group", |neighbour: &HostedCluster, _: &str| json!({"resourceGroup": neighbour.infra_id()}))]
+#[case::subnet("subnet", |other_tenant: &HostedCluster, _: &str| json!({"subnetID": other_tenant.subnet()}))]
+#[case::network("network", |other_tenant: &HostedCluster, _: &str| json!({"vnetID": other_tenant.vnet()}))]
+#[case::group_of_endpoint_and_zones("group", |other_tenant: &HostedCluster, _: &str| json!({"resourceGroup": other_tenant.infra_id()}))]
 #[case::subscription("subscription", |_: &HostedCluster, other: &str| json!({"subscriptionID": other}))]
 #[case::connecting_subscription("connecting", |_: &HostedCluster, other: &str|
     json!({"private": {"privateLink": {"additionalAllowedSubscriptions": [ADDITIONAL_SUBSCRIPTION, other]}}}))]
 fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn(&HostedCluster, &str) -> Value) {
     tenants(async |tenants| {
         let test_env = &tenants.shared_env.test_env;
-        let azure = asked(&tenants.neighbour, &test_env.azure().other_guest_subscription);
+        let azure = asked(&tenants.other_tenant, &test_env.azure().other_guest_subscription);
         let spec = json!({"spec": {"platform": {"azure": azure}}});
         let cluster = HostedCluster::new(test_env, &format!("asks-{what}"))
             .with_hosted_cluster(spec.clone())
@@ -63,20 +64,21 @@ fn control_plane_asks_for_what_is_anothers(#[case] what: &str, #[case] asked: fn
     });
 }
 
-/// In the neighbour's network, which the operator allows both; the parent of the neighbour's domain, which it does not, or does.
+/// A zone for the parent of the other tenant's domain, in the other tenant's network. The operator's file allows the
+/// network to both; it allows the domain in one case and not in the other.
 #[rstest]
 #[case::that_is_not_allowed("hides-all", &[])]
 #[case::that_is_allowed("hides-more", &["example.com"])]
-fn zone_that_hides_the_neighbours_domain(#[case] name: &str, #[case] allowed: &[&str]) {
+fn zone_that_hides_another_tenants_domain(#[case] name: &str, #[case] allowed: &[&str]) {
     tenants(async |tenants| {
         let test_env = &tenants.shared_env.test_env;
-        let network = json!({"vnetID": tenants.neighbour.vnet(), "subnetID": tenants.neighbour.subnet()});
+        let network = json!({"vnetID": tenants.other_tenant.vnet(), "subnetID": tenants.other_tenant.subnet()});
         let spec = json!({"spec": {"platform": {"azure": network}}});
         let cluster = HostedCluster::new(test_env, name)
             .with_base_domain("example.com")
             .with_hosted_cluster(spec.clone())
             .with_control_plane(spec);
-        let scopes = [cluster.resource_group(), tenants.neighbour.vnet()];
+        let scopes = [cluster.resource_group(), tenants.other_tenant.vnet()];
         tenants.allow_more(&cluster, &scopes, allowed).await?;
         cluster.create(test_env).await?;
         is_kept_out(tenants, &cluster, "ScopeNotAllowed").await
@@ -84,11 +86,11 @@ fn zone_that_hides_the_neighbours_domain(#[case] name: &str, #[case] allowed: &[
 }
 
 #[test]
-fn control_plane_says_that_it_is_the_neighbours() {
+fn control_plane_claims_to_be_another_tenants() {
     tenants(async |tenants| {
         let test_env = &tenants.shared_env.test_env;
-        let neighbour = format!("{NAMESPACE}/{}", tenants.neighbour.name());
-        let forged = json!({"metadata": {"annotations": {ANNOTATION: neighbour}}});
+        let other_name = format!("{NAMESPACE}/{}", tenants.other_tenant.name());
+        let forged = json!({"metadata": {"annotations": {ANNOTATION: other_name}}});
         let cluster = HostedCluster::new(test_env, "annotated").with_control_plane(forged);
         tenants.allow(&cluster).await?;
         cluster.create(test_env).await?;
@@ -97,10 +99,10 @@ fn control_plane_says_that_it_is_the_neighbours() {
 }
 
 #[test]
-fn control_plane_has_the_neighbours_ids() {
+fn control_plane_has_another_tenants_ids() {
     tenants(async |tenants| {
-        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
-        let ids = json!({"spec": {"clusterID": neighbour.cluster_id(), "infraID": neighbour.infra_id()}});
+        let (shared_env, other_tenant) = (&tenants.shared_env, &tenants.other_tenant);
+        let ids = json!({"spec": {"clusterID": other_tenant.cluster_id(), "infraID": other_tenant.infra_id()}});
         let cluster = HostedCluster::new(&shared_env.test_env, "impostor")
             .with_hosted_cluster(ids.clone())
             .with_control_plane(ids);
@@ -122,7 +124,7 @@ async fn lives(tenants: &Tenants, name: &str) -> Result<(HostedCluster, Api<Dyna
 }
 
 #[rstest]
-#[case::subnet_of_the_neighbour("forged-subnet", true, "ScopeNotAllowed")]
+#[case::subnet_of_another_tenant("forged-subnet", true, "ScopeNotAllowed")]
 #[case::without_an_owner("ownerless", false, "HostedControlPlaneNotFound")]
 fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[case] reason: &str) {
     tenants(async |tenants| {
@@ -130,7 +132,7 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
         let real = api.get("private-router").await?;
         let mut spec = real.data["spec"].clone();
         if owned {
-            spec["guestSubnetID"] = tenants.neighbour.subnet().into();
+            spec["guestSubnetID"] = tenants.other_tenant.subnet().into();
         }
         let owners = if owned { real.metadata.owner_references } else { None };
         let annotations = json!({ANNOTATION: format!("{NAMESPACE}/{name}")});
@@ -141,7 +143,7 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
         eventually("it is refused", SOON, || async {
             let forged = api.get("forged").await?;
             refused(&forged, &GUEST_SIDE, reason)?;
-            said(&forged, GUEST_SIDE[0], reason)
+            ensure_condition(&forged, GUEST_SIDE[0], reason)
         })
         .await?;
         let calls = tenants.guest_calls_about(&cluster).await?;
@@ -153,11 +155,11 @@ fn custom_resource_is_made_by_hand(#[case] name: &str, #[case] owned: bool, #[ca
             Ok(())
         })
         .await?;
-        tenants.shared_env.heals_and_goes(&cluster).await
+        tenants.shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
-/// The control plane's operator has been taken over, and puts back what the cluster's owner has taken away.
+/// The control plane's operator is compromised, and restores what the cluster's owner has revoked.
 #[test]
 fn revoked_subscription_stays_revoked() {
     tenants(async |tenants| {
@@ -172,8 +174,8 @@ fn revoked_subscription_stays_revoked() {
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         patch(&hosted, cluster.name(), revoked).await?;
         eventually("the subscription may not connect any more", SOON, || async {
-            let seen = shared_env.seen(&service).await?;
-            ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
+            let observed = shared_env.observed(&service).await?;
+            ensure!(!observed.contains(ADDITIONAL_SUBSCRIPTION), "{observed}");
             Ok(())
         })
         .await?;
@@ -185,18 +187,19 @@ fn revoked_subscription_stays_revoked() {
         let since = shared_env.test_env.oracle().last_call().await?;
         eventually("the management side looks again", SOON, || async {
             let calls = shared_env.test_env.oracle().journal(since).await?;
-            let looks = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(&service));
-            ensure!(looks.count() >= 2, "not yet");
+            let reads = calls.iter().filter(|call| call.path.eq_ignore_ascii_case(&service));
+            ensure!(reads.count() >= 2, "not yet");
             Ok(())
         })
         .await?;
-        let seen = shared_env.seen(&service).await?;
-        ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
-        shared_env.heals_and_goes(&cluster).await
+        let observed = shared_env.observed(&service).await?;
+        ensure!(!observed.contains(ADDITIONAL_SUBSCRIPTION), "{observed}");
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
-/// The control plane's operator has been taken over: it knows of the revocation to come, and has the custom resource refused before.
+/// The control plane's operator is compromised: it knows of the revocation to come, and has the custom resource refused
+/// before.
 #[test]
 fn subscription_is_revoked_while_the_custom_resource_is_refused() {
     tenants(async |tenants| {
@@ -216,31 +219,31 @@ fn subscription_is_revoked_while_the_custom_resource_is_refused() {
         let hosted = cluster.api(&client, "HostedCluster", NAMESPACE);
         patch(&hosted, cluster.name(), revoked).await?;
         eventually("the subscription may not connect any more", SOON, || async {
-            let seen = shared_env.seen(&service).await?;
-            ensure!(!seen.contains(ADDITIONAL_SUBSCRIPTION), "{seen}");
+            let observed = shared_env.observed(&service).await?;
+            ensure!(!observed.contains(ADDITIONAL_SUBSCRIPTION), "{observed}");
             ensure!(
-                seen.contains(&shared_env.test_env.azure().guest_subscription),
-                "the guest's own may: {seen}"
+                observed.contains(&shared_env.test_env.azure().guest_subscription),
+                "the guest's own may: {observed}"
             );
             Ok(())
         })
         .await?;
         let name = format!("{NAMESPACE}/{}", cluster.name());
         patch(&planes, cluster.name(), named(name.into())).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
 #[test]
-fn status_names_the_neighbours_resources() {
+fn status_names_another_tenants_resources() {
     tenants(async |tenants| {
-        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
+        let (shared_env, other_tenant) = (&tenants.shared_env, &tenants.other_tenant);
         let (cluster, api) = lives(tenants, "claiming").await?;
         let forged = json!({"status": {
-            "privateEndpointID": neighbour.endpoint(),
-            "privateDNSZoneID": neighbour.zones()[0],
-            "baseDomainDNSZoneID": neighbour.zones()[1],
-            "privateLinkServiceID": neighbour.link_service(&shared_env.test_env)}});
+            "privateEndpointID": other_tenant.endpoint(),
+            "privateDNSZoneID": other_tenant.zones()[0],
+            "baseDomainDNSZoneID": other_tenant.zones()[1],
+            "privateLinkServiceID": other_tenant.link_service(&shared_env.test_env)}});
         let forge = async || -> Result<()> {
             let forged = Patch::Merge(&forged);
             Ok(api
@@ -250,7 +253,7 @@ fn status_names_the_neighbours_resources() {
         };
         forge().await?;
         shared_env.heals(&cluster).await?;
-        // What stands there when it goes is no reason to delete anything either.
+        // A forged status is no reason to delete anything when the cluster is deleted either.
         forge().await?;
         cluster.delete(&shared_env.test_env, SOON).await?;
         shared_env.nothing_is_left_of(&cluster, &[]).await
@@ -258,15 +261,15 @@ fn status_names_the_neighbours_resources() {
 }
 
 #[test]
-fn intents_name_the_neighbours_identity() {
+fn intents_name_another_tenants_identity() {
     tenants(async |tenants| {
-        let (shared_env, neighbour) = (&tenants.shared_env, &tenants.neighbour);
+        let (shared_env, other_tenant) = (&tenants.shared_env, &tenants.other_tenant);
         let (cluster, api) = lives(tenants, "intending").await?;
         let first = api.get("private-router").await?.metadata;
         let forge = |text: &str| {
-            let text = text.replace(&cluster.infra_id(), &neighbour.infra_id());
-            let text = text.replace(&cluster.cluster_id(), &neighbour.cluster_id());
-            text.replace("\"intending\"", &format!("\"{}\"", neighbour.name()))
+            let text = text.replace(&cluster.infra_id(), &other_tenant.infra_id());
+            let text = text.replace(&cluster.cluster_id(), &other_tenant.cluster_id());
+            text.replace("\"intending\"", &format!("\"{}\"", other_tenant.name()))
         };
         let recorded = first.annotations.unwrap_or_default();
         let intents = recorded.iter().filter(|(name, _)| name.ends_with("-intent"));
@@ -276,7 +279,7 @@ fn intents_name_the_neighbours_identity() {
         ensure!(forged.len() == 2, "{forged:?}");
         let forged = patch(&api, "private-router", json!({"metadata": {"annotations": forged}})).await?;
         let annotations = json!(forged.metadata.annotations).to_string();
-        ensure!(annotations.contains(&neighbour.cluster_id()), "{annotations}");
+        ensure!(annotations.contains(&other_tenant.cluster_id()), "{annotations}");
         api.delete("private-router", &DeleteParams::default()).await?;
         eventually("it goes, and another comes", SOON, || async {
             let found = api.get_opt("private-router").await?.context("no custom resource")?;
@@ -284,11 +287,11 @@ fn intents_name_the_neighbours_identity() {
             Ok(())
         })
         .await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
-/// What the management side says of a cluster that it vouches for.
+/// The status that the management side writes for a cluster that it approves.
 fn forged_approval(cluster: &HostedCluster) -> Value {
     let good = |kind: &str| {
         json!({"type": kind, "status": "True", "reason": "AzureSuccess", "message": "m",
@@ -302,7 +305,7 @@ fn forged_approval(cluster: &HostedCluster) -> Value {
         "conditions": [good("AzureInternalLoadBalancerAvailable"), good("AzurePLSCreated")]}})
 }
 
-/// Only the guest side runs, so that nobody takes back what is forged.
+/// Only the guest side runs, so that nobody overwrites what is forged.
 #[test]
 fn forged_conditions_approve_no_control_plane_without_a_cluster() {
     alone(async |test_env| {

@@ -1,4 +1,5 @@
-//! A leader of all namespaces beside that of a single one: it leaves alone what the operator excludes, and nothing else.
+//! A leader for all namespaces beside one for a single namespace: it ignores what the operator excludes, and nothing
+//! else.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ async fn scoped(test_env: &TestEnv, cluster: &HostedCluster) -> Result<Hyperlink
     Hyperlink::start_as(&program, test_env, Role::Cpo, "cpo-scoped", access, identity, &flags).await
 }
 
-/// Removes a record behind everybody's back and says who brings it back.
+/// Deletes a record in Azure, and returns the client id that restores it.
 async fn repaired_by(test_env: &TestEnv, cluster: &HostedCluster) -> Result<String> {
     let record = format!("{}/A/api", cluster.zones()[0]);
     let since = test_env.oracle().last_call().await?;
@@ -51,7 +52,7 @@ async fn repaired_by(test_env: &TestEnv, cluster: &HostedCluster) -> Result<Stri
     put.and_then(|call| call.principal.clone()).context("nobody put it")
 }
 
-/// Leases in the name of both roles, renewed in a namespace as only their holder could.
+/// Writes leases of both roles in a namespace and renews them, as only their holder could.
 async fn forge_leases(test_env: &TestEnv, namespace: &str) -> Result<()> {
     loop {
         for role in ["ho", "cpo"] {
@@ -128,12 +129,12 @@ fn namespace_is_left_alone_while_the_operator_excludes_it() {
             Ok(())
         })
         .await?;
-        let scoped = scoped(&test_env, &mine).await?;
+        let own_process = scoped(&test_env, &mine).await?;
         ensure!(repaired_by(&test_env, &mine).await? == *twin);
         ensure!(repaired_by(&test_env, &other).await? == CPO_CLIENT);
         mine.becomes_available(&test_env, SOON).await?;
 
-        drop(scoped);
+        drop(own_process);
         exclude(&[])?;
         ensure!(repaired_by(&test_env, &mine).await? == CPO_CLIENT);
         mine.becomes_reachable(&test_env, SOON).await
@@ -173,7 +174,7 @@ fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
         let path = file.to_string_lossy();
         let flags = [&FLAGS[..], &[("allow-scopes", &*path)]].concat();
         let _cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
-        // Until ours has brought a whole path about, the cluster of theirs has been looked at many times, if at all.
+        // By the time Hyperlink has built a whole path, it would have reconciled the other cluster many times.
         let served = async {
             moved.create(&test_env).await?;
             moved.becomes_available(&test_env, SOON).await
@@ -191,7 +192,7 @@ fn cluster_that_is_not_moved_yet_stays_true_while_excluded() {
             }
         };
         tokio::select! {
-            told = watched => return told,
+            refused = watched => return refused,
             served = served => served?,
         }
         all_hold(&test_env, &theirs).await?;
@@ -207,7 +208,8 @@ async fn summed_up(test_env: &TestEnv, cluster: &HostedCluster) -> Result<usize>
     Ok(all.iter().filter(|one| of_the_path(&one.kind)).count())
 }
 
-/// A new cluster that nobody excludes is served, and summed up: by then whoever would touch another one has.
+/// Waits until a new cluster that nobody excludes is served and summed up. By then a process that would touch another
+/// cluster has done so.
 async fn another_is_served(test_env: &TestEnv, name: &str) -> Result<()> {
     let cluster = HostedCluster::new(test_env, name);
     cluster.create(test_env).await?;
@@ -233,10 +235,10 @@ fn flag_excludes_a_namespace_from_all_controllers_of_both_roles() {
         let client = test_env.client()?;
         mine.create(&test_env).await?;
         another_is_served(&test_env, "first").await?;
-        // Not by the observer.
+        // The observer does not make it.
         ensure!(mine.get_link_service(&client).await?.is_none(), "it is made");
 
-        // A process of its own makes it, and has news of it for all.
+        // A process of its own makes it, and its changes reach the watches of all processes.
         let _scoped = scoped(&test_env, &mine).await?;
         eventually("it is made and reported", SOON, || async {
             let made = mine.get_link_service(&client).await?.context("it is not made")?;

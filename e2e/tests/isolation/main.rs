@@ -1,4 +1,4 @@
-//! One process for many control planes: none of them reaches what is another's, and none is served by two.
+//! One process for many control planes: none of them reaches what belongs to another, and none is served by two.
 
 mod foreign;
 mod leaders;

@@ -8,11 +8,11 @@ use serde_json::json;
 
 use crate::tenants::{GUEST_SIDE, Tenants, tenants};
 
-/// Wakes the guest's side by a change of the custom resource, and waits until it has looked at it and refused it.
-async fn refused_anew(tenants: &Tenants, cluster: &HostedCluster) -> Result<()> {
+/// Triggers the guest side by a change of the custom resource, and waits until it has refused the change.
+async fn is_refused_again(tenants: &Tenants, cluster: &HostedCluster) -> Result<()> {
     let client = tenants.shared_env.test_env.client()?;
     let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
-    // The observer takes it back, which is a change too.
+    // The observer reverts it, which is a change too.
     let changed = patch(
         &api,
         "private-router",
@@ -27,13 +27,13 @@ async fn refused_anew(tenants: &Tenants, cluster: &HostedCluster) -> Result<()> 
             .pointer("/status/conditions")
             .and_then(|list| list.as_array().cloned());
         let list = list.unwrap_or_default();
-        let said = list
+        let condition = list
             .iter()
             .find(|one| one["type"] == GUEST_SIDE[0])
             .context("no condition")?;
         ensure!(
-            said["reason"] == "ScopeNotAllowed" && said["observedGeneration"].as_i64() >= generation,
-            "{said}"
+            condition["reason"] == "ScopeNotAllowed" && condition["observedGeneration"].as_i64() >= generation,
+            "{condition}"
         );
         Ok(())
     })
@@ -55,22 +55,22 @@ fn entry_is_added_taken_away_and_added_again() {
         tenants.forbid(&cluster).await?;
         shared_env.refuses_all(&cluster, &GUEST_SIDE, "ScopeNotAllowed").await?;
         let since = tenants.guest_calls_about(&cluster).await?.len();
-        refused_anew(tenants, &cluster).await?;
-        // Nothing is taken away either, and what goes waits.
+        is_refused_again(tenants, &cluster).await?;
+        // Nothing is deleted either, and a deletion waits.
         let client = shared_env.test_env.client()?;
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         api.delete("private-router", &Default::default()).await?;
-        let going = "Private Endpoint and zones stay while they are not allowed";
-        eventually(going, SOON, || async {
+        let situation = "Private Endpoint and zones stay while they are not allowed";
+        eventually(situation, SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("it has gone")?;
             let held = found.metadata.finalizers.clone().unwrap_or_default();
             let all = conditions(&found);
-            let says = |kind: &str| {
+            let is_refused = |kind: &str| {
                 all.iter()
                     .any(|one| one.kind == kind && one.reason == "ScopeNotAllowed")
             };
             ensure!(
-                found.metadata.deletion_timestamp.is_some() && GUEST_SIDE.iter().all(|kind| says(kind)),
+                found.metadata.deletion_timestamp.is_some() && GUEST_SIDE.iter().all(|kind| is_refused(kind)),
                 "{all:?}"
             );
             ensure!(
@@ -92,12 +92,12 @@ fn entry_is_added_taken_away_and_added_again() {
             Ok(())
         })
         .await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
 #[test]
-fn damaged_file_leaves_everything_as_it_is_and_says_so() {
+fn damaged_file_is_reported_and_changes_nothing() {
     tenants(async |tenants| {
         let file = tenants.file().await;
         let cpo = &tenants.shared_env.cpo;
@@ -143,10 +143,10 @@ fn throttled_subscription_delays_no_cluster_in_another() {
         let throttled = || async {
             let found = slow.get_link_service(&client).await?.context("no custom resource")?;
             let all = conditions(&found);
-            let said = all
+            let is_reported = all
                 .iter()
                 .any(|one| GUEST_SIDE.contains(&one.kind.as_str()) && one.message.contains("TooManyRequests"));
-            ensure!(said, "{all:?}");
+            ensure!(is_reported, "{all:?}");
             Ok(())
         };
         eventually("the other subscription is throttled", SOON, throttled).await?;
@@ -154,7 +154,7 @@ fn throttled_subscription_delays_no_cluster_in_another() {
         shared_env.heals(&fast).await?;
         throttled().await?;
         shared_env.faults(json!([])).await?;
-        shared_env.heals_and_goes(&slow).await?;
-        shared_env.heals_and_goes(&fast).await
+        shared_env.heals_and_is_deleted(&slow).await?;
+        shared_env.heals_and_is_deleted(&fast).await
     });
 }

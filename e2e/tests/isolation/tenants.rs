@@ -1,5 +1,5 @@
-//! The ground of tenants: one process per role for all, a neighbour that settled before anybody else came, and the operator's file
-//! of what each may use. What a test does must not be noticed by the neighbour.
+//! A test environment with tenants: one process per role for all, another tenant whose cluster was ready before all
+//! tests, and the operator's file of what each may use. No test may affect the other tenant.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ use e2e::test_env::Call;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
-/// The conditions of the guest's side, without the summary, which may name something else first.
+/// The conditions of the guest side, without the summary, which may name something else first.
 pub(crate) const GUEST_SIDE: [&str; 2] = ["AzurePrivateEndpointAvailable", "AzurePrivateDNSAvailable"];
 
-/// What is settled is not looked at while the tests run, so that each call has its cause in a test.
+/// Ready resources are not read while the tests run, so that each call has its cause in a test.
 const CPO_FLAGS: [(&str, &str); 2] = [("resync", "2h"), ("record-resync", "2h")];
 
 pub(crate) struct Tenants {
     pub(crate) shared_env: SharedEnv,
-    pub(crate) neighbour: HostedCluster,
+    pub(crate) other_tenant: HostedCluster,
     file: Mutex<File>,
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Puts the text there as a whole.
+    /// Replaces the file's text atomically.
     pub(crate) fn write(&self, text: &str) -> Result<()> {
         let new = self.path.with_extension("new");
         std::fs::write(&new, text)?;
         Ok(std::fs::rename(new, &self.path)?)
     }
 
-    /// Puts the entries there.
+    /// Writes the entries to the file.
     pub(crate) fn write_entries(&self) -> Result<()> {
         self.write(&json!({"hostedClusters": self.entries}).to_string())
     }
@@ -59,15 +59,15 @@ impl Tenants {
         let flags = [&CPO_FLAGS[..], &[("allow-scopes", path.as_str())]].concat();
         let ho = Hyperlink::start(&test_env, Role::Ho, "ho", &[("resync", "3s")]).await?;
         let cpo = Hyperlink::start(&test_env, Role::Cpo, "cpo", &flags).await?;
-        let neighbour = HostedCluster::new(&test_env, "neighbour").with_base_domain("neighbour.example.com");
+        let other_tenant = HostedCluster::new(&test_env, "neighbour").with_base_domain("neighbour.example.com");
         let tenants = Self {
             shared_env: SharedEnv { test_env, ho, cpo },
-            neighbour,
+            other_tenant,
             file: Mutex::new(file),
         };
-        tenants.allow(&tenants.neighbour).await?;
-        tenants.neighbour.create(&tenants.shared_env.test_env).await?;
-        tenants.shared_env.heals(&tenants.neighbour).await?;
+        tenants.allow(&tenants.other_tenant).await?;
+        tenants.other_tenant.create(&tenants.shared_env.test_env).await?;
+        tenants.shared_env.heals(&tenants.other_tenant).await?;
         Ok(tenants)
     }
 
@@ -86,28 +86,28 @@ impl Tenants {
         file.write_entries()
     }
 
-    /// Takes a cluster's entry away.
+    /// Removes a cluster's entry from the file.
     pub(crate) async fn forbid(&self, cluster: &HostedCluster) -> Result<()> {
         let mut file = self.file.lock().await;
         file.entries.retain(|entry| entry["names"][0] != cluster.name());
         file.write_entries()
     }
 
-    /// Keeps others from changing the file.
+    /// Locks the file, so that no other test changes it.
     pub(crate) async fn file(&self) -> MutexGuard<'_, File> {
         self.file.lock().await
     }
 
-    /// What the guest's side has asked Azure about a cluster.
+    /// The calls of the guest side to Azure about a cluster.
     pub(crate) async fn guest_calls_about(&self, cluster: &HostedCluster) -> Result<Vec<Call>> {
         let mut calls = self.shared_env.calls_about(cluster).await?;
         calls.retain(|call| call.principal.as_deref() == Some(CPO_CLIENT));
         Ok(calls)
     }
 
-    /// Everything of the neighbour that somebody might change.
-    async fn neighbours_state(&self) -> Result<Value> {
-        let (test_env, cluster) = (&self.shared_env.test_env, &self.neighbour);
+    /// Everything of the other tenant that somebody might change.
+    async fn other_tenants_state(&self) -> Result<Value> {
+        let (test_env, cluster) = (&self.shared_env.test_env, &self.other_tenant);
         let client = test_env.client()?;
         let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
         let namespace = cluster.control_plane_namespace();
@@ -121,7 +121,7 @@ impl Tenants {
         ] {
             azure.extend(test_env.oracle().resources(&id).await?);
         }
-        // A subnet's changes with each other subnet of the network.
+        // The etag of a subnet changes with each other subnet of the network.
         for resource in &mut azure {
             resource.as_object_mut().map(|resource| resource.remove("etag"));
         }
@@ -129,20 +129,23 @@ impl Tenants {
     }
 }
 
-/// Runs a test on the shared ground. Whatever it does, the neighbour notices nothing.
+/// Runs a test in the shared test environment; fails if it affects the other tenant.
 pub(crate) fn tenants<F: Future<Output = Result<()>>>(test: impl FnOnce(&'static Tenants) -> F) {
     static TENANTS: OnceCell<Tenants> = OnceCell::const_new();
     run(async {
         let tenants = TENANTS.get_or_try_init(Tenants::start).await?;
-        let (test_env, neighbour) = (&tenants.shared_env.test_env, &tenants.neighbour);
-        // Azure's budgets are those of five minutes of a few clusters; here many come up in one.
+        let (test_env, other_tenant) = (&tenants.shared_env.test_env, &tenants.other_tenant);
+        // Azure's request budgets for five minutes are enough for a few clusters; here many are created in one minute.
         control(test_env, reqwest::Method::POST, "/clock", json!({"advance_s": 300})).await?;
-        let (before, since) = (tenants.neighbours_state().await?, test_env.oracle().last_call().await?);
+        let (before, since) = (
+            tenants.other_tenants_state().await?,
+            test_env.oracle().last_call().await?,
+        );
         test(tenants).await?;
-        let after = tenants.neighbours_state().await?;
+        let after = tenants.other_tenants_state().await?;
         ensure!(before == after, "the neighbour was {before}\nand is {after}");
-        neighbour.becomes_reachable(test_env, SOON).await?;
-        let foreign = neighbour.resource_group().to_lowercase();
+        other_tenant.becomes_reachable(test_env, SOON).await?;
+        let foreign = other_tenant.resource_group().to_lowercase();
         let mut calls = test_env.oracle().journal(since).await?;
         calls.retain(|call| call.path.to_lowercase().starts_with(&foreign));
         ensure!(calls.is_empty(), "called on the neighbour's group: {calls:?}");

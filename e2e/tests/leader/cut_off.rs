@@ -1,4 +1,4 @@
-//! A leader that the API server cannot be reached from.
+//! A leader that cannot reach the API server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::test_env::{RENEW_DEADLINE, RETRY, SOON, Standby, blank, lead, leases,
 use crate::witness::Witness;
 
 #[test]
-fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() {
+fn cut_off_leader_stops_writing_before_the_standby_begins() {
     scenario(async {
         let plane = ControlPlane::shared().await?;
         let name = "cut-off";
@@ -53,7 +53,10 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
             .await
             .context("stops writing")??;
         ensure!(refusal.is::<GateShut>(), "stopped by {refusal}");
-        eventually("the standby writes", SOON, || async { said(&journal, "standby") }).await?;
+        eventually("the standby writes", SOON, || async {
+            has_written(&journal, "standby")
+        })
+        .await?;
         drop(leadership);
         tokio::time::timeout(patient(SOON), new)
             .await
@@ -75,9 +78,9 @@ fn leader_cut_off_from_the_api_server_stops_writing_before_the_standby_begins() 
     });
 }
 
-fn said(journal: &watch::Receiver<Vec<String>>, writer: &str) -> Result<()> {
+fn has_written(journal: &watch::Receiver<Vec<String>>, writer: &str) -> Result<()> {
     ensure!(
-        journal.borrow().iter().any(|said| said == writer),
+        journal.borrow().iter().any(|name| name == writer),
         "{writer} has not written"
     );
     Ok(())
@@ -134,7 +137,7 @@ async fn journal(plane: &ControlPlane, name: &str) -> Result<watch::Receiver<Vec
 }
 
 #[test]
-fn lease_deleted_while_its_leader_is_cut_off_makes_no_second_one() {
+fn lease_deleted_while_leader_is_cut_off_makes_no_second_one() {
     scenario(async {
         let plane = ControlPlane::shared().await?;
         blank(plane, "deleted-cut-off").await?;

@@ -26,7 +26,7 @@ fn clean_stop_hands_over_at_once() {
     scenario(async {
         let plane = ControlPlane::shared().await?;
         blank(plane, "clean-stop").await?;
-        // Looking every 6 s alone could not do it.
+        // Reading the lease every 6 s would not be fast enough.
         let slow = |identity| LeaseSettings {
             times: LeaseTimes {
                 duration: Duration::from_secs(20),
@@ -102,8 +102,8 @@ fn lease_deleted_under_the_leader_makes_no_second_one() {
         leases(plane)?.delete("deleted", &DeleteParams::default()).await?;
         let mut fresh = Standby::start(plane.admin().config(), settings("deleted", "fresh"))?;
         let witness = Witness::of(vec![gate.clone(), standby.gate.clone(), fresh.gate.clone()]);
-        let kept = tokio::time::timeout(2 * DURATION, leadership.lost()).await.is_err();
-        ensure!(kept && gate.open(), "the leader keeps the lease");
+        let still_leads = tokio::time::timeout(2 * DURATION, leadership.lost()).await.is_err();
+        ensure!(still_leads && gate.open(), "the leader keeps the lease");
         fresh.yields_to("leader").await?;
         standby.yields_to("leader").await?;
         witness.verdict()

@@ -61,7 +61,7 @@ fn candidate(plane: &ControlPlane, name: &str) -> Program {
     )
 }
 
-/// When the child put the questions that the gate has answered with yes: microseconds of the wall clock.
+/// When the child asked the gate and was let through: microseconds of the wall clock.
 fn let_through(candidate: &Process) -> Result<Vec<u128>> {
     let lines = std::fs::read_to_string(candidate.out())?;
     // The last line may be half written.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::test_env::{SOON, bare, expired, leases, make, settings};
 
 #[test]
-fn candidates_that_race_for_expired_leases_yield_one_leader_each() {
+fn candidates_racing_for_an_expired_lease_yield_one_leader() {
     scenario(async {
         let plane = ControlPlane::shared().await?;
         for batch in 0..8 {
@@ -45,26 +45,26 @@ async fn race(plane: &ControlPlane, name: &str) -> Result<()> {
         let (gate, standing) = (elector.gate(), elector.standing());
         candidates.push((identity, gate, standing, tokio::spawn(elector.lead(stop.clone()))));
     }
-    let settled = candidates.iter_mut().map(|(identity, _, standing, _)| async {
-        let done = |standing: &Standing| match standing {
+    let standings = candidates.iter_mut().map(|(identity, _, standing, _)| async {
+        let is_decided = |standing: &Standing| match standing {
             Standing::Leading => true,
             Standing::Standby { holder } => holder.as_ref().is_some_and(|holder| holder != "gone"),
             _ => false,
         };
-        let standing = tokio::time::timeout(patient(3 * SOON), standing.wait_for(done))
+        let standing = tokio::time::timeout(patient(3 * SOON), standing.wait_for(is_decided))
             .await??
             .clone();
         anyhow::Ok((identity.clone(), standing))
     });
-    let settled = try_join_all(settled)
+    let standings = try_join_all(standings)
         .await
         .with_context(|| format!("{name} does not settle"))?;
-    let leaders: Vec<_> = settled
+    let leaders: Vec<_> = standings
         .iter()
         .filter(|(_, standing)| *standing == Standing::Leading)
         .collect();
     let [(winner, _)] = leaders[..] else {
-        bail!("{name} has {} leaders: {settled:?}", leaders.len())
+        bail!("{name} has {} leaders: {standings:?}", leaders.len())
     };
     for (identity, gate, ..) in &candidates {
         ensure!(

@@ -1,8 +1,8 @@
 //! A wall clock that runs ahead or behind, for one candidate.
 //!
-//! The clock of a process cannot be set for it alone. But a candidate meets other clocks only in the times of the Lease, so a proxy
-//! that adds the difference to every time that the candidate writes, and takes it from every time that it reads, leaves it in
-//! exactly the position that it would be in with such a clock.
+//! The clock of a process cannot be set for it alone. But a candidate meets other clocks only in the times of the
+//! Lease. So a proxy adds the difference to every time that the candidate writes, and subtracts it from every time that
+//! it reads: for the candidate this equals such a clock.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct Proxy {
 }
 
 impl SkewedClock {
-    /// A clock that shows `ahead` seconds more than ours (fewer, if negative).
+    /// A clock that shows `ahead` seconds more than this machine's (fewer, if negative).
     pub(crate) async fn start(upstream: kube::Client, ahead: i64) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let config = kube::Config::new(format!("http://{}", listener.local_addr()?).parse()?);

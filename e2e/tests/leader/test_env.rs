@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) const DURATION: Duration = Duration::from_secs(3);
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) const RETRY: Duration = Duration::from_millis(500);
-/// For what should take no time on a machine that has other things to do too.
+/// Timeout for what takes no time, except on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 pub(crate) fn settings(lease: &str, identity: &str) -> LeaseSettings {
@@ -87,10 +87,10 @@ impl Standby {
         let yields = Standing::Standby {
             holder: Some(holder.to_owned()),
         };
-        if let Ok(seen) =
+        if let Ok(observed) =
             tokio::time::timeout(patient(SOON), self.standing.wait_for(|standing| *standing == yields)).await
         {
-            seen?;
+            observed?;
             return Ok(());
         }
         bail!("it does not see {holder} lead but is {:?}", *self.standing.borrow())
@@ -104,7 +104,7 @@ impl Standby {
     }
 }
 
-/// The election crate by itself.
+/// A lease of the election crate, without Hyperlink's guard.
 pub(crate) fn bare(client: kube::Client, name: &str, identity: &str) -> LeaseLock {
     let params = LeaseLockParams {
         lease_name: name.to_owned(),

@@ -1,4 +1,5 @@
-//! Watches the gates of several candidates, far more often than anything else happens, and remembers if two were open at once.
+//! Watches the gates of several candidates, far more often than anything else happens, and records whether two were
+//! open at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,10 +18,10 @@ pub(crate) struct Witness {
 impl Witness {
     pub(crate) fn of(gates: Vec<Gate>) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
-        let done = Arc::clone(&enough);
+        let stop = Arc::clone(&enough);
         let watching = std::thread::spawn(move || {
             let mut overlap = None;
-            while overlap.is_none() && !done.load(Ordering::SeqCst) {
+            while overlap.is_none() && !stop.load(Ordering::SeqCst) {
                 overlap = two_open(&gates);
                 std::thread::sleep(Duration::from_micros(500));
             }
@@ -43,7 +44,8 @@ impl Witness {
     }
 }
 
-/// A gate that is open before and after another was seen open was open together with it: it opens for one term only.
+/// Two gates that were open at once. A gate that is open before and after another one was open was open together with
+/// it, because it opens for one term only.
 fn two_open(gates: &[Gate]) -> Option<(usize, usize)> {
     let pairs = (0..gates.len()).flat_map(|one| (0..gates.len()).map(move |other| (one, other)));
     pairs

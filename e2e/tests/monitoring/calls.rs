@@ -1,4 +1,4 @@
-//! Alerts on what Azure answers, and on what is done there again and again: they fire while the cause lasts, and no longer.
+//! Alerts on Azure's answers, and on changes that are repeated: they fire while the cause lasts, and no longer.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use futures::future::try_join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::processes::says;
-use crate::rules::{all_rest, fire, rest};
+use crate::processes::has_logged;
+use crate::rules::{all_resolve, fire, resolve};
 use crate::watched::Watched;
 
 const ALLOW_REPLACE: &str = "hyperlink.hypershift.openshift.io/allow-replace";
 
-/// What a minute of the rules is here.
+/// Length of a minute of the rules in this test.
 const MINUTE: Duration = Duration::from_millis(300);
 
 /// Seven eighths of what a load balancer takes.
@@ -45,13 +45,13 @@ fn alerts_on_calls_fire_while_azure_refuses_them_and_no_longer() {
         azure_refuses(&shared_env, &watched, denied).await?;
         somebody_undoes(&mut shared_env, &watched, undone).await?;
         intervals_are_too_short(&mut shared_env, &watched).await?;
-        all_rest(&watched.prometheus).await?;
+        all_resolve(&watched.prometheus).await?;
         shared_env.ho.stop().await?;
         shared_env.cpo.stop().await
     });
 }
 
-/// `resync` is how often settled resources are looked at; records and links are left alone.
+/// Starts a process that reads ready resources at the interval `resync`, and records and links at the usual one.
 async fn start(test_env: &TestEnv, role: Role, resync: &str) -> Result<Hyperlink> {
     Hyperlink::start(test_env, role, role.as_str(), &[("resync", resync)]).await
 }
@@ -61,7 +61,7 @@ fn scrape(watched: &Watched, shared_env: &SharedEnv) -> Result<()> {
     watched.scrapes("cpo", &[("cpo-0", &shared_env.cpo)])
 }
 
-/// What both processes give to whoever scrapes them.
+/// The metrics of both processes.
 async fn pages(shared_env: &SharedEnv) -> Result<Vec<String>> {
     Ok(vec![
         shared_env.ho.page("/metrics").await?.1,
@@ -69,7 +69,7 @@ async fn pages(shared_env: &SharedEnv) -> Result<Vec<String>> {
     ])
 }
 
-/// Azure's budgets are those of five minutes of a few clusters.
+/// Advances Azure's clock: its request budgets for five minutes are enough for a few clusters.
 async fn five_minutes_later(shared_env: &SharedEnv) -> Result<()> {
     control(&shared_env.test_env, Method::POST, "/clock", json!({"advance_s": 300})).await
 }
@@ -84,11 +84,11 @@ async fn load_balancer_is_nearly_full(
     quotes_samples_of(alert, &pages(shared_env).await?)?;
     let last = clusters.pop().context("no cluster")?;
     last.delete(&shared_env.test_env, SOON).await?;
-    rest(&watched.prometheus, &[alert]).await
+    resolve(&watched.prometheus, &[alert]).await
 }
 
-/// One endpoint after the other is lost, and their custom resources change all the time: what is refused is tried again only after
-/// a real minute, and one is short here.
+/// Deletes one endpoint after the other, and changes their custom resources all the time: what is refused is tried
+/// again only after a real minute, and a minute of the rules is shorter.
 async fn things_happen(shared_env: &SharedEnv, clusters: &[HostedCluster]) -> Result<()> {
     let client = shared_env.test_env.client()?;
     let mut lost = clusters.iter();
@@ -124,13 +124,13 @@ async fn azure_refuses(shared_env: &SharedEnv, watched: &Watched, denied: &[Host
     }
     let pages = pages(shared_env).await?;
     alerts.iter().try_for_each(|alert| quotes_samples_of(alert, &pages))?;
-    says(&shared_env.cpo, &["step failed"])?;
+    has_logged(&shared_env.cpo, &["step failed"])?;
     shared_env.faults(json!([])).await?;
     try_join_all(denied.iter().map(|cluster| shared_env.heals(cluster))).await?;
-    rest(&watched.prometheus, &alerts).await
+    resolve(&watched.prometheus, &alerts).await
 }
 
-/// A pipeline writes a Private Link Service as it thinks right, each time after it was set right.
+/// A pipeline overwrites a Private Link Service each time after it was repaired.
 async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: &HostedCluster) -> Result<()> {
     five_minutes_later(shared_env).await?;
     let alert = "HyperlinkDriftRepeats";
@@ -139,7 +139,7 @@ async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: 
         let found = shared_env.test_env.oracle().resources(&service).await?;
         Ok(found.first().context("no service")?.clone())
     };
-    // That it was made counts too.
+    // Its creation counts too.
     for changes in 2..=5 {
         let mut wrong = service_now().await?;
         wrong["properties"]["visibility"]["subscriptions"] = json!([]);
@@ -154,11 +154,11 @@ async fn somebody_undoes(shared_env: &mut SharedEnv, watched: &Watched, undone: 
     }
     fire(&watched.prometheus, &[alert]).await?;
     quotes_samples_of(alert, &pages(shared_env).await?)?;
-    // The hour for which a change counts goes by for a new process too: it knows of none.
+    // A change counts for an hour. A new process, which knows of no change, saves the wait.
     let ho = start(&shared_env.test_env, Role::Ho, "5m").await?;
     std::mem::replace(&mut shared_env.ho, ho).stop().await?;
     scrape(watched, shared_env)?;
-    rest(&watched.prometheus, &[alert]).await
+    resolve(&watched.prometheus, &[alert]).await
 }
 
 async fn intervals_are_too_short(shared_env: &mut SharedEnv, watched: &Watched) -> Result<()> {
@@ -173,5 +173,5 @@ async fn intervals_are_too_short(shared_env: &mut SharedEnv, watched: &Watched) 
     std::mem::replace(&mut shared_env.cpo, cpo).stop().await?;
     scrape(watched, shared_env)?;
     five_minutes_later(shared_env).await?;
-    rest(&watched.prometheus, &[alert]).await
+    resolve(&watched.prometheus, &[alert]).await
 }

@@ -1,8 +1,9 @@
-//! The dashboard as Grafana asks for it: the values of its variables, and the queries of its panels with what was chosen.
+//! The dashboard as Grafana asks for it: the values of its variables, and the queries of its panels with what was
+//! chosen.
 //!
-//! Grafana lists `label_values(SELECTOR, LABEL)` by Prometheus' page of the values of a label. A choice goes into a query like
-//! this: of a variable with several values each is quoted for a regular expression, and more than one stands in `(a|b)`; "All"
-//! is the `allValue` as it is; of any other variable only what would end the text is quoted.
+//! Grafana lists `label_values(SELECTOR, LABEL)` by Prometheus' page of the values of a label. It inserts a choice into
+//! a query like this: of a variable with several values each is quoted for a regular expression, and more than one
+//! becomes `(a|b)`; "All" is the `allValue` as it is; of any other variable only what would end the text is quoted.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -12,8 +13,8 @@ use e2e::{repository, scenario};
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::passes;
 use crate::prometheus::{Prometheus, program};
+use crate::succeeds;
 
 const FILE: &str = "charts/hyperlink/files/dashboard.json";
 
@@ -26,7 +27,7 @@ pub(crate) enum Choice<'a> {
     These(&'a [&'a str]),
 }
 
-/// What stands in queries for each `$name`.
+/// The text that replaces each `$name` in queries.
 pub(crate) type Chosen = BTreeMap<String, String>;
 
 /// One query of a panel.
@@ -56,8 +57,8 @@ impl Dashboard {
         all.filter(|variable| variable["type"] == "query")
     }
 
-    /// Opens the lists one after the other: what each offers between these times, in seconds since 1970. Of one with several values
-    /// `choice` is taken, of any other the first value.
+    /// Opens the lists one after the other: what each offers between these times, in seconds since 1970. Of one with
+    /// several values it takes `choice`, of any other the first value.
     pub(crate) async fn choose(
         &self,
         prometheus: &Prometheus,
@@ -118,7 +119,7 @@ fn label_values(query: &str) -> Result<(String, String)> {
     Ok((found[1].to_owned(), found[2].to_owned()))
 }
 
-/// The text with what was chosen.
+/// The text with its variables replaced.
 fn filled(text: &str, chosen: &Chosen) -> Result<String> {
     let variable = Regex::new(r"\$(\w+)")?;
     for found in variable.captures_iter(text) {
@@ -174,7 +175,7 @@ fn choices_stand_in_queries_as_grafana_has_them() -> Result<()> {
 
 /// By Prometheus' own unit tests, in which panels are named in place of their queries.
 #[test]
-fn path_counts_once_whoever_tells_of_it() {
+fn path_counts_once_whoever_reports_it() {
     scenario(async {
         let chosen = [
             ("job", ".*"),
@@ -208,6 +209,6 @@ fn path_counts_once_whoever_tells_of_it() {
         let dir = tempfile::tempdir()?;
         let file = dir.path().join("dashboard_test.yaml");
         std::fs::write(&file, serde_saphyr::to_string(&tests)?)?;
-        passes(Command::new(program("promtool")?).args(["test", "rules"]).arg(&file))
+        succeeds(Command::new(program("promtool")?).args(["test", "rules"]).arg(&file))
     });
 }

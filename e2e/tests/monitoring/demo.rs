@@ -1,5 +1,5 @@
-//! The dashboard on the running demo, by a Prometheus with the configuration of the quick start: each variable offers what there is,
-//! and each panel has something to show, whatever was chosen.
+//! The dashboard on the running demo, by a Prometheus with the configuration of the quick start: each variable offers
+//! what exists, and each panel has something to show for every choice.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,16 +21,16 @@ use serde_json::{Value, json};
 use crate::dashboard::{Choice, Dashboard, Query};
 use crate::prometheus::Prometheus;
 
-/// It looks whether the executables are those of the sources before it begins.
+/// Timeout for the demo's start, before which it checks that the executables are up to date.
 const START: Duration = Duration::from_secs(300);
 
-/// A whole life.
+/// Timeout for a whole life of a cluster.
 const LIFE: Duration = Duration::from_secs(240);
 
 /// How often Prometheus scrapes, by the quick start.
 const STEP: &str = "2s";
 
-/// What Grafana makes of that: four scrapes.
+/// Grafana's rate interval for that: four scrapes.
 const RATE: &str = "8s";
 
 const CONTROL_PLANE: &str = "clusters-first-light";
@@ -38,7 +38,7 @@ const CONTROL_PLANE: &str = "clusters-first-light";
 const ENDPOINT: &str = "privateEndpoints";
 const LINK_SERVICE: &str = "privateLinkServices";
 
-/// Times that a fault lasts.
+/// Number of calls to which a lasting fault applies.
 const ALWAYS: u32 = 1_000_000;
 
 /// Queries that may give nothing but zero, and why.
@@ -64,7 +64,7 @@ fn every_panel_shows_the_running_demo() {
         let begin = Timestamp::now().as_second();
         let prometheus = demo.watched().await?;
         demo.stays().await?;
-        demo.leaves_and_comes(&prometheus).await?;
+        demo.recreate_custom_resource(&prometheus).await?;
         demo.suffer(&prometheus).await?;
         let dashboard = Dashboard::read()?;
         let jobs = ["hyperlink-cpo", "hyperlink-ho"];
@@ -97,12 +97,12 @@ async fn shows_all(dashboard: &Dashboard, prometheus: &Prometheus, begin: i64, c
             list.iter().any(|(panel, is, _)| *panel == query.panel && *is == name)
         };
         let empty = matches!(choice, Choice::These([only]) if named(&ONE_SIDED, only));
-        let may_rest = empty || named(&AT_REST, &query.name);
+        let may_be_zero = empty || named(&AT_REST, &query.name);
         eventually(&format!("{choice:?}: {query:?} shows what it should"), SOON, || async {
             let life = over_the_life(prometheus, query, begin).await?;
             ensure!(life.is_empty() == empty, "over the life: {life:?}");
             ensure!(
-                may_rest || life.iter().any(|value| *value != 0.0),
+                may_be_zero || life.iter().any(|value| *value != 0.0),
                 "over the life: {life:?}"
             );
             if query.instant && !empty {
@@ -117,7 +117,7 @@ async fn shows_all(dashboard: &Dashboard, prometheus: &Prometheus, begin: i64, c
     Ok(())
 }
 
-/// All numbers that it has given since `begin`.
+/// All numbers that a query has given since `begin`.
 async fn over_the_life(prometheus: &Prometheus, query: &Query, begin: i64) -> Result<Vec<f64>> {
     let (from, to) = (begin.to_string(), Timestamp::now().as_second().to_string());
     let range = [
@@ -139,7 +139,7 @@ async fn becomes(prometheus: &Prometheus, comparison: &str) -> Result<()> {
     .await
 }
 
-/// What can be drawn of an answer: a quantile of nothing is no number.
+/// The numbers of an answer that can be drawn: a quantile of nothing is no number.
 fn numbers(data: &Value) -> Vec<f64> {
     let series = data["result"].as_array().into_iter().flatten();
     let samples = series.flat_map(|one| match &one["values"] {
@@ -171,19 +171,19 @@ impl Demo {
             .spawn("demo", dir.path())?;
         let demo = Self { process, files, dir };
         for role in ["ho", "cpo"] {
-            demo.says(&format!(r"hyperlink {role}  leads, process (\d+), http://(\S+)"), START)
+            demo.prints(&format!(r"hyperlink {role}  leads, process (\d+), http://(\S+)"), START)
                 .await?;
         }
         Ok(demo)
     }
 
-    /// Waits until it says this, and gives what stands in the brackets.
-    async fn says(&self, line: &str, timeout: Duration) -> Result<Vec<String>> {
+    /// Waits until it prints a line of this form, and returns the captures.
+    async fn prints(&self, line: &str, timeout: Duration) -> Result<Vec<String>> {
         let line = Regex::new(line)?;
         self.process
             .until(&format!("the demo says {line}"), timeout, async || {
-                let said = std::fs::read_to_string(self.process.out())?;
-                let found = line.captures(&said).with_context(|| said.clone())?;
+                let printed = std::fs::read_to_string(self.process.out())?;
+                let found = line.captures(&printed).with_context(|| printed.clone())?;
                 Ok(found
                     .iter()
                     .skip(1)
@@ -197,9 +197,9 @@ impl Demo {
     /// Process and address of a role.
     async fn role(&self, role: &str) -> Result<(u32, String)> {
         let line = format!(r"hyperlink {role}  leads, process (\d+), http://(\S+)");
-        let said = self.says(&line, START).await?;
-        let [process, address] = said.as_slice() else {
-            bail!("{said:?}")
+        let captures = self.prints(&line, START).await?;
+        let [process, address] = captures.as_slice() else {
+            bail!("{captures:?}")
         };
         Ok((process.parse()?, address.clone()))
     }
@@ -232,13 +232,13 @@ impl Demo {
         Ok(())
     }
 
-    /// What it exports at its end.
+    /// The value of a variable that it exports at its end.
     async fn exported(&self, name: &str) -> Result<String> {
-        let said = self.says(&format!(r"(?m)^export {name}=(.+)$"), LIFE).await?;
-        said.into_iter().next().context("nothing is exported")
+        let captures = self.prints(&format!(r"(?m)^export {name}=(.+)$"), LIFE).await?;
+        captures.into_iter().next().context("nothing is exported")
     }
 
-    /// A request to the face by which the simulated Azure is broken.
+    /// A request to the control server of the simulated Azure.
     async fn control(&self, method: Method, path: &str, body: Value) -> Result<Value> {
         let url = format!("{}{path}", self.exported("CONTROL").await?);
         let answer = reqwest::Client::new().request(method, url).json(&body).send().await?;
@@ -247,18 +247,18 @@ impl Demo {
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// Has each call of this method on a resource of that kind, so many times, answered like this.
+    /// Sets fault rules: method, kind of the resource, number of calls, and the answer to them.
     async fn faults(&self, rules: &[(&str, &str, u32, Value)]) -> Result<()> {
         let rule = |(method, kind, times, answer): &(&str, &str, u32, Value)| {
-            let wanted = json!({"method": method, "path": format!("/{kind}/"), "times": times});
-            json!({"match": wanted, "do": answer})
+            let call = json!({"method": method, "path": format!("/{kind}/"), "times": times});
+            json!({"match": call, "do": answer})
         };
         let rules: Vec<_> = rules.iter().map(rule).collect();
         self.control(Method::PUT, "/faults", json!(rules)).await.map(drop)
     }
 
-    /// Takes the cluster's only resource of this kind away.
-    async fn rob(&self, kind: &str) -> Result<()> {
+    /// Deletes the cluster's only resource of this kind.
+    async fn delete_only(&self, kind: &str) -> Result<()> {
         let all = self.control(Method::GET, "/resources", Value::Null).await?;
         let ids = all
             .as_array()
@@ -274,8 +274,9 @@ impl Demo {
             .map(drop)
     }
 
-    /// Has the custom resource deleted, and one made anew: Azure does not let go of the endpoint until both roles have told.
-    async fn leaves_and_comes(&self, prometheus: &Prometheus) -> Result<()> {
+    /// Deletes the custom resource, which is then recreated. Azure deletes the endpoint only after both roles have
+    /// reported.
+    async fn recreate_custom_resource(&self, prometheus: &Prometheus) -> Result<()> {
         let hangs = json!({"operation": "hang"});
         self.faults(&[("DELETE", ENDPOINT, ALWAYS, hangs)]).await?;
         let access = Access::read(Path::new(&self.exported("KUBECONFIG").await?), None).await?;
@@ -283,11 +284,11 @@ impl Demo {
         api.delete("private-router", &Default::default()).await?;
         becomes(prometheus, "count(hyperlink_object_deletion_age_seconds > 0) == 2").await?;
         self.faults(&[]).await?;
-        self.rob(ENDPOINT).await?;
+        self.delete_only(ENDPOINT).await?;
         becomes(prometheus, "sum(hyperlink_object_available) == 2").await
     }
 
-    /// Throttles reads, and takes the endpoint and the Private Link Service away, of which no new ones come to an end.
+    /// Throttles reads, and deletes the endpoint and the Private Link Service, whose creation then never completes.
     async fn suffer(&self, prometheus: &Prometheus) -> Result<()> {
         let throttled = json!({"status": 429, "code": "TooManyRequests", "headers": {"Retry-After": "1"}});
         let hangs = json!({"operation": "hang"});
@@ -298,14 +299,14 @@ impl Demo {
         });
         self.faults(rules.as_flattened()).await?;
         for (kind, label) in [(ENDPOINT, "private_endpoint"), (LINK_SERVICE, "private_link_service")] {
-            self.rob(kind).await?;
+            self.delete_only(kind).await?;
             let under_way = format!("hyperlink_arm_operations_in_flight{{kind=\"{label}\"}} > 0");
             becomes(prometheus, &under_way).await?;
         }
         Ok(())
     }
 
-    /// Ends it by Ctrl-C: nothing runs on, and nothing is left.
+    /// Ends the demo by Ctrl-C; fails if a process still runs or a file is left.
     async fn end(self) -> Result<()> {
         let processes = [self.role("ho").await?.0, self.role("cpo").await?.0];
         self.process.signal("INT")?;

@@ -1,4 +1,5 @@
-//! Alerts on custom resources that cannot get on, and on processes that are gone: they fire while the fault lasts, and no longer.
+//! Alerts on custom resources that make no progress, and on missing processes: they fire while the fault lasts, and no
+//! longer.
 
 use std::time::Duration;
 
@@ -9,11 +10,11 @@ use e2e::shared_env::{SharedEnv, alone};
 use serde_json::{Value, json};
 
 use crate::life::{start_cpo, started, watched};
-use crate::processes::says;
+use crate::processes::has_logged;
 use crate::prometheus::Prometheus;
-use crate::rules::{all_rest, fire, shortened};
+use crate::rules::{all_resolve, fire, shortened};
 
-/// What a minute of the rules is here.
+/// Length of a minute of the rules in this test.
 const MINUTE: Duration = Duration::from_millis(300);
 
 const BY_FAULTS: [&str; 5] = [
@@ -30,11 +31,11 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         let mut shared_env = started(test_env).await?;
         let prometheus = watched(&shared_env, &shortened(shared_env.test_env.dir(), MINUTE)?).await?;
         let named = |name: &str| HostedCluster::new(&shared_env.test_env, name);
-        let (waiting, stuck, taken, going) = (named("waiting"), named("stuck"), named("taken"), named("going"));
-        for cluster in [&going, &waiting] {
+        let (waiting, stuck, taken, deleting) = (named("waiting"), named("stuck"), named("taken"), named("going"));
+        for cluster in [&deleting, &waiting] {
             cluster.create(&shared_env.test_env).await?;
         }
-        for cluster in [&going, &waiting] {
+        for cluster in [&deleting, &waiting] {
             shared_env.heals(cluster).await?;
         }
 
@@ -43,7 +44,7 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         shared_env
             .faults(json!([
                 rule("PUT", &service, json!({"operation": "hang"})),
-                rule("DELETE", &going.endpoint(), json!({"operation": "hang"})),
+                rule("DELETE", &deleting.endpoint(), json!({"operation": "hang"})),
             ]))
             .await?;
         let (oracle, zone) = (shared_env.test_env.oracle(), taken.zones().remove(0));
@@ -56,35 +57,35 @@ fn alerts_fire_while_a_fault_lasts_and_no_longer() {
         }
         approve(&shared_env, &waiting, "Pending").await?;
         let client = shared_env.test_env.client()?;
-        let crs = going.api(&client, "AzurePrivateLinkService", &going.control_plane_namespace());
+        let crs = deleting.api(&client, "AzurePrivateLinkService", &deleting.control_plane_namespace());
         crs.delete("private-router", &Default::default()).await?;
         fire(&prometheus, &BY_FAULTS).await?;
 
         shared_env.faults(json!([])).await?;
         oracle.drift_delete(&zone).await?;
-        oracle.drift_delete(&going.endpoint()).await?;
-        // What hangs in Azure ends there.
-        let mut ended = oracle.resources(&service).await?.remove(0);
-        ended["properties"]["provisioningState"] = json!("Succeeded");
-        oracle.drift_put(&service, &ended).await?;
+        oracle.drift_delete(&deleting.endpoint()).await?;
+        // The operation that hangs in Azure completes.
+        let mut body = oracle.resources(&service).await?.remove(0);
+        body["properties"]["provisioningState"] = json!("Succeeded");
+        oracle.drift_put(&service, &body).await?;
         approve(&shared_env, &waiting, "Approved").await?;
         for cluster in [&waiting, &stuck, &taken] {
             shared_env.heals(cluster).await?;
         }
-        all_rest(&prometheus).await?;
+        all_resolve(&prometheus).await?;
 
-        scopes_file_goes(&shared_env, &prometheus).await?;
+        scopes_file_is_missing(&shared_env, &prometheus).await?;
         shared_env.cpo.stop().await?;
         fire(&prometheus, &["HyperlinkMetricsMissing"]).await?;
         shared_env.cpo = start_cpo(&shared_env.test_env).await?;
-        all_rest(&prometheus).await?;
+        all_resolve(&prometheus).await?;
         shared_env.ho.stop().await?;
         shared_env.cpo.stop().await
     });
 }
 
-/// The file of allowed scopes is not there for a while, and what was allowed stays so.
-async fn scopes_file_goes(shared_env: &SharedEnv, prometheus: &Prometheus) -> Result<()> {
+/// The file of allowed scopes is missing for a while, and what was allowed stays allowed.
+async fn scopes_file_is_missing(shared_env: &SharedEnv, prometheus: &Prometheus) -> Result<()> {
     let alert = "HyperlinkAllowedScopesStale";
     let file = shared_env.test_env.dir().join("allow-scopes.json");
     let away = file.with_extension("away");
@@ -94,15 +95,15 @@ async fn scopes_file_goes(shared_env: &SharedEnv, prometheus: &Prometheus) -> Re
     let line = readyz.lines().find(|line| line.contains("allowed scopes"));
     quotes_line(alert, line.context(readyz.clone())?)?;
     quotes_samples_of(alert, &[shared_env.cpo.page("/metrics").await?.1])?;
-    says(
+    has_logged(
         &shared_env.cpo,
         &["the file of allowed scopes is no use, its last good version holds"],
     )?;
     std::fs::rename(&away, &file)?;
-    all_rest(prometheus).await
+    all_resolve(prometheus).await
 }
 
-/// Says this of the connection of the cluster's endpoint, as the owner of the Private Link Service may.
+/// Sets the status of the connection of the cluster's endpoint, as the owner of the Private Link Service may.
 async fn approve(shared_env: &SharedEnv, cluster: &HostedCluster, status: &str) -> Result<()> {
     let prefix = format!(
         "{}/privateEndpointConnections/",

@@ -1,5 +1,5 @@
-//! What Prometheus gets of a cluster's life as it would be installed: both roles are scraped, one of them by TLS and with a token, by a
-//! job that scrapes another program too.
+//! What an installed Prometheus gets of a cluster's life: it scrapes both roles, one of them by TLS and with a token,
+//! by a job that scrapes another program too.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::ALERTS;
 use crate::dashboard::{Choice, Dashboard};
 use crate::prometheus::{Prometheus, check_metrics};
 
-/// Where the process of the guest side is told to Prometheus, as it may be replaced.
+/// File that names the guest side's process to Prometheus, as it may be replaced.
 const TARGETS: &str = "targets.json";
 
 #[test]
@@ -30,9 +30,9 @@ fn all_is_scraped_and_another_program_of_the_job_is_not_shown() {
         cluster.create(&shared_env.test_env).await?;
         shared_env.heals(&cluster).await?;
         for job in ["ho", "cpo"] {
-            let told = format!("hyperlink_object_available{{job=\"{job}\"}} == 1");
+            let available_query = format!("hyperlink_object_available{{job=\"{job}\"}} == 1");
             eventually(&format!("{job} tells of the cluster"), SOON, || async {
-                let found = prometheus.get("query", &[("query", &told)]).await?;
+                let found = prometheus.get("query", &[("query", &available_query)]).await?;
                 ensure!(found["result"][0].is_object(), "{found}");
                 Ok(())
             })
@@ -49,7 +49,7 @@ fn all_is_scraped_and_another_program_of_the_job_is_not_shown() {
     });
 }
 
-/// Prometheus tells of itself what any program does, such as its memory.
+/// Fails if the dashboard shows Prometheus itself, which has metrics that any program has, such as its memory.
 async fn no_other_program_is_shown(prometheus: &Prometheus, begin: i64) -> Result<()> {
     let now = Timestamp::now().as_second();
     let dashboard = Dashboard::read()?;
@@ -99,7 +99,7 @@ pub(crate) async fn started(test_env: TestEnv) -> Result<SharedEnv> {
     Ok(SharedEnv { test_env, ho, cpo })
 }
 
-/// The guest side, in the place of the one before it.
+/// Starts the guest side, and has Prometheus scrape it in place of the one before.
 pub(crate) async fn start_cpo(test_env: &TestEnv) -> Result<Hyperlink> {
     let often = [("resync", "2s"), ("record-resync", "2s")];
     let cpo = Hyperlink::start(test_env, Role::Cpo, "cpo", &often).await?;

@@ -30,26 +30,26 @@ use e2e::{repository, scenario};
 /// The rules that are shipped.
 const ALERTS: &str = "charts/hyperlink/files/alerts.yaml";
 
-/// Runs a program to its end; what it says is in the error.
-fn passes(command: &mut Command) -> Result<()> {
+/// Fails unless a program succeeds; the error has its output.
+fn succeeds(command: &mut Command) -> Result<()> {
     let output = command.current_dir(repository()).output()?;
-    let said = [output.stdout, output.stderr].concat();
+    let printed = [output.stdout, output.stderr].concat();
     ensure!(
         output.status.success(),
         "{command:?}: {}",
-        String::from_utf8_lossy(&said)
+        String::from_utf8_lossy(&printed)
     );
     Ok(())
 }
 
 #[test]
-fn alerts_fire_and_rest_as_their_tests_say() {
+fn alerts_fire_and_resolve_as_their_tests_expect() {
     scenario(async {
         let promtool = prometheus::program("promtool")?;
         let (rules, tests) = (ALERTS, "e2e/fixtures/alerts_test.yaml");
-        passes(Command::new(&promtool).args(["check", "rules", "--lint-fatal", rules]))?;
-        passes(Command::new(&promtool).args(["test", "rules", tests]))?;
-        // Every alert is shown to fire, and to rest.
+        succeeds(Command::new(&promtool).args(["check", "rules", "--lint-fatal", rules]))?;
+        succeeds(Command::new(&promtool).args(["test", "rules", tests]))?;
+        // The tests show every alert firing, and not firing.
         let rules: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(rules))?)?;
         let tests: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(repository().join(tests))?)?;
         let cases: Vec<_> = tests["tests"].as_array().into_iter().flatten().collect();
@@ -79,7 +79,7 @@ fn dashboard_is_of_the_types_that_grafana_publishes() {
             return Ok(());
         }
         let check = "hack/check-dashboard";
-        passes(Command::new(check).arg("charts/hyperlink/files/dashboard.json"))?;
+        succeeds(Command::new(check).arg("charts/hyperlink/files/dashboard.json"))?;
         // The check sees what is wrong.
         let text = std::fs::read_to_string(repository().join("charts/hyperlink/files/dashboard.json"))?;
         let dir = tempfile::tempdir()?;
@@ -90,7 +90,7 @@ fn dashboard_is_of_the_types_that_grafana_publishes() {
         ] {
             let file = dir.path().join("wrong.json");
             std::fs::write(&file, text.replace(right, wrong))?;
-            ensure!(passes(Command::new(check).arg(&file)).is_err(), "{wrong} is taken");
+            ensure!(succeeds(Command::new(check).arg(&file)).is_err(), "{wrong} is taken");
         }
         Ok(())
     });

@@ -1,4 +1,4 @@
-//! Two Pods of the guest side. What ends in them is started anew, as a kubelet would.
+//! Two Pods of the guest side. A process that ends is restarted, as a kubelet would.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use e2e::shared_env::SOON;
 use e2e::test_env::Credential;
 use e2e::{TestEnv, binaries, eventually};
 
-use crate::processes::says;
+use crate::processes::has_logged;
 use crate::watched::Watched;
 
-/// Their names.
+/// Names of the two Pods.
 const NAMES: [&str; 2] = ["cpo-0", "cpo-1"];
 
-/// One look at a process.
-const LOOK: Duration = Duration::from_secs(2);
+/// Timeout for one request to a process.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The Pods, in the order of their names.
 pub(crate) struct Pods<'a> {
@@ -42,7 +42,7 @@ impl<'a> Pods<'a> {
             flags,
             running,
         };
-        pods.tell()?;
+        pods.update_targets()?;
         Ok(pods)
     }
 
@@ -51,40 +51,40 @@ impl<'a> Pods<'a> {
         &self.running
     }
 
-    /// Does this, and meanwhile starts anew what ends.
+    /// Runs `work`, and meanwhile restarts processes that end.
     pub(crate) async fn during<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::pin!(work);
         loop {
             tokio::select! {
-                done = &mut work => return done,
-                () = tokio::time::sleep(LOOK / 10) => self.revive().await?,
+                result = &mut work => return result,
+                () = tokio::time::sleep(REQUEST_TIMEOUT / 10) => self.revive().await?,
             }
         }
     }
 
-    /// Has the leader stand still until the other one leads, again and again, until this is done.
+    /// Pauses the leader until the other one leads, again and again, until `until` completes.
     pub(crate) async fn flap<T>(&mut self, until: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::pin!(until);
-        let done = loop {
+        let result = loop {
             tokio::select! {
-                done = &mut until => break done?,
+                result = &mut until => break result?,
                 changed = self.change_hands() => changed?,
             }
         };
         self.running.iter().try_for_each(go_on)?;
-        Ok(done)
+        Ok(result)
     }
 
-    /// Starts both anew with other flags.
+    /// Restarts both with other flags.
     pub(crate) async fn take(&mut self, flags: &'a [(&'a str, &'a str)]) -> Result<()> {
         self.flags = flags;
         for n in 0..NAMES.len() {
             self.running[n] = start(self.test_env, n, flags).await?;
         }
-        self.tell()
+        self.update_targets()
     }
 
-    /// Has the leader stand still for so long; fails if another one leads then.
+    /// Pauses the leader for this time; fails if another one leads afterwards.
     pub(crate) async fn outlasts(&self, pause: Duration) -> Result<()> {
         let before = self.leader().await?;
         let process = self.running[before].process();
@@ -115,9 +115,9 @@ impl<'a> Pods<'a> {
         })
         .await?;
         go_on(&self.running[leader])?;
-        let ended = self.running[leader].process().wait(SOON).await?;
-        ensure!(!ended.success(), "ends as one that has lost: {ended}");
-        says(&self.running[leader], &["leadership lost"])?;
+        let status = self.running[leader].process().wait(SOON).await?;
+        ensure!(!status.success(), "ends as one that has lost: {status}");
+        has_logged(&self.running[leader], &["leadership lost"])?;
         self.revive().await
     }
 
@@ -138,19 +138,19 @@ impl<'a> Pods<'a> {
         for n in 0..NAMES.len() {
             if self.running[n].process().exit().is_some() {
                 self.running[n] = start(self.test_env, n, self.flags).await?;
-                self.tell()?;
+                self.update_targets()?;
             }
         }
         Ok(())
     }
 
-    fn tell(&self) -> Result<()> {
+    fn update_targets(&self) -> Result<()> {
         let [first, second] = &self.running;
         self.watched.scrapes("cpo", &[(NAMES[0], first), (NAMES[1], second)])
     }
 }
 
-/// Where the federated token of a Pod is; what is there when it starts is another's to say.
+/// File of a Pod's federated token. The test decides what is in it when the Pod starts.
 pub(crate) fn token_file(test_env: &TestEnv, pod: usize) -> PathBuf {
     test_env.dir().join(format!("token-of-{}", NAMES[pod]))
 }
@@ -179,9 +179,9 @@ async fn start(test_env: &TestEnv, pod: usize, flags: &[(&str, &str)]) -> Result
     .with_context(|| NAMES[pod])
 }
 
-/// Whether it says so; one that stands still says nothing.
+/// Whether it reports that it leads; a paused process answers nothing.
 async fn leads(one: &Hyperlink) -> bool {
-    match tokio::time::timeout(LOOK, one.page("/metrics")).await {
+    match tokio::time::timeout(REQUEST_TIMEOUT, one.page("/metrics")).await {
         Ok(Ok((_, page))) => page.lines().any(|line| line == "hyperlink_leader{role=\"cpo\"} 1"),
         _ => false,
     }

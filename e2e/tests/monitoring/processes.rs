@@ -18,13 +18,13 @@ use kube::api::PostParams;
 use serde_json::json;
 
 use crate::pods::{Pods, token_file};
-use crate::rules::{all_rest, fire, rest};
+use crate::rules::{all_resolve, fire, resolve};
 use crate::watched::Watched;
 
-/// What a minute of the rules is here; and tokens live for an hour of these.
+/// Length of a minute of the rules in this test; tokens live for 60 of these.
 const MINUTE: Duration = Duration::from_secs(1);
 
-/// A lease that does not outlast what its holder does not survive here.
+/// A lease that is shorter than the pause of its holder.
 const SHORT_LEASE: [(&str, &str); 3] = [
     ("lease-duration", "4s"),
     ("lease-renew-deadline", "3s"),
@@ -35,7 +35,7 @@ const SHORT_LEASE: [(&str, &str); 3] = [
 const PAUSE: Duration = Duration::from_secs(5);
 
 #[test]
-fn alerts_on_processes_fire_while_these_cannot_work_and_no_longer() {
+fn alerts_on_processes_fire_while_these_fail_and_no_longer() {
     run(async {
         let hour = json!({"token_life_s": 60 * MINUTE.as_secs()});
         let test_env = TestEnv::local_with(Preset::Fast, &json!({}), &hour).await?;
@@ -59,7 +59,7 @@ fn alerts_on_processes_fire_while_these_cannot_work_and_no_longer() {
         pods.during(tokens_end(&watched, &ho)).await?;
         secret(&test_env, HO_SECRET)?;
         std::fs::write(token_file(&test_env, 1), &token)?;
-        all_rest(&watched.prometheus).await?;
+        all_resolve(&watched.prometheus).await?;
         hosted_clusters_are_served_no_more(&test_env, &watched, &ho).await?;
         pods.stop().await?;
         ho.stop().await
@@ -73,7 +73,7 @@ fn the_token_file(test_env: &TestEnv) -> Result<&Path> {
     }
 }
 
-/// What the management side shows Entra from now on.
+/// Sets the secret that the management side sends to Entra from now on.
 fn secret(test_env: &TestEnv, secret: &str) -> Result<()> {
     let Credential::SecretFile { path } = &test_env.azure().ho else {
         bail!("the management side has no secret")
@@ -85,7 +85,8 @@ fn secret(test_env: &TestEnv, secret: &str) -> Result<()> {
     Ok(std::fs::rename(new, path)?)
 }
 
-/// A build of the guest side does not survive one of two clusters, and calls one zone in a loop. Gives that cluster.
+/// Starts a defective build of the guest side, which panics on one of two clusters and reads one zone in a loop.
+/// Returns the cluster on which it panics.
 async fn one_panics(test_env: &TestEnv, watched: &Watched) -> Result<HostedCluster> {
     let alerts = ["HyperlinkPanicked", "HyperlinkCallBudgetExhausted"];
     let program = binaries::executable("defective")?;
@@ -99,16 +100,16 @@ async fn one_panics(test_env: &TestEnv, watched: &Watched) -> Result<HostedClust
     for alert in alerts {
         quotes_samples_of(alert, &[cpo.page("/metrics").await?.1])?;
     }
-    says(
+    has_logged(
         &cpo,
         &["panicked", "a pass panicked", "call budget exhausted: not sent"],
     )?;
-    // Others go on.
+    // The other cluster is served.
     usual.becomes_available(test_env, SOON).await?;
     Ok(unusual)
 }
 
-/// The right to the lease is taken away, and given back.
+/// Removes the right to the lease, and restores it.
 async fn nobody_leads(test_env: &TestEnv, watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
     let alert = "HyperlinkNoLeader";
     let bindings: Api<RoleBinding> = Api::namespaced(test_env.client()?, roles::NAMESPACE);
@@ -118,7 +119,7 @@ async fn nobody_leads(test_env: &TestEnv, watched: &Watched, pods: &mut Pods<'_>
     pods.during(fire(&watched.prometheus, &[alert])).await?;
     for one in pods.running() {
         shows(one, "[-] lease (cpo): the API server does not answer about the lease").await?;
-        says(one, &["cannot campaign for the lease"])?;
+        has_logged(one, &["cannot campaign for the lease"])?;
         quotes_samples_of(alert, &[one.page("/metrics").await?.1])?;
     }
     binding.metadata = kube::core::ObjectMeta {
@@ -126,23 +127,23 @@ async fn nobody_leads(test_env: &TestEnv, watched: &Watched, pods: &mut Pods<'_>
         ..Default::default()
     };
     bindings.create(&PostParams::default(), &binding).await?;
-    pods.during(rest(&watched.prometheus, &[alert])).await
+    pods.during(resolve(&watched.prometheus, &[alert])).await
 }
 
-/// A process that gets no time loses its lease; a longer one outlasts that.
+/// A paused process loses a short lease; a longer lease outlasts the pause.
 async fn leader_stands_still(watched: &Watched, pods: &mut Pods<'_>) -> Result<()> {
     let alert = "HyperlinkLeaderFlapping";
     pods.flap(fire(&watched.prometheus, &[alert])).await?;
     pods.take(&[]).await?;
     pods.outlasts(PAUSE).await?;
-    pods.during(rest(&watched.prometheus, &[alert])).await
+    pods.during(resolve(&watched.prometheus, &[alert])).await
 }
 
-/// A secret is no good any more, and a file never had a token in it.
+/// One process has an invalid secret, and another one an empty token file.
 async fn tokens_end(watched: &Watched, ho: &Hyperlink) -> Result<()> {
     let alert = "HyperlinkTokenExpiring";
     fire(&watched.prometheus, &[alert]).await?;
-    says(ho, &["no new token"])?;
+    has_logged(ho, &["no new token"])?;
     quotes_samples_of(alert, &[ho.page("/metrics").await?.1])
 }
 
@@ -157,7 +158,7 @@ async fn hosted_clusters_are_served_no_more(test_env: &TestEnv, watched: &Watche
     quotes_line(alert, line)?;
     quotes_samples_of(alert, &[ho.page("/metrics").await?.1])?;
     crds::serve_hosted_clusters(&client, true).await?;
-    rest(&watched.prometheus, &[alert]).await
+    resolve(&watched.prometheus, &[alert]).await
 }
 
 /// Waits until `/readyz` has this line.
@@ -171,7 +172,7 @@ async fn shows(hyperlink: &Hyperlink, line: &str) -> Result<()> {
 }
 
 /// Fails unless the process has logged each of these.
-pub(crate) fn says(hyperlink: &Hyperlink, messages: &[&str]) -> Result<()> {
+pub(crate) fn has_logged(hyperlink: &Hyperlink, messages: &[&str]) -> Result<()> {
     let path = hyperlink.process().log();
     let log = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     for message in messages {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const START: Duration = Duration::from_secs(60);
 
-/// Prometheus or promtool.
+/// Path of Prometheus or promtool.
 pub(crate) fn program(name: &str) -> Result<PathBuf> {
     let fetch = Command::new(repository().join("hack/prometheus"))
         .stderr(Stdio::inherit())
@@ -21,7 +21,7 @@ pub(crate) fn program(name: &str) -> Result<PathBuf> {
     Ok(Path::new(String::from_utf8(fetch.stdout)?.trim()).join(name))
 }
 
-/// What `promtool check metrics` says of a page.
+/// Fails if `promtool check metrics` has a complaint about a page.
 pub(crate) fn check_metrics(page: &str) -> Result<()> {
     let mut check = Command::new(program("promtool")?)
         .args(["check", "metrics"])
@@ -31,17 +31,17 @@ pub(crate) fn check_metrics(page: &str) -> Result<()> {
         .spawn()?;
     check.stdin.take().context("no input")?.write_all(page.as_bytes())?;
     let output = check.wait_with_output()?;
-    let said = [output.stdout, output.stderr].concat();
-    // It says more than it fails for.
+    let printed = [output.stdout, output.stderr].concat();
+    // It also prints complaints for which it does not fail.
     ensure!(
-        output.status.success() && said.is_empty(),
+        output.status.success() && printed.is_empty(),
         "{}",
-        String::from_utf8_lossy(&said)
+        String::from_utf8_lossy(&printed)
     );
     Ok(())
 }
 
-/// A running one. Dropping it kills it.
+/// A running Prometheus. Dropping it kills it.
 pub(crate) struct Prometheus {
     process: Process,
     url: String,
@@ -67,7 +67,7 @@ impl Prometheus {
         })
     }
 
-    /// Where it listens: it tells of itself too.
+    /// Address on which it listens and gives its own metrics.
     pub(crate) fn address(&self) -> &str {
         self.url.trim_start_matches("http://")
     }

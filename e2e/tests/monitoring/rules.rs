@@ -1,5 +1,5 @@
-//! The rules that are shipped, in less time than they take, and the alerts that Prometheus tells of by them: those that RUNBOOK.md
-//! quotes, word by word.
+//! The shipped rules with shorter times, and the alerts that Prometheus raises by them: those that RUNBOOK.md quotes,
+//! word by word.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::ALERTS;
 use crate::prometheus::Prometheus;
 
-/// The one rule that has no time in it: its metric is of an hour by itself.
+/// The one rule that has no time in it: its metric covers an hour by itself.
 const TIMELESS: &str = "HyperlinkDriftRepeats";
 
-/// A copy of the rules in `dir` in which a minute is as long as this, in thresholds that are in seconds too.
+/// Writes a copy of the rules to `dir` in which a minute is as long as `minute`, also in thresholds in seconds.
 pub(crate) fn shortened(dir: &Path, minute: Duration) -> Result<PathBuf> {
     let text = std::fs::read_to_string(repository().join(ALERTS))?;
     let mut rules: Value = serde_saphyr::from_str(&text)?;
@@ -73,7 +73,7 @@ fn milliseconds(number: &str, unit: &str, minute: Duration) -> String {
 }
 
 #[test]
-fn all_times_of_a_rule_are_shortened_and_what_cannot_be_is_refused() -> Result<()> {
+fn all_times_of_a_rule_are_shortened_or_it_is_refused() -> Result<()> {
     let minute = Duration::from_millis(300);
     let shortened = |name: &str, expression: &str, lasting: &str| -> Result<Value> {
         let mut rule = serde_json::json!({"alert": name, "expr": expression, "for": lasting});
@@ -121,7 +121,7 @@ pub(crate) async fn fire(prometheus: &Prometheus, names: &[&str]) -> Result<()> 
     let each = quotes.iter().flatten().map(|quote| async move {
         eventually(&format!("{quote:?} fires"), SOON, || async {
             let all = firing(prometheus).await?;
-            ensure!(all.iter().any(|seen| quote.fits(seen)), "{all:?}");
+            ensure!(all.iter().any(|observed| quote.fits(observed)), "{all:?}");
             Ok(())
         })
         .await
@@ -130,17 +130,20 @@ pub(crate) async fn fire(prometheus: &Prometheus, names: &[&str]) -> Result<()> 
 }
 
 /// Waits until none of these alerts fires any more.
-pub(crate) async fn rest(prometheus: &Prometheus, names: &[&str]) -> Result<()> {
+pub(crate) async fn resolve(prometheus: &Prometheus, names: &[&str]) -> Result<()> {
     eventually(&format!("{names:?} rest"), SOON, || async {
         let all = firing(prometheus).await?;
-        ensure!(!all.iter().any(|seen| names.contains(&seen.name.as_str())), "{all:?}");
+        ensure!(
+            !all.iter().any(|observed| names.contains(&observed.name.as_str())),
+            "{all:?}"
+        );
         Ok(())
     })
     .await
 }
 
 /// Waits until no alert fires.
-pub(crate) async fn all_rest(prometheus: &Prometheus) -> Result<()> {
+pub(crate) async fn all_resolve(prometheus: &Prometheus) -> Result<()> {
     eventually("no alert fires", SOON, || async {
         let all = firing(prometheus).await?;
         ensure!(all.is_empty(), "{all:?}");

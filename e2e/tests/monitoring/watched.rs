@@ -1,4 +1,4 @@
-//! Processes as Pods that come and go, scraped by a real Prometheus that has the shipped rules in less time than they take.
+//! Processes as Pods that come and go, scraped by a real Prometheus that has the shipped rules with shorter times.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::rules::shortened;
 /// The jobs, one for each role.
 const JOBS: [&str; 2] = ["ho", "cpo"];
 
-/// A Prometheus that is told what it scrapes.
+/// A Prometheus whose targets the test sets.
 pub(crate) struct Watched {
-    /// It.
+    /// The Prometheus itself.
     pub(crate) prometheus: Prometheus,
     dir: PathBuf,
 }
@@ -40,7 +40,7 @@ impl Watched {
         })
     }
 
-    /// From now on these are the Pods of a job. One whose container was started anew is the same Pod still, with the same address.
+    /// Sets the Pods of a job. A Pod whose container was restarted is the same Pod still, with the same address.
     pub(crate) fn scrapes(&self, job: &str, pods: &[(&str, &Hyperlink)]) -> Result<()> {
         let target = |(pod, hyperlink): &(&str, &Hyperlink)| {
             let labels = json!({"app": "hyperlink", "namespace": "hyperlink", "pod": pod, "instance": pod});
@@ -55,10 +55,10 @@ impl Watched {
 
     /// Waits until so many Pods give their metrics.
     pub(crate) async fn sees(&self, pods: usize) -> Result<()> {
-        let wanted = pods.to_string();
+        let expected = pods.to_string();
         eventually(&format!("{pods} pods are scraped"), SOON, || async {
             let up = self.prometheus.get("query", &[("query", "sum(up)")]).await?;
-            ensure!(up["result"][0]["value"][1] == *wanted, "{up}");
+            ensure!(up["result"][0]["value"][1] == *expected, "{up}");
             Ok(())
         })
         .await

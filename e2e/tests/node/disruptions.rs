@@ -1,4 +1,5 @@
-//! What happens to containers, Pods and nodes every day. A path is healed all the same, by another leader if need be.
+//! What happens to containers, Pods and nodes every day. A path is repaired all the same, if necessary by another
+//! leader.
 
 use std::time::{Duration, Instant};
 
@@ -30,14 +31,14 @@ fn path_is_healed_whatever_happens_to_pods_and_node() {
         heals(&pods, &hosted).await?;
         drained_node_keeps_a_leader_of_each_role(&pods, &hosted).await?;
         heals(&pods, &hosted).await?;
-        node_without_a_kubelet_goes_on(&pods, &hosted).await?;
+        node_without_a_kubelet_keeps_serving(&pods, &hosted).await?;
         heals(&pods, &hosted).await?;
         upgrades_deletions_and_rollbacks_hand_over(&pods, &hosted).await?;
         heals(&pods, &hosted).await
     });
 }
 
-/// What was changed on either side behind Hyperlink's back is put right.
+/// Fails unless Hyperlink repairs what was changed on either side.
 async fn heals(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
     let test_env = pods.cluster.test_env();
     hosted.becomes_reachable(test_env, SOON).await?;
@@ -51,14 +52,17 @@ async fn killed_containers_are_started_again(pods: &Pods<'_>) -> Result<()> {
         let leader = pods.leader(role).await?;
         pods.signal(&leader, "KILL").await?;
         let container = pods.restarted(&leader, 1).await?;
-        let ended = container.last_state.and_then(|state| state.terminated);
-        ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
+        let terminated = container.last_state.and_then(|state| state.terminated);
+        ensure!(
+            terminated.as_ref().is_some_and(|end| end.exit_code == 137),
+            "{terminated:?}"
+        );
         pods.leader(role).await?;
     }
     Ok(())
 }
 
-/// With one node there is nowhere to go: the disruption budget keeps one Pod of each release where it is, until there is room again.
+/// There is only one node: the disruption budget keeps one Pod of each release on it, until there is room again.
 async fn drained_node_keeps_a_leader_of_each_role(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
     let drain = [
         "drain",
@@ -68,14 +72,14 @@ async fn drained_node_keeps_a_leader_of_each_role(pods: &Pods<'_>, hosted: &Host
         "--timeout=15s",
     ];
     let drained = pods.kubectl.output(&drain)?;
-    let said = String::from_utf8_lossy(&drained.stderr);
+    let printed = String::from_utf8_lossy(&drained.stderr);
     ensure!(!drained.status.success(), "the node was drained");
     for role in ROLES {
-        let kept = format!("pods/\"{role}-hyperlink-");
-        let kept = said
+        let pod = format!("pods/\"{role}-hyperlink-");
+        let is_protected = printed
             .lines()
-            .any(|line| line.contains(&kept) && line.contains("disruption budget"));
-        ensure!(kept, "{role}: {said}");
+            .any(|line| line.contains(&pod) && line.contains("disruption budget"));
+        ensure!(is_protected, "{role}: {printed}");
         let left = pods.of(role).await?;
         let running = left.values().filter(|pod| ready(pod)).count();
         ensure!(running == 1 && left.len() == 2, "{role}: {running} of {}", left.len());
@@ -88,7 +92,7 @@ async fn drained_node_keeps_a_leader_of_each_role(pods: &Pods<'_>, hosted: &Host
     Ok(())
 }
 
-/// Whoever leads gives the lease back: with a long one, the next leads long before it would have ended.
+/// A leader that stops releases its lease: with a long one, the next leads long before it would have expired.
 async fn upgrades_deletions_and_rollbacks_hand_over(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
     let installed = pods.cluster.installed();
     let long = format!("--lease-duration={}s", LEASE.as_secs());
@@ -125,7 +129,7 @@ async fn upgrades_deletions_and_rollbacks_hand_over(pods: &Pods<'_>, hosted: &Ho
     Ok(())
 }
 
-/// Another one leads before the lease of this one would have ended.
+/// Fails unless another one leads before the lease of this one would have expired.
 async fn hands_over(pods: &Pods<'_>, role: &str, leader: &str) -> Result<()> {
     let began = Instant::now();
     pods.leader_other_than(role, leader).await?;
@@ -133,8 +137,8 @@ async fn hands_over(pods: &Pods<'_>, role: &str, leader: &str) -> Result<()> {
     Ok(())
 }
 
-/// The cluster takes the node for dead, but the containers on it go on, lead and heal; no other Pod is made in their place yet.
-async fn node_without_a_kubelet_goes_on(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
+/// The cluster considers the node dead, but its containers run, lead and repair; no other Pod replaces them yet.
+async fn node_without_a_kubelet_keeps_serving(pods: &Pods<'_>, hosted: &HostedCluster) -> Result<()> {
     let mut before = Vec::new();
     for role in ROLES {
         for pod in pods.of(role).await?.keys() {

@@ -1,5 +1,5 @@
 //! `hack/kind` as it stands, on a node: its scripts, manifests, world and values, kubectl, helm, the images, and the
-//! scenarios of `make e2e` on the chart's Pods. Played is kind alone, whose cluster this is, and what builds.
+//! scenarios of `make e2e` on the chart's Pods. Simulated are only kind, whose cluster this is, and the builds.
 
 use std::ffi::OsString;
 use std::fs::Permissions;
@@ -38,7 +38,7 @@ fn scenarios_run_on_the_pods_of_the_scripts_of_kind() {
     });
 }
 
-/// Programs that are played, for one cluster.
+/// Stand-ins for programs, for one cluster.
 struct Machine<'a> {
     cluster: &'a Cluster,
     dir: RunDir,
@@ -97,7 +97,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Runs a script to its end; what it printed.
+    /// Runs a script to its end; returns what it printed.
     async fn script(&self, name: &str, arguments: &[&str]) -> Result<String> {
         let kubectl = self.cluster.kubectl()?;
         let mut path = OsString::from(self.path("bin"));
@@ -119,7 +119,8 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Has no definitions of HyperShift's, nobody who gives Services addresses, and no image of ours.
+/// Makes the cluster as kind makes one: without HyperShift's definitions, addresses for Services and Hyperlink's
+/// images.
 async fn is_as_kind_makes_it(cluster: &Cluster) -> Result<()> {
     for image in ["hyperlink", "armsim"] {
         let name = format!("localhost/{image}:{}", env!("CARGO_PKG_VERSION"));

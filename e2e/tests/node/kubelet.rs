@@ -1,4 +1,4 @@
-//! What the kubelet does for a Pod that runs: it starts anew what hangs, and brings what changes.
+//! What the kubelet does for a running Pod: it restarts a process that hangs, and delivers changed files.
 
 use anyhow::ensure;
 use e2e::eventually;
@@ -8,19 +8,22 @@ use serde_json::json;
 use crate::pods::{HOME, Pods, SOON, cpo, ho};
 
 #[test]
-fn leader_that_hangs_is_replaced_and_started_anew() {
+fn leader_that_hangs_is_replaced_and_restarted() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
         let leader = pods.leader("ho").await?;
         pods.signal(&leader, "STOP").await?;
         pods.leader_other_than("ho", &leader).await?;
-        let ended = pods
+        let terminated = pods
             .restarted(&leader, 1)
             .await?
             .last_state
             .and_then(|state| state.terminated);
-        ensure!(ended.as_ref().is_some_and(|end| end.exit_code == 137), "{ended:?}");
+        ensure!(
+            terminated.as_ref().is_some_and(|end| end.exit_code == 137),
+            "{terminated:?}"
+        );
         let of_the_pod = format!("--field-selector=reason=Killing,involvedObject.name={leader}");
         let events = [
             "--namespace",

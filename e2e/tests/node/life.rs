@@ -8,7 +8,7 @@ use e2e::shared_env::nothing_is_left_of;
 use crate::pods::{Pods, SOON, cpo, ho};
 
 #[test]
-fn cluster_lives_and_goes_on_restricted_pods() {
+fn cluster_lives_on_restricted_pods() {
     node::scenario(&[HYPERLINK], async |cluster| {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
@@ -29,7 +29,8 @@ fn cluster_lives_and_goes_on_restricted_pods() {
     });
 }
 
-/// Fails unless the program runs as the chart asks: nobody's user, no capability, no way to more, calls filtered, a root that is read only.
+/// Fails unless the program runs as the chart asks: nobody's user, no capability, no way to more, filtered system
+/// calls, a read-only root.
 async fn is_restricted(pods: &Pods<'_>, pod: &str) -> Result<()> {
     let process = pods.process(pod).await?;
     let status = pods.cluster.run("cat", &[&format!("/proc/{process}/status")])?;

@@ -1,5 +1,5 @@
-//! Hyperlink as Pods on a node: its images, its chart by helm, Services, probes and tokens by the kubelet, and what happens to nodes, Pods
-//! and containers. `make test-image` runs it.
+//! Hyperlink as Pods on a node: its images, its chart by helm, Services, probes and tokens by the kubelet, and what
+//! happens to nodes, Pods and containers. `make test-image` runs it.
 
 mod disruptions;
 mod kind;
@@ -7,5 +7,5 @@ mod kubelet;
 mod life;
 mod memory;
 mod nothing_left;
+mod observed;
 mod pods;
-mod seen;

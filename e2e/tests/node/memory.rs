@@ -1,4 +1,5 @@
-//! Memory as the kernel counts it: the chart's limit holds under a tenant's crowd, and a process that the kernel kills comes back.
+//! Memory as the kernel counts it: the chart's limit holds under a tenant's crowd, and a process that the kernel kills
+//! comes back.
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::eventually;
@@ -18,17 +19,17 @@ fn limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
         let installed = cluster.installed();
         let pods = Pods::install(cluster, &ho(installed)?, &cpo(installed)?).await?;
         let test_env = cluster.test_env();
-        let (neighbour, crowded) = (
+        let (other_tenant, crowded) = (
             HostedCluster::new(test_env, "neighbour"),
             HostedCluster::new(test_env, "crowded"),
         );
-        for hosted in [&neighbour, &crowded] {
+        for hosted in [&other_tenant, &crowded] {
             hosted.create(test_env).await?;
             hosted.becomes_available(test_env, SOON).await?;
         }
         let tenant = Tenant::of(test_env, &crowded).await?;
         tenant.junk(test_env, 0..200, LARGEST_ANNOTATION).await?;
-        time_of_repair(test_env, &neighbour, SOON).await?;
+        time_of_repair(test_env, &other_tenant, SOON).await?;
         for role in ROLES {
             for pod in pods.of(role).await?.keys() {
                 let container = pods.container(pod).await?;
@@ -44,14 +45,14 @@ fn limit_holds_under_a_crowd_and_a_killed_leader_comes_back() {
         }
         for role in ROLES {
             killed_by_the_kernel_comes_back(&pods, role).await?;
-            neighbour.becomes_reachable(test_env, SOON).await?;
-            time_of_repair(test_env, &neighbour, SOON).await?;
+            other_tenant.becomes_reachable(test_env, SOON).await?;
+            time_of_repair(test_env, &other_tenant, SOON).await?;
         }
         Ok(())
     });
 }
 
-/// The leader gets no more memory than it has, and wants more.
+/// Limits the leader to the memory that it has, though it needs more.
 async fn killed_by_the_kernel_comes_back(pods: &Pods<'_>, role: &str) -> Result<()> {
     let leader = pods.leader(role).await?;
     let process = pods.process(&leader).await?;
@@ -64,11 +65,11 @@ async fn killed_by_the_kernel_comes_back(pods: &Pods<'_>, role: &str) -> Result<
     })
     .await?;
     let container = pods.restarted(&leader, 1).await?;
-    let ended = container
+    let terminated = container
         .last_state
         .and_then(|state| state.terminated)
         .context("nothing ended")?;
-    ensure!(ended.reason.as_deref() == Some("OOMKilled"), "{ended:?}");
+    ensure!(terminated.reason.as_deref() == Some("OOMKilled"), "{terminated:?}");
     ensure!(
         pods.memory(&leader, "limit").await? == LIMIT,
         "the new container has another limit"

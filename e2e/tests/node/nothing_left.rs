@@ -1,11 +1,11 @@
-//! A node touches nothing outside, and leaves nothing.
+//! A node changes nothing outside, and leaves nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use e2e::node;
 
-/// What a kubelet would set, for the whole kernel.
+/// The settings that a kubelet would change, for the whole kernel.
 const SETTINGS: [&str; 6] = [
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -14,7 +14,7 @@ const SETTINGS: [&str; 6] = [
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
 ];
-/// What it, or containerd, would make where it is not told otherwise.
+/// The directories that it, or containerd, would make by default.
 const DIRECTORIES: [&str; 4] = [
     "/opt/containerd",
     "/usr/libexec/kubernetes",

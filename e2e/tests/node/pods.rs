@@ -1,4 +1,4 @@
-//! The releases `ho` and `cpo` as Pods, and what is seen of them.
+//! The releases `ho` and `cpo` as Pods, and what the cluster shows of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-/// How long anything may take that the kubelet has a part in.
+/// Timeout for anything in which the kubelet has a part.
 pub(crate) const SOON: Duration = Duration::from_secs(240);
 
 /// Where a Pod finds the token that it shows to Azure.
@@ -39,7 +39,8 @@ pub(crate) fn cpo(installed: &Installed) -> Result<Value> {
     with_a_projected_token(installed, installed.cpo_of_many()?, CPO_CLIENT)
 }
 
-/// The image that is on the node, and the token that the kubelet projects for Azure, as the webhook of Azure workload identity has it done.
+/// Adds the image that is on the node, and the token that the kubelet projects for Azure, as the webhook of Azure
+/// workload identity would.
 fn with_a_projected_token(installed: &Installed, mut values: Value, client: &str) -> Result<Value> {
     values["image"] = json!({"repository": "localhost/hyperlink", "pullPolicy": "Never"});
     values["azure"] = json!({"credential": "workload-identity", "clientId": client,
@@ -108,12 +109,12 @@ impl<'a> Pods<'a> {
         Ok(found)
     }
 
-    /// Waits until a Pod that is there, and is ready, holds the role's lease; its name.
+    /// Waits until a ready Pod holds the role's lease; returns its name.
     pub(crate) async fn leader(&self, release: &str) -> Result<String> {
         self.leader_other_than(release, "").await
     }
 
-    /// The same, with one that does not count.
+    /// Waits until a ready Pod other than `not` holds the role's lease; returns its name.
     pub(crate) async fn leader_other_than(&self, release: &str, not: &str) -> Result<String> {
         eventually(&format!("{release} has a leader other than {not:?}"), SOON, || async {
             let lease = self.leases.get(&format!("hyperlink-{release}")).await?;
@@ -139,7 +140,7 @@ impl<'a> Pods<'a> {
         .await
     }
 
-    /// What the kubelet says of the program's container.
+    /// The kubelet's status of the program's container.
     pub(crate) async fn container(&self, pod: &str) -> Result<ContainerStatus> {
         let statuses = self
             .pods
@@ -151,7 +152,7 @@ impl<'a> Pods<'a> {
         own.context("no container")
     }
 
-    /// Waits until the kubelet has started the container of a Pod that often again.
+    /// Waits until the kubelet has restarted the container of a Pod that often.
     pub(crate) async fn restarted(&self, pod: &str, times: i32) -> Result<ContainerStatus> {
         eventually(&format!("the container of {pod} was started anew"), SOON, || async {
             let container = self.container(pod).await?;
@@ -185,7 +186,7 @@ impl<'a> Pods<'a> {
             .collect())
     }
 
-    /// Waits until a Pod is no more.
+    /// Waits until a Pod no longer exists.
     pub(crate) async fn is_gone(&self, pod: &str) -> Result<()> {
         eventually(&format!("{pod} is gone"), SOON, || async {
             ensure!(self.pods.get_opt(pod).await?.is_none(), "it is there");
@@ -218,7 +219,7 @@ impl<'a> Pods<'a> {
     }
 }
 
-/// Whether the kubelet's readiness probe says so.
+/// Whether the Pod is ready by the kubelet's probe.
 pub(crate) fn ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();

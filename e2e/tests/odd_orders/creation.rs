@@ -1,4 +1,4 @@
-//! A cluster's objects in every order that an API server takes, and taken away in orders of their own.
+//! A cluster's objects, created in every order that an API server accepts, and deleted in different orders.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 
-/// An object that comes or goes. The control plane's namespace is always first to come.
+/// An object that is created or deleted. The control plane's namespace is always created first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     HostedCluster,
@@ -18,12 +18,12 @@ enum Part {
     Service,
     /// The custom resource, made by hand; with its owner, if that is there.
     Custom,
-    /// The custom resource again: deleted, it is made anew.
-    Anew,
+    /// The custom resource again: it is deleted and then recreated.
+    Recreated,
     Namespace,
 }
 
-use Part::{Anew, ControlPlane, Custom, Namespace as TheNamespace, Service as TheService};
+use Part::{ControlPlane, Custom, Namespace as TheNamespace, Recreated, Service as TheService};
 
 const NAME: &str = "private-router";
 
@@ -62,7 +62,7 @@ async fn by_hand(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<()> 
     .await
 }
 
-async fn comes(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+async fn create_in_order(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
     let test_env = &shared_env.test_env;
     cluster.create_guest_network(test_env).await?;
     cluster.create_namespaces(test_env).await?;
@@ -75,7 +75,7 @@ async fn comes(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) 
                 cluster.create_services(test_env, owner.as_deref()).await?;
             }
             Custom => by_hand(shared_env, cluster).await?,
-            Anew => ask_to_go(shared_env, cluster, Custom).await?,
+            Recreated => ask_to_go(shared_env, cluster, Custom).await?,
             TheNamespace => {}
         }
     }
@@ -95,7 +95,7 @@ async fn ask_to_go(shared_env: &SharedEnv, cluster: &HostedCluster, part: Part) 
             .delete(cluster.name(), &params)
             .await
             .map(drop),
-        Custom | Anew => of_hypershift("AzurePrivateLinkService", &namespace)
+        Custom | Recreated => of_hypershift("AzurePrivateLinkService", &namespace)
             .delete(NAME, &params)
             .await
             .map(drop),
@@ -111,8 +111,8 @@ async fn ask_to_go(shared_env: &SharedEnv, cluster: &HostedCluster, part: Part) 
     Ok(asked?)
 }
 
-/// Asks all of them to go, in this order, and does HyperShift's part meanwhile.
-async fn goes(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
+/// Deletes all of them in this order, and does HyperShift's part meanwhile.
+async fn delete_in_order(shared_env: &SharedEnv, cluster: &HostedCluster, order: &[Part]) -> Result<()> {
     for part in order {
         ask_to_go(shared_env, cluster, *part)
             .await
@@ -163,17 +163,17 @@ fn clusters_come_and_go_in_orders_of_their_own() {
         ),
         (
             "by-hand-first",
-            &[Custom, TheCluster, ControlPlane, TheService, Anew],
+            &[Custom, TheCluster, ControlPlane, TheService, Recreated],
             &[TheCluster, TheService, ControlPlane, Custom, TheNamespace],
         ),
     ];
     situation(async |shared_env| {
         let clusters = lives.map(|(name, come, go)| async move {
             let cluster = HostedCluster::new(&shared_env.test_env, name);
-            comes(shared_env, &cluster, come)
+            create_in_order(shared_env, &cluster, come)
                 .await
                 .with_context(|| format!("{name} {come:?}"))?;
-            goes(shared_env, &cluster, go)
+            delete_in_order(shared_env, &cluster, go)
                 .await
                 .with_context(|| format!("{name} {go:?}"))
         });

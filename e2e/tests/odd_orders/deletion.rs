@@ -1,4 +1,5 @@
-//! A namespace that goes at any moment of its cluster's life: it really goes, and leaves nothing in Azure.
+//! A namespace that is deleted at any moment of its cluster's life: its deletion completes, and leaves nothing in
+//! Azure.
 
 use anyhow::{Result, ensure};
 use e2e::eventually;
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams};
 use rstest::rstest;
 
-/// Waits until a write about the cluster went to a resource of this type.
+/// Waits until a resource of this type was written for the cluster.
 async fn is_written(shared_env: &SharedEnv, cluster: &HostedCluster, kind: &str) -> Result<()> {
     eventually(&format!("a write to {kind}"), SOON, || async {
         let calls = shared_env.calls_about(cluster).await?;
@@ -27,7 +28,7 @@ async fn is_written(shared_env: &SharedEnv, cluster: &HostedCluster, kind: &str)
 #[case::when_the_link_service_is_made("evicted-served", Some("privateLinkServices"))]
 #[case::when_the_zone_is_made("evicted-zoned", Some("privateDnsZones"))]
 #[case::when_the_endpoint_is_made("evicted-connected", Some("privateEndpoints"))]
-fn namespace_goes(#[case] name: &str, #[case] written: Option<&str>) {
+fn namespace_is_deleted_at_any_moment(#[case] name: &str, #[case] written: Option<&str>) {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, name).with_base_domain(&format!("{name}.example.com"));
         cluster.create(&shared_env.test_env).await?;
@@ -40,7 +41,7 @@ fn namespace_goes(#[case] name: &str, #[case] written: Option<&str>) {
         namespaces.delete(&namespace, &DeleteParams::default()).await?;
         let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
         eventually("the namespace is gone", SOON, || async {
-            // HyperShift lets go as soon as nobody else holds the HostedControlPlane.
+            // HyperShift removes its finalizer as soon as it is the only one on the HostedControlPlane.
             let found = control_planes.get_opt(cluster.name()).await?;
             if let Some(held) = found.and_then(|found| found.metadata.finalizers)
                 && held == ["hypershift.openshift.io/finalizer"]

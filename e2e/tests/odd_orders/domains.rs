@@ -1,4 +1,5 @@
-//! The zone that `hypershift create infra` makes for an administrator, and a base domain that is equal to it, above or below it.
+//! The zone that `hypershift create infra` makes for an administrator, and a base domain that is equal to it, above or
+//! below it.
 
 use anyhow::{Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
@@ -36,17 +37,17 @@ fn zones_nested_in_one_another_share_a_network(#[case] name: &str, #[case] base:
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, name).with_base_domain(base);
         let zone = infra_zone(shared_env, &cluster).await?;
-        let before = shared_env.seen(&zone).await?;
+        let before = shared_env.observed(&zone).await?;
         // HyperShift's part makes the group and the network again, as they are.
         cluster.create(&shared_env.test_env).await?;
         shared_env.heals(&cluster).await?;
         ensure!(
-            shared_env.seen(&zone).await? == before,
+            shared_env.observed(&zone).await? == before,
             "the administrator's zone was changed"
         );
         cluster.delete(&shared_env.test_env, SOON).await?;
         ensure!(
-            shared_env.seen(&zone).await? == before,
+            shared_env.observed(&zone).await? == before,
             "the administrator's zone was changed"
         );
         shared_env.nothing_is_left_of(&cluster, &[&zone]).await
@@ -54,21 +55,21 @@ fn zones_nested_in_one_another_share_a_network(#[case] name: &str, #[case] base:
 }
 
 #[test]
-fn zone_of_the_administrator_is_never_taken_for_ours() {
+fn zone_of_the_administrator_is_never_considered_owned() {
     situation(async |shared_env| {
         let cluster =
             HostedCluster::new(&shared_env.test_env, "domain-equal").with_base_domain("domain-equal.example.com");
         let zone = infra_zone(shared_env, &cluster).await?;
-        let before = shared_env.seen(&zone).await?;
+        let before = shared_env.observed(&zone).await?;
         cluster.create(&shared_env.test_env).await?;
         let conditions = ["AzurePrivateDNSAvailable", "AzurePrivateLinkServiceAvailable"];
         shared_env.refuses_all(&cluster, &conditions, "NotOurs").await?;
         ensure!(
-            shared_env.seen(&zone).await? == before,
+            shared_env.observed(&zone).await? == before,
             "the administrator's zone was changed"
         );
         // The administrator makes room.
         shared_env.test_env.oracle().drift_delete(&zone).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

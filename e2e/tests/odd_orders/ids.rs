@@ -1,16 +1,16 @@
-//! ARM ids in other letters than ours: ARM takes them as the same, and so do we.
+//! ARM ids in other letter case: ARM treats them as the same ids, and so does Hyperlink.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
 use e2e::shared_env::situation;
 use serde_json::{Value, json};
 
-/// The same id as somebody else might write it.
+/// An id in upper case, as somebody else might write it.
 fn shouted(id: &str) -> String {
     id.to_uppercase().replace("/SUBSCRIPTIONS/", "/subscriptions/")
 }
 
-/// The same id as an old API might answer it.
+/// An id in lower case, as an old API might return it.
 fn whispered(id: &str) -> String {
     id.to_lowercase()
 }
@@ -31,7 +31,7 @@ fn ids_in_other_letters_are_the_same_ids() {
     situation(async |shared_env| {
         let test_env = &shared_env.test_env;
         let plain = HostedCluster::new(test_env, "letters");
-        // HyperShift holds the ids of subnets to our letters itself.
+        // HyperShift itself accepts the ids of subnets in one letter case only.
         let azure = json!({"vnetID": shouted(&plain.vnet()), "resourceGroup": plain.infra_id().to_uppercase(),
             "location": "East US"});
         let cluster = plain
@@ -50,21 +50,21 @@ fn ids_in_other_letters_are_the_same_ids() {
         }
         ensure!(made.data["spec"]["location"] == "eastus", "{:?}", made.data);
 
-        // What Azure answers in other letters from now on is no drift.
+        // Ids that Azure returns in other letter case from now on are no drift.
         let since = test_env.oracle().last_call().await?;
         for id in [cluster.endpoint(), cluster.link_service(test_env)] {
             put_again(shared_env, &id, &shouted(&id)).await?;
         }
-        shared_env.looks_again(&cluster).await?;
+        shared_env.reconciles_again(&cluster).await?;
         let calls = shared_env.calls_about(&cluster).await?;
         let late: Vec<_> = calls
             .iter()
             .filter(|call| call.seq > since && call.is_write())
             .collect();
         ensure!(late.is_empty(), "{late:?}");
-        let kept: Value = made.data["spec"].clone();
+        let spec_before: Value = made.data["spec"].clone();
         let now = cluster.get_link_service(&test_env.client()?).await?.context("none")?;
-        ensure!(now.data["spec"] == kept, "{:?}", now.data);
-        shared_env.heals_and_goes(&cluster).await
+        ensure!(now.data["spec"] == spec_before, "{:?}", now.data);
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

@@ -1,5 +1,6 @@
-//! Processes that are killed (-9) again and again while a cluster comes up and goes. Each dies at some call to Azure whose answer is held
-//! back, before or after its effect; which one comes from a seed that is printed, and can be given again as `E2E_SEED`.
+//! Processes that are killed (-9) again and again while a cluster is created and deleted. Each dies at some call to
+//! Azure whose answer is held back, before or after its effect. A seed decides which; it is printed, and can be given
+//! again as `E2E_SEED`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,14 +15,14 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
 
-/// Deaths while the cluster comes up, and as many while it goes.
+/// Deaths during the cluster's creation, and as many during its deletion.
 const DEATHS: usize = 10;
 /// A process that calls this often without dying has read everything and written something.
 const LONGEST: u64 = 25;
-/// For a phase with all its deaths.
+/// Timeout for a phase with all its deaths.
 const PHASE: Duration = Duration::from_secs(240);
 
-/// SplitMix64.
+/// The generator SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -41,8 +42,8 @@ struct Death {
     /// At its n-th write, or at its n-th call of any kind.
     writes_only: bool,
     call: u64,
-    /// Whether Azure takes the call that it dies in.
-    taken: bool,
+    /// Whether Azure carries out the call that it dies in.
+    accepted: bool,
 }
 
 impl Death {
@@ -52,7 +53,7 @@ impl Death {
             role: [Role::Ho, Role::Cpo][usize::from(random.below(2) == 0)],
             writes_only,
             call: 1 + random.below(if writes_only { 2 } else { LONGEST }),
-            taken: random.below(2) == 0,
+            accepted: random.below(2) == 0,
         }
     }
 
@@ -63,10 +64,10 @@ impl Death {
         }
     }
 
-    /// From that call on no answer comes back.
+    /// Fault rules by which no answer comes back from that call on.
     fn rules(&self) -> Value {
         let mut held = json!({"delay_ms": 60_000});
-        if !self.taken {
+        if !self.accepted {
             held["drop"] = json!("before");
         }
         let methods: &[&str] = if self.writes_only {
@@ -80,7 +81,7 @@ impl Death {
     }
 }
 
-/// A ground with both roles, one of which is dead now and then.
+/// A test environment with both roles, one of which is dead now and then.
 struct Mortals {
     test_env: TestEnv,
     ho: Option<Hyperlink>,
@@ -91,7 +92,7 @@ impl Mortals {
     async fn revive(&mut self, role: Role) -> Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.test_env.client()?, roles::NAMESPACE);
         let name = format!("hyperlink-{}", role.as_str());
-        // The dead one holds it, and waiting for its end is not what this is about.
+        // The dead process holds it; the test need not wait until it expires.
         leases.delete(&name, &DeleteParams::default()).await?;
         e2e::shared_env::leases(&self.test_env).await?;
         let flags = [("resync", "3s"), ("record-resync", "5s")];
@@ -107,8 +108,8 @@ impl Mortals {
         }
     }
 
-    /// Lets one die when its time comes, unless `done` is true before. Says whether it died.
-    async fn suffer(&mut self, death: &Death, done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<bool> {
+    /// Kills a process at the call that `death` names, unless `is_done` succeeds before. Returns whether it died.
+    async fn suffer(&mut self, death: &Death, is_done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<bool> {
         let since = self.test_env.oracle().last_call().await?;
         control(&self.test_env, reqwest::Method::PUT, "/faults", death.rules()).await?;
         let dies = eventually(&format!("{death:?}"), PHASE, || async {
@@ -123,14 +124,14 @@ impl Mortals {
             if counted.iter().any(|method| count(*method) >= death.call) {
                 return Ok(true);
             }
-            done(&self.test_env).await.map(|()| false)
+            is_done(&self.test_env).await.map(|()| false)
         })
         .await?;
         if dies {
             *self.of(death.role) = None;
         }
         control(&self.test_env, reqwest::Method::PUT, "/faults", json!([])).await?;
-        // Azure's budgets are those of a few starts in five minutes.
+        // Azure's request budgets for five minutes are enough for a few starts.
         control(
             &self.test_env,
             reqwest::Method::POST,
@@ -144,15 +145,15 @@ impl Mortals {
         Ok(dies)
     }
 
-    /// Deaths until `done`, and then peace until `done`.
-    async fn live(&mut self, random: &mut Random, done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<()> {
+    /// Kills processes until `is_done` succeeds or all deaths have happened; then waits for `is_done`.
+    async fn live(&mut self, random: &mut Random, is_done: impl AsyncFn(&TestEnv) -> Result<()>) -> Result<()> {
         for _ in 0..DEATHS {
             let death = Death::draw(random);
-            if !self.suffer(&death, &done).await? {
+            if !self.suffer(&death, &is_done).await? {
                 break;
             }
         }
-        eventually("the end of the phase", PHASE, || done(&self.test_env)).await
+        eventually("the end of the phase", PHASE, || is_done(&self.test_env)).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The largest that is allowed, and one more.
+//! The largest number that is allowed, and one more.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
@@ -16,7 +16,7 @@ fn subscriptions(count: usize) -> Value {
     json!({"spec": {"platform": {"azure": {"private": {"privateLink": {"additionalAllowedSubscriptions": list}}}}}})
 }
 
-/// The operator lets this cluster connect that many.
+/// Allows this cluster that many subscriptions in the operator's file.
 fn allow(shared_env: &SharedEnv, name: &str, count: usize) -> Result<()> {
     let file = shared_env.test_env.dir().join("allow-scopes.json");
     let mut allowed: Value = serde_json::from_str(&std::fs::read_to_string(&file)?)?;
@@ -46,10 +46,10 @@ fn as_many_subscriptions_as_the_definition_allows() {
             .await?;
         for list in ["visibility", "autoApproval"] {
             let allowed = &service.first().context("none")?["properties"][list]["subscriptions"];
-            // And the guest's own.
+            // The guest's own subscription is added.
             ensure!(allowed.as_array().map(Vec::len) == Some(51), "{list} {allowed}");
         }
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -65,8 +65,8 @@ fn more_subscriptions_than_the_definition_allows(#[case] name: &str, #[case] cou
         let cluster = HostedCluster::new(&shared_env.test_env, name).with_control_plane(subscriptions(count));
         cluster.create_namespaces(&shared_env.test_env).await?;
         let refused = cluster.create_control_plane(&shared_env.test_env).await;
-        let said = format!("{:#}", refused.err().context("it was accepted")?);
-        ensure!(said.contains("additionalAllowedSubscriptions"), "{said}");
+        let error = format!("{:#}", refused.err().context("it was accepted")?);
+        ensure!(error.contains("additionalAllowedSubscriptions"), "{error}");
         shared_env.nobody_asked_about(&cluster).await
     });
 }
@@ -103,7 +103,7 @@ fn name_of_the_nat_subnet(#[case] name: &str, #[case] length: usize, #[case] fit
             let calls = shared_env.test_env.oracle().journal(0).await?;
             ensure!(!calls.iter().any(|call| call.path.contains(&infra)), "{infra}");
         }
-        // The id can never change: what can be mended is that the cluster goes, and it does.
+        // The id can never change: the only remedy is to delete the cluster, and that works.
         cluster.delete(&shared_env.test_env, SOON).await?;
         ensure!(
             !shared_env

@@ -1,6 +1,6 @@
-//! Objects that come, change and go in orders that nobody plans, input at the edges of what is allowed, processes that are killed:
-//! every cluster ends Available, gone, or with one clear False condition, and heals when the input is mended. And what
-//! `hyperlink plan` says of a cluster meanwhile.
+//! Objects that are created, changed and deleted in unplanned orders, input at the limits of what is allowed, processes
+//! that are killed: every cluster ends Available, deleted, or with one clear False condition, and heals when the input
+//! is corrected. And what `hyperlink plan` reports about a cluster meanwhile.
 
 mod creation;
 mod deletion;

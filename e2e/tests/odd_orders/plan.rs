@@ -1,4 +1,4 @@
-//! `hyperlink plan` beside running processes: it only reads, and tells what they would do.
+//! `hyperlink plan` beside running processes: it only reads, and reports what they would do.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
@@ -26,7 +26,7 @@ async fn reader(shared_env: &SharedEnv, name: &str) -> Result<Access> {
     control_plane.service_account("default", name).await
 }
 
-/// Plans as somebody who is nobody else in Azure's journal and in the API server's audit log.
+/// Runs `hyperlink plan` with identities that nobody else has in Azure's journal and in the API server's audit log.
 async fn planned(shared_env: &SharedEnv, access: &Access, role: Role, arguments: &[&str]) -> Result<Planned> {
     let azure = shared_env.test_env.azure();
     let credential = match role {
@@ -65,7 +65,7 @@ async fn nothing_was_written(shared_env: &SharedEnv, account: &str) -> Result<()
 }
 
 #[test]
-fn plan_of_a_settled_cluster_is_empty_and_of_a_drifted_one_names_the_field() {
+fn plan_is_empty_without_drift_and_names_a_drifted_field() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "planned").with_base_domain("planned.example.com");
         cluster.create(&shared_env.test_env).await?;
@@ -73,9 +73,9 @@ fn plan_of_a_settled_cluster_is_empty_and_of_a_drifted_one_names_the_field() {
         let access = reader(shared_env, "planner").await?;
         let object = format!("{}/private-router", cluster.control_plane_namespace());
         for role in [Role::Ho, Role::Cpo] {
-            let settled = planned(shared_env, &access, role, &[&object, "--role", role.as_str()]).await?;
-            ensure!(settled.code == Some(0), "{settled:?}");
-            ensure!(settled.out.contains("nothing to do"), "{settled:?}");
+            let undrifted = planned(shared_env, &access, role, &[&object, "--role", role.as_str()]).await?;
+            ensure!(undrifted.code == Some(0), "{undrifted:?}");
+            ensure!(undrifted.out.contains("nothing to do"), "{undrifted:?}");
         }
         // The running process compares records every 45 minutes only.
         let record = format!("{}/A/api", cluster.zones().remove(0));
@@ -104,7 +104,7 @@ fn plan_of_a_settled_cluster_is_empty_and_of_a_drifted_one_names_the_field() {
 }
 
 #[test]
-fn plan_tells_why_a_cluster_stands_still() {
+fn plan_reports_why_a_cluster_makes_no_progress() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "unplanned").without_hosted_cluster();
         cluster.create(&shared_env.test_env).await?;
@@ -115,13 +115,13 @@ fn plan_tells_why_a_cluster_stands_still() {
         let object = format!("{}/private-router", cluster.control_plane_namespace());
         let stuck = planned(shared_env, &access, Role::Ho, &[&object, "--role", "ho", "-o", "json"]).await?;
         ensure!(stuck.code == Some(2), "{stuck:?}");
-        let said = json_of(&stuck)?;
+        let output = json_of(&stuck)?;
         ensure!(
-            said["roles"][0]["problem"]["reason"] == "HostedClusterNotFound",
-            "{said}"
+            output["roles"][0]["problem"]["reason"] == "HostedClusterNotFound",
+            "{output}"
         );
         cluster.create_hosted_cluster(&shared_env.test_env).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -151,6 +151,6 @@ fn plan_that_cannot_see_everything_fails() {
             .await?;
         let denied = planned(shared_env, &nobody, Role::Cpo, &[&object, "--role", "cpo"]).await?;
         ensure!(denied.code == Some(1) && denied.out.is_empty(), "{denied:?}");
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

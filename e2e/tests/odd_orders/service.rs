@@ -1,4 +1,4 @@
-//! A Service that waits long for its address, and gets a host name before: looked at when it changes, not in a loop.
+//! A Service that waits long for its address, and gets a host name before: reconciled when it changes, not in a loop.
 
 use anyhow::{Context, Result, ensure};
 use e2e::hosted_cluster::HostedCluster;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const NAME: &str = "private-router";
 
 /// How often the guest side has asked the API server about the cluster's control plane.
-fn passes(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<usize> {
+fn reconciles(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<usize> {
     let log = std::fs::read_to_string(shared_env.test_env.control_plane().audit_log())?;
     // The last line may be half written.
     let lines = log.rsplit_once('\n').context("an audit log")?.0.lines();
@@ -28,9 +28,9 @@ fn passes(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<usize> {
     Ok(events.iter().filter(asks).count())
 }
 
-/// The cluster makes no work, and nobody takes it for more than it is.
-async fn rests(shared_env: &SharedEnv, cluster: &HostedCluster, before: usize) -> Result<()> {
-    let more = passes(shared_env, cluster)? - before;
+/// Fails unless the cluster needs almost no reconciles, and has neither a custom resource nor calls to Azure.
+async fn is_idle(shared_env: &SharedEnv, cluster: &HostedCluster, before: usize) -> Result<()> {
+    let more = reconciles(shared_env, cluster)? - before;
     ensure!(more <= 5, "{more} passes over a cluster that does not change");
     let client = shared_env.test_env.client()?;
     ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
@@ -49,24 +49,24 @@ fn service_waits_gets_a_host_name_and_then_an_address() {
         let class = json!({"spec": {"loadBalancerClass": "example.com/slow"}});
         let cluster = HostedCluster::new(&shared_env.test_env, "addressless").with_services(class);
         cluster.create(&shared_env.test_env).await?;
-        // As long as another cluster comes up.
-        let before = passes(shared_env, &cluster)?;
-        let neighbour = HostedCluster::new(&shared_env.test_env, "beside-a-wait");
-        neighbour.create(&shared_env.test_env).await?;
-        shared_env.heals(&neighbour).await?;
-        rests(shared_env, &cluster, before).await?;
+        // For as long as the creation of another cluster takes.
+        let before = reconciles(shared_env, &cluster)?;
+        let other_cluster = HostedCluster::new(&shared_env.test_env, "beside-a-wait");
+        other_cluster.create(&shared_env.test_env).await?;
+        shared_env.heals(&other_cluster).await?;
+        is_idle(shared_env, &cluster, before).await?;
 
         let client = shared_env.test_env.client()?;
         let api = services(&client, &cluster);
         let named = json!({"status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.com"}]}}});
         api.patch_status(NAME, &PatchParams::default(), &Patch::Merge(&named))
             .await?;
-        // As long as it goes.
-        let before = passes(shared_env, &cluster)?;
-        neighbour.delete(&shared_env.test_env, SOON).await?;
-        rests(shared_env, &cluster, before).await?;
+        // For as long as the deletion of the other cluster takes.
+        let before = reconciles(shared_env, &cluster)?;
+        other_cluster.delete(&shared_env.test_env, SOON).await?;
+        is_idle(shared_env, &cluster, before).await?;
 
-        // A class can change only on the way over another type.
+        // The class can change only together with the type.
         patch(
             &api,
             NAME,

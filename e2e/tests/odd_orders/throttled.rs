@@ -1,4 +1,4 @@
-//! A hand-over while Azure answers no reads: what stood is not told to have fallen.
+//! A hand-over while Azure answers no reads: conditions that were True stay True.
 
 use anyhow::{Context, Result, ensure};
 use e2e::azure_sim::{CPO_CLIENT, HO_CLIENT};
@@ -10,13 +10,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 #[test]
-fn hand_over_while_azure_takes_no_reads_tells_of_no_outage() {
+fn hand_over_while_azure_throttles_reads_reports_no_outage() {
     hand_over(json!({"status": 429, "code": "TooManyRequests", "headers": {"Retry-After": "1"}}));
 }
 
-/// It is told after the third failure and two minutes only.
+/// Failed reads are reported only after the third failure and two minutes.
 #[test]
-fn hand_over_while_each_read_of_azure_fails_tells_of_no_outage() {
+fn hand_over_while_each_read_of_azure_fails_reports_no_outage() {
     hand_over(json!({"status": 503, "code": "ServiceUnavailable"}));
 }
 
@@ -39,7 +39,7 @@ fn hand_over(refused: Value) {
         control(&test_env, Method::PUT, "/faults", rules).await?;
         let since = test_env.oracle().last_call().await?;
         let running = running.hand_over(&test_env).await?;
-        // Whoever asks again has told of the first answer.
+        // A process that reads again has handled the first answer.
         eventually("both roles ask again and again", SOON, || async {
             let calls = test_env.oracle().journal(since).await?;
             for client in [HO_CLIENT, CPO_CLIENT] {

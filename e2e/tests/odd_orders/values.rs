@@ -1,5 +1,5 @@
-//! Empty and strange text in every field of the control plane that is read. What the API server lets in either makes a custom resource
-//! that says what is wrong, or none; it is never tried again and again.
+//! Empty and strange text in every field of the control plane that is read. What the API server accepts leads to a
+//! custom resource that reports the problem, or to none; it is never retried in a loop.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -76,7 +76,7 @@ fn edges(azure: impl Fn(&str, Value) -> Value, private: impl Fn(Value) -> Value)
     ]
 }
 
-/// What became of one of them.
+/// What became of a control plane with one of the patches.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Refused,
@@ -109,7 +109,7 @@ async fn outcome(shared_env: &SharedEnv, cluster: &HostedCluster) -> Result<Outc
     })
     .await?;
     namespaces.delete(&namespace, &DeleteParams::default()).await?;
-    // Hyperlink holds nothing of it yet, or lets go by itself.
+    // Hyperlink has no finalizer on it yet, or removes its own.
     let control_planes = cluster.api(&client, "HostedControlPlane", &namespace);
     eventually("HyperShift lets go", SOON, || release(&control_planes, cluster.name())).await?;
     Ok(found)
@@ -121,7 +121,7 @@ fn named(patch: &Value, name: &str) -> Result<Value> {
 }
 
 #[test]
-fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
+fn strange_text_in_any_field_is_reported_once_and_never_loops() {
     situation(async |shared_env| {
         let all = patches();
         let run = |(number, patch): (usize, &Value)| {
@@ -152,7 +152,7 @@ fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
         for each in [Outcome::Refused, Outcome::Unserved, Outcome::Served] {
             ensure!(outcomes.contains(&each), "none is {each:?}: {outcomes:?}");
         }
-        // The API server never had to refuse what the observer made of them, but in a namespace that goes.
+        // The API server refused nothing that the observer made of them, except in a namespace that is being deleted.
         for process in [&shared_env.ho, &shared_env.cpo] {
             let log = std::fs::read_to_string(process.process().log())?;
             let wrong = |line: &&str| {
@@ -164,7 +164,7 @@ fn strange_text_in_any_field_is_told_once_and_loops_nowhere() {
             ensure!(
                 !metrics
                     .lines()
-                    .any(|line| line.starts_with("hyperlink_panics_total") && !line.ends_with(" 0"))
+                    .any(|line| line.starts_with("hyperlink_reconcile_panics_total") && !line.ends_with(" 0"))
             );
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Somebody else writes the status while passes over the object are under way.
+//! Somebody else writes the status while the object is being reconciled.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 const INSPECTED: &str = "Inspected";
 
 #[test]
-fn conditions_that_change_during_a_pass_are_not_lost() {
+fn conditions_that_change_during_a_reconcile_are_not_lost() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "inspected");
         cluster.create(&shared_env.test_env).await?;
@@ -26,15 +26,15 @@ fn conditions_that_change_during_a_pass_are_not_lost() {
             &cluster.control_plane_namespace(),
         );
         let history = history(&api).await?;
-        let looks = format!("{}|{}", cluster.infra_id(), cluster.cluster_id());
-        let slow = json!([{"match": {"method": "GET", "path": looks, "times": 1_000_000}, "do": {"delay_ms": 1000}}]);
+        let reads_of_the_cluster = format!("{}|{}", cluster.infra_id(), cluster.cluster_id());
+        let slow = json!([{"match": {"method": "GET", "path": reads_of_the_cluster, "times": 1_000_000}, "do": {"delay_ms": 1000}}]);
         shared_env.faults(slow).await?;
 
         // Both roles have much to report.
         let before = alias(&api).await?;
         let service = cluster.link_service(&shared_env.test_env);
         shared_env.test_env.oracle().drift_delete(&service).await?;
-        let made_anew = async {
+        let recreated = async {
             eventually("there is another service", SOON, async || {
                 ensure!(alias(&api).await?.is_some_and(|now| Some(now) != before), "not yet");
                 Ok(())
@@ -43,7 +43,7 @@ fn conditions_that_change_during_a_pass_are_not_lost() {
             shared_env.heals(&cluster).await
         };
         tokio::select! {
-            healed = made_anew => healed?,
+            healed = recreated => healed?,
             failed = inspect(&api) => failed?,
         }
         shared_env.faults(json!([])).await?;
@@ -59,7 +59,7 @@ fn conditions_that_change_during_a_pass_are_not_lost() {
         history
             .windows(2)
             .try_for_each(|pair| nothing_is_lost(&pair[0], &pair[1]))?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -102,7 +102,7 @@ fn without_inspection(all: &[Condition]) -> Vec<&Condition> {
     all.iter().filter(|one| one.kind != INSPECTED).collect()
 }
 
-/// Each condition is there still, and the count has not gone back.
+/// Fails unless each condition still exists and the count has not gone back.
 fn nothing_is_lost(before: &[Condition], after: &[Condition]) -> Result<()> {
     for old in before {
         let new = after.iter().find(|one| one.kind == old.kind);

@@ -1,4 +1,4 @@
-//! Which rights the files that are shipped grant.
+//! The rights that the shipped files grant.
 
 use std::collections::BTreeSet;
 

@@ -13,8 +13,8 @@ use crate::used::used_actions;
 
 const GROUP: &str = "services-rg";
 
-/// The identities have their rights on groups and not on subscriptions: the guest side's on that of the cluster, the management side's
-/// on two, as the load balancer and its network are in another one than the services.
+/// Gives the identities their rights on groups instead of subscriptions: to the guest side on the cluster's group, to
+/// the management side on two, because the load balancer and its network are in another group than the services.
 async fn with_rights_on_groups(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
     let azure = test_env.azure();
     let keys = test_env.control_plane().token_keys().await?;
@@ -30,7 +30,7 @@ async fn with_rights_on_groups(test_env: &TestEnv, cluster: &HostedCluster) -> R
     control(test_env, reqwest::Method::PUT, "/seed", world).await
 }
 
-/// Puts these in the place of the subscription on which a role is assigned.
+/// Assigns a role on these groups instead of the subscription.
 fn on_groups(world: &mut Value, role: Role, subscription: &str, groups: &[String]) -> Result<()> {
     let shipped = json!(shipped_actions(role.as_str())?);
     let roles = world["roles"].as_array_mut().context("no roles")?;
@@ -47,7 +47,7 @@ fn on_groups(world: &mut Value, role: Role, subscription: &str, groups: &[String
 }
 
 #[test]
-fn rights_on_groups_are_enough_where_the_load_balancers_group_is_named() {
+fn rights_on_groups_suffice_if_the_load_balancers_is_named() {
     scenario(async {
         let test_env = TestEnv::local(Preset::Fast).await?;
         let cluster = HostedCluster::new(&test_env, "grouped");

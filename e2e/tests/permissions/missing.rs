@@ -15,7 +15,7 @@ use crate::SOON;
 use crate::granted::rules;
 use crate::used::{FRONTEND_JOIN, NETWORK_JOIN, SUBNET_JOIN};
 
-/// The journal does not show what a write needs on the resources that it joins, so each is taken away once.
+/// The journal does not show what a write needs on the resources that it joins, so each right is removed once.
 #[rstest]
 #[case::subnet_of_the_link_service(Role::Ho, SUBNET_JOIN, "privateLinkServices", "AzurePLSCreated")]
 #[case::frontend_of_the_link_service(Role::Ho, FRONTEND_JOIN, "privateLinkServices", "AzurePLSCreated")]
@@ -37,9 +37,9 @@ fn without_the_right_to_join_the_path_is_refused(
         eventually("the condition names the refusal", SOON, || async {
             let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
             let all = conditions(&found);
-            let said = all.iter().find(|one| one.kind == condition);
+            let published = all.iter().find(|one| one.kind == condition);
             ensure!(
-                said.is_some_and(|one| one.status == "False" && one.message.contains("LinkedAuthorizationFailed")),
+                published.is_some_and(|one| one.status == "False" && one.message.contains("LinkedAuthorizationFailed")),
                 "{all:?}"
             );
             Ok(())
@@ -59,8 +59,8 @@ fn without_the_right_to_join_the_path_is_refused(
     });
 }
 
-/// `hostedcontrolplanes/finalizers update` stands for the right to make objects that block their owner's deletion, where
-/// OwnerReferencesPermissionEnforcement is on.
+/// `hostedcontrolplanes/finalizers update` stands for the right to make objects that block their owner's deletion,
+/// where OwnerReferencesPermissionEnforcement is on.
 #[rstest]
 #[case::without_the_right(false)]
 #[case::with_the_right(true)]

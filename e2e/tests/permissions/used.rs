@@ -35,7 +35,7 @@ struct ResponseStatus {
 }
 
 impl ResponseStatus {
-    /// Whether a right was missing. What goes takes nothing new, whoever asks.
+    /// Whether a right was missing. A namespace that is being deleted refuses new objects, whoever asks.
     fn refused(&self) -> bool {
         matches!(self.code, Some(401 | 403)) && !self.message.contains("because it is being terminated")
     }
@@ -53,7 +53,7 @@ struct ObjectRef {
     name: String,
 }
 
-/// The resources of which it is known what they are called.
+/// The resources whose names are known in advance.
 const NAMED: [&str; 3] = ["services", "leases", "namespaces"];
 
 impl ObjectRef {
@@ -75,7 +75,7 @@ pub(crate) fn audit(control_plane: &ControlPlane) -> Result<Vec<Audited>> {
         .collect()
 }
 
-/// What a role asked for. Nothing of it was refused.
+/// The rights that a role used. Fails if a request was refused.
 pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Right>> {
     let account = format!("system:serviceaccount:{}:{}", roles::NAMESPACE, role.as_str());
     let mut used = BTreeSet::new();
@@ -90,13 +90,13 @@ pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Ri
             .object_ref
             .as_ref()
             .with_context(|| format!("no resource: {}", request.uri))?;
-        // What one may oneself, everybody may ask.
+        // Everybody may ask for their own rights.
         if object.resource == "selfsubjectaccessreviews" {
             continue;
         }
         used.insert(object.right(&request.verb));
     }
-    // Who needs a right on all needs none for one of them.
+    // A right on all objects includes the right on one of them.
     let all = used.clone();
     used.retain(|right| {
         right.split(' ').count() < 3 || !right.rsplit_once(' ').is_some_and(|(on_all, _)| all.contains(on_all))
@@ -104,8 +104,8 @@ pub(crate) fn used_rights(audited: &[Audited], role: Role) -> Result<BTreeSet<Ri
     Ok(used)
 }
 
-/// The actions that a caller needed: those of the calls themselves and of the resources that they join. Nothing was
-/// refused.
+/// The actions that a caller needed: those of the calls themselves and of the resources that they join. Fails if a call
+/// was refused.
 pub(crate) fn used_actions(calls: &[Call], client: &str) -> Result<BTreeSet<String>> {
     let mut used = BTreeSet::new();
     for call in calls.iter().filter(|call| call.principal.as_deref() == Some(client)) {

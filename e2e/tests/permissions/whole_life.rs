@@ -31,7 +31,7 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
         for (role, client) in [(Role::Ho, HO_CLIENT), (Role::Cpo, CPO_CLIENT)] {
             let mut granted = granted_rights(role)?;
             if role == Role::Cpo {
-                // Never a request of its own: see the last test.
+                // Never a request of its own: see `blocking_the_owners_deletion_takes_a_right`.
                 ensure!(granted.remove("hypershift.openshift.io/hostedcontrolplanes/finalizers update"));
             }
             wrong.extend(differences("Kubernetes", role, &used_rights(&audited, role)?, &granted));
@@ -43,7 +43,8 @@ fn rights_used_in_a_whole_life_are_the_rights_granted() {
     });
 }
 
-/// Comes up with everything of its own, stands by, takes over, is repaired, comes back, goes.
+/// Creates clusters with all that they can have, hands over, repairs what was deleted or changed, and deletes the
+/// clusters.
 async fn whole_life(test_env: &TestEnv) -> Result<()> {
     let flags = [("resync", "1s"), ("record-resync", "1s")];
     let of_ho = [
@@ -83,7 +84,7 @@ async fn whole_life(test_env: &TestEnv) -> Result<()> {
     }
     follow_host_names(test_env, &cluster).await?;
     connect_somebody_else(test_env, &cluster).await?;
-    // The zone stays for it, without ours.
+    // The zone stays for this record, without Hyperlink's own.
     let record = json!({"properties": {"ttl": 60, "aRecords": [{"ipv4Address": "192.0.2.1"}]}});
     test_env
         .oracle()
@@ -97,10 +98,10 @@ async fn whole_life(test_env: &TestEnv) -> Result<()> {
     third.stop().await
 }
 
-/// Prometheus comes by.
+/// Reads the metrics, as Prometheus does.
 async fn read_metrics(test_env: &TestEnv, hyperlink: &Hyperlink) -> Result<()> {
     let token = roles::metrics_reader(test_env.control_plane(), "prometheus").await?;
-    // Its certificate is its own: nobody could trust it.
+    // The program made the certificate itself: no client could trust it.
     let http = reqwest::Client::builder()
         .tls_danger_accept_invalid_certs(true)
         .build()?;
@@ -110,7 +111,7 @@ async fn read_metrics(test_env: &TestEnv, hyperlink: &Hyperlink) -> Result<()> {
     Ok(())
 }
 
-/// The HostedCluster tells what the custom resource does.
+/// Waits until the HostedCluster reports what the custom resource does.
 async fn all_is_well(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
     let api = cluster.api(&test_env.client()?, "HostedCluster", NAMESPACE);
     eventually("the HostedCluster says that all is well", SOON, || async {
@@ -124,13 +125,14 @@ async fn all_is_well(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> 
     .await
 }
 
-/// The first zone's operation ends badly. Only the operation's own URL tells why.
+/// Has the operation of the first zone fail. Only the operation's own URL has the reason.
 async fn fail_first_zone(test_env: &TestEnv) -> Result<()> {
     let rule = json!([{"match": {"method": "PUT", "path": "/privateDnsZones/[^/]+$"}, "do": {"operation": "fail"}}]);
     control(test_env, reqwest::Method::PUT, "/faults", rule).await
 }
 
-/// Where the host names lead is changed by somebody else; then they are given up, the API's after another one.
+/// Somebody else changes where the host names lead, and Hyperlink repairs it. Then the control plane withdraws the
+/// names, that of the API after a change.
 async fn follow_host_names(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
     let client = test_env.client()?;
     let services: Api<Service> = Api::namespaced(client.clone(), &cluster.control_plane_namespace());
@@ -170,7 +172,7 @@ async fn follow_host_names(test_env: &TestEnv, cluster: &HostedCluster) -> Resul
     Ok(())
 }
 
-/// Another endpoint connects to the service, and does not go when the cluster goes.
+/// Connects another endpoint to the service, which stays when the cluster is deleted.
 async fn connect_somebody_else(test_env: &TestEnv, cluster: &HostedCluster) -> Result<()> {
     let service = test_env.oracle().resources(&cluster.link_service(test_env)).await?;
     let alias = &service.first().context("no service")?["properties"]["alias"];
@@ -207,9 +209,9 @@ async fn comes_back(test_env: &TestEnv, id: &str) -> Result<()> {
 
 /// What is used and not granted, or granted and not used.
 fn differences(of: &str, role: Role, used: &BTreeSet<String>, granted: &BTreeSet<String>) -> Vec<String> {
-    let said = |what: &'static str| move |right: &String| format!("{of}, {}: {what}: {right}", role.as_str());
-    let missing = used.difference(granted).map(said("used, not granted"));
+    let finding = |what: &'static str| move |right: &String| format!("{of}, {}: {what}: {right}", role.as_str());
+    let missing = used.difference(granted).map(finding("used, not granted"));
     missing
-        .chain(granted.difference(used).map(said("granted, not used")))
+        .chain(granted.difference(used).map(finding("granted, not used")))
         .collect()
 }

@@ -8,7 +8,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::told;
+use crate::warnings_with_note;
 use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
 const API: &str = "kube-apiserver-private-external";
@@ -29,12 +29,12 @@ async fn publishes(shared_env: &SharedEnv, cluster: &HostedCluster, service: &st
             .cloned()
             .unwrap_or_default();
         let found = cluster.get_service(&client, service).await?.context("no Service")?;
-        let seen = json!([found.spec, found.metadata.annotations]);
+        let observed = json!([found.spec, found.metadata.annotations]);
         ensure!(
-            seen[0]["type"] == "ExternalName"
-                && seen[0]["externalName"] == address
-                && seen[1]["external-dns.alpha.kubernetes.io/hostname"] == host,
-            "{seen}"
+            observed[0]["type"] == "ExternalName"
+                && observed[0]["externalName"] == address
+                && observed[1]["external-dns.alpha.kubernetes.io/hostname"] == host,
+            "{observed}"
         );
         Ok(())
     })
@@ -63,7 +63,7 @@ fn host_names_are_published_and_withdrawn() {
             .publish(&client, "OAuthServer", Some("oauth-hosted.new.example.com"))
             .await?;
         publishes(shared_env, &cluster, OAUTH, Some("oauth-hosted.new.example.com")).await?;
-        // The base domain cannot change any more, and nothing is stuck on it.
+        // The base domain cannot change any more, and blocks nothing.
         let cr = cluster.get_link_service(&client).await?.context("no custom resource")?;
         ensure!(
             cr.data["spec"]["baseDomain"] == "hosted.example.com",
@@ -73,7 +73,7 @@ fn host_names_are_published_and_withdrawn() {
         cluster.publish(&client, "OAuthServer", None).await?;
         publishes(shared_env, &cluster, OAUTH, None).await?;
 
-        // What somebody changes or deletes is put right.
+        // What somebody changes or deletes is repaired.
         let services = services(shared_env, &cluster)?;
         services.delete(API, &DeleteParams::default()).await?;
         publishes(shared_env, &cluster, API, api).await?;
@@ -90,7 +90,7 @@ fn host_names_are_published_and_withdrawn() {
             patch(&control_planes, cluster.name(), turned).await?;
             publishes(shared_env, &cluster, API, host).await?;
         }
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -105,7 +105,7 @@ fn host_names_are_withdrawn_with_the_custom_resource() {
         let client = shared_env.test_env.client()?;
         let custom = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         custom.delete(ROUTER, &DeleteParams::default()).await?;
-        // The endpoint goes, and comes back with the next custom resource.
+        // The endpoint is deleted, and recreated for the next custom resource.
         eventually("the Service is another", SOON, || async {
             let found = services(shared_env, &cluster)?.get_opt(API).await?;
             ensure!(found.is_none_or(|found| found.metadata.uid != before), "it is the same");
@@ -113,7 +113,7 @@ fn host_names_are_withdrawn_with_the_custom_resource() {
         })
         .await?;
         publishes(shared_env, &cluster, API, api).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -129,12 +129,12 @@ fn host_name_that_becomes_no_name_is_withdrawn_alone() {
         publishes(shared_env, &cluster, API, Some(api)).await?;
         publishes(shared_env, &cluster, OAUTH, Some(oauth)).await?;
         let client = shared_env.test_env.client()?;
-        // The API server takes it.
+        // The API server accepts it.
         cluster
             .publish(&client, "APIServer", Some("-api.misspelt.example.com"))
             .await?;
         publishes(shared_env, &cluster, API, None).await?;
-        told(
+        warnings_with_note(
             shared_env,
             &cluster,
             "host names: the host name of APIServer is not a DNS name: it is not published",
@@ -143,14 +143,14 @@ fn host_name_that_becomes_no_name_is_withdrawn_alone() {
         publishes(shared_env, &cluster, OAUTH, Some(oauth)).await?;
         cluster.publish(&client, "APIServer", Some(api)).await?;
         publishes(shared_env, &cluster, API, Some(api)).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
 #[rstest]
 #[case::of_a_cluster_that_is_served("covetous", Value::Null)]
 #[case::of_a_cluster_that_is_paused("covetous-asleep", json!("true"))]
-fn host_names_are_withdrawn_when_one_of_them_is_another_clusters(#[case] name: &str, #[case] paused_until: Value) {
+fn host_names_are_withdrawn_when_one_is_another_clusters(#[case] name: &str, #[case] paused_until: Value) {
     situation(async |shared_env| {
         let domain = format!("{name}.example.com");
         let cluster = HostedCluster::new(&shared_env.test_env, name).with_base_domain(&domain);
@@ -173,12 +173,12 @@ fn host_names_are_withdrawn_when_one_of_them_is_another_clusters(#[case] name: &
         publishes(shared_env, &cluster, OAUTH, None).await?;
         publishes(shared_env, &cluster, API, None).await?;
 
-        // Whose the name was goes, and nobody else has it.
+        // The cluster that had the name is deleted, and nobody else has it.
         rightful.delete_hosted_cluster(&client, SOON).await?;
         patch(&control_planes, name, json!({"spec": {"pausedUntil": null}})).await?;
         publishes(shared_env, &cluster, OAUTH, Some(&theirs)).await?;
         publishes(shared_env, &cluster, API, Some(&own)).await?;
-        shared_env.heals_and_goes(&cluster).await?;
+        shared_env.heals_and_is_deleted(&cluster).await?;
         rightful.delete_namespace(&client, SOON).await
     });
 }
@@ -196,7 +196,7 @@ fn service_of_somebody_else_is_not_touched() {
         let before = services.create(&PostParams::default(), &theirs).await?;
         publishes(shared_env, &cluster, OAUTH, Some("oauth-taken.taken.example.com")).await?;
         let note = format!("host names: Service {API} exists and does not belong to this cluster");
-        let events = told(shared_env, &cluster, &note).await?;
+        let events = warnings_with_note(shared_env, &cluster, &note).await?;
         ensure!(events == 1, "told {events} times");
         // Nor is it withdrawn.
         cluster.publish(&client, "APIServer", None).await?;
@@ -213,6 +213,6 @@ fn service_of_somebody_else_is_not_touched() {
             .await?;
         services.delete(API, &DeleteParams::default()).await?;
         publishes(shared_env, &cluster, API, Some("api-taken.taken.example.com")).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

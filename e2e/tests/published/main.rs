@@ -1,5 +1,5 @@
-//! How the custom resources follow what a control plane publishes, and by what, while the cluster runs: Services and their
-//! load balancers, host names, subscriptions, pauses.
+//! How the custom resources follow what a control plane publishes, and by what, while the cluster runs: Services and
+//! their load balancers, host names, subscriptions, pauses.
 
 mod host_names;
 mod oauth;
@@ -14,8 +14,8 @@ use e2e::shared_env::{SOON, SharedEnv};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 
-/// Waits until an Event on the control plane says this; how often it has been said.
-async fn told(shared_env: &SharedEnv, cluster: &HostedCluster, note: &str) -> Result<usize> {
+/// Waits until a warning on the control plane has this note; returns the number of such warnings.
+async fn warnings_with_note(shared_env: &SharedEnv, cluster: &HostedCluster, note: &str) -> Result<usize> {
     let events: Api<Event> = Api::namespaced(shared_env.test_env.client()?, &cluster.control_plane_namespace());
     eventually(&format!("an Event says: {note}"), SOON, || async {
         let all = events.list(&ListParams::default()).await?;
@@ -25,7 +25,7 @@ async fn told(shared_env: &SharedEnv, cluster: &HostedCluster, note: &str) -> Re
         });
         let notes: Vec<_> = about.filter_map(|event| event.note.as_deref()).collect();
         ensure!(notes.contains(&note), "{notes:?}");
-        Ok(notes.iter().filter(|said| **said == note).count())
+        Ok(notes.iter().filter(|text| **text == note).count())
     })
     .await
 }

@@ -18,16 +18,16 @@ async fn uid(shared_env: &SharedEnv, cluster: &HostedCluster, name: &str) -> Res
     .await
 }
 
-/// Lays this over the control plane, with these allowed subscriptions, and waits until the observer has seen both.
-async fn turn(shared_env: &SharedEnv, cluster: &HostedCluster, mut with: Value, allowed: Value) -> Result<()> {
+/// Patches the control plane, these allowed subscriptions included, and waits until the observer has applied both.
+async fn change(shared_env: &SharedEnv, cluster: &HostedCluster, mut with: Value, allowed: Value) -> Result<()> {
     let client = shared_env.test_env.client()?;
     with["spec"]["platform"]["azure"]["private"]["privateLink"]["additionalAllowedSubscriptions"] = allowed.clone();
     let control_planes = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
     patch(&control_planes, cluster.name(), with).await?;
     eventually("the observer has seen it", SOON, || async {
         let router = cluster.get_link_service(&client).await?.context("no custom resource")?;
-        let seen = &router.data["spec"]["additionalAllowedSubscriptions"];
-        ensure!(*seen == allowed, "{seen}");
+        let observed = &router.data["spec"]["additionalAllowedSubscriptions"];
+        ensure!(*observed == allowed, "{observed}");
         Ok(())
     })
     .await
@@ -36,7 +36,7 @@ async fn turn(shared_env: &SharedEnv, cluster: &HostedCluster, mut with: Value, 
 #[test]
 fn strategy_of_oauth_counts_as_it_is_now() {
     situation(async |shared_env| {
-        // Its Service is internal all the time; only the strategy turns.
+        // Its Service is internal all the time; only the strategy changes.
         let nat = shared_env.test_env.create_nat_subnet("turning").await?;
         let cluster = HostedCluster::new(&shared_env.test_env, "turning")
             .with_nat_subnet(&nat)
@@ -57,11 +57,11 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             "published by a route"
         );
 
-        turn(shared_env, &cluster, by("LoadBalancer"), Value::Null).await?;
+        change(shared_env, &cluster, by("LoadBalancer"), Value::Null).await?;
         let first = uid(shared_env, &cluster, OAUTH).await?;
         shared_env.heals(&cluster).await?;
-        // A custom resource is never taken away, but from then on it is not made either.
-        turn(shared_env, &cluster, by("Route"), json!([ADDITIONAL_SUBSCRIPTION])).await?;
+        // The observer never deletes a custom resource, but from then on it does not create it either.
+        change(shared_env, &cluster, by("Route"), json!([ADDITIONAL_SUBSCRIPTION])).await?;
         ensure!(uid(shared_env, &cluster, OAUTH).await? == first, "it was made again");
         let api = cluster.api(&client, "AzurePrivateLinkService", &cluster.control_plane_namespace());
         api.delete(OAUTH, &DeleteParams::default()).await?;
@@ -73,7 +73,7 @@ fn strategy_of_oauth_counts_as_it_is_now() {
             Ok(())
         })
         .await?;
-        turn(shared_env, &cluster, by("Route"), Value::Null).await?;
+        change(shared_env, &cluster, by("Route"), Value::Null).await?;
         ensure!(
             cluster.get_custom_resource(&client, OAUTH).await?.is_none(),
             "it came back"

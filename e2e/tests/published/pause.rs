@@ -1,4 +1,4 @@
-//! A paused cluster is left alone until it is not paused any more; what goes is never paused.
+//! A paused cluster is left alone until the pause is over; a cluster that is being deleted is never paused.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn pause(shared_env: &SharedEnv, cluster: &HostedCluster, until: Value) ->
 }
 
 #[test]
-fn paused_control_plane_is_served_when_it_goes_on_and_goes_while_it_is_paused() {
+fn paused_control_plane_resumes_and_can_be_deleted_while_paused() {
     situation(async |shared_env| {
         let paused = json!({"spec": {"pausedUntil": "T"}});
         let cluster = HostedCluster::new(&shared_env.test_env, "paused").with_control_plane(paused);
@@ -27,10 +27,10 @@ fn paused_control_plane_is_served_when_it_goes_on_and_goes_while_it_is_paused() 
         let client = shared_env.test_env.client()?;
         eventually("the pause is told", SOON, || async {
             let log = std::fs::read_to_string(shared_env.cpo.process().log())?;
-            let told = log
+            let is_logged = log
                 .lines()
                 .any(|line| line.contains("\"clusters-paused\"") && line.contains("the cluster is paused"));
-            ensure!(told, "it is not");
+            ensure!(is_logged, "it is not");
             Ok(())
         })
         .await?;
@@ -49,7 +49,7 @@ fn pause_that_ends_by_itself_is_over_then_and_not_before() {
         let cluster = HostedCluster::new(&shared_env.test_env, "napping");
         cluster.create(&shared_env.test_env).await?;
         shared_env.heals(&cluster).await?;
-        // Longer than settled resources are left unlooked at here.
+        // Longer than the interval at which ready resources are read here.
         let end = Timestamp::now() + Duration::from_secs(15);
         pause(shared_env, &cluster, json!(end.to_string())).await?;
         let since = shared_env.test_env.oracle().last_call().await?;
@@ -60,8 +60,8 @@ fn pause_that_ends_by_itself_is_over_then_and_not_before() {
             .iter()
             .find(|call| call.is_write() && call.path.eq_ignore_ascii_case(&cluster.endpoint()));
         let repair = repair.context("no repair")?;
-        // The simulator's clock is set forward by other situations, so what counts is ours.
+        // Other situations advance the simulator's clock, so this machine's clock counts.
         ensure!(Timestamp::now() >= end, "repaired before {end}: {repair:?}");
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }

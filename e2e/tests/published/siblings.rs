@@ -1,4 +1,5 @@
-//! Two custom resources of one control plane share a zone: each goes and comes back without the other noticing.
+//! Two custom resources of one control plane share a zone: each can be deleted and recreated without an effect on the
+//! other.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually;
@@ -7,8 +8,8 @@ use kube::api::DeleteParams;
 
 use e2e::shared_env::{SOON, SharedEnv, situation};
 
-/// Deletes a custom resource, which comes back; until then the names of the other lead where they led.
-async fn goes_and_comes_back(
+/// Deletes a custom resource, which is then recreated. Until then the names of the other one stay reachable.
+async fn is_deleted_and_recreated(
     shared_env: &SharedEnv,
     cluster: &HostedCluster,
     name: &str,
@@ -35,7 +36,7 @@ async fn goes_and_comes_back(
 }
 
 #[test]
-fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
+fn either_is_recreated_while_the_names_of_the_other_work() {
     situation(async |shared_env| {
         let nat = shared_env.test_env.create_nat_subnet("twins").await?;
         let cluster = HostedCluster::new(&shared_env.test_env, "twins")
@@ -53,8 +54,8 @@ fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
             "x.apps.twins.hypershift.local",
             "api-twins.twins.example.net",
         ];
-        goes_and_comes_back(shared_env, &cluster, OAUTH, &router).await?;
-        goes_and_comes_back(shared_env, &cluster, ROUTER, &["oauth-twins.twins.example.net"]).await?;
+        is_deleted_and_recreated(shared_env, &cluster, OAUTH, &router).await?;
+        is_deleted_and_recreated(shared_env, &cluster, ROUTER, &["oauth-twins.twins.example.net"]).await?;
 
         let client = shared_env.test_env.client()?;
         let oauth = cluster.get_custom_resource(&client, OAUTH).await?.context("none")?;
@@ -69,7 +70,7 @@ fn either_goes_and_comes_back_while_the_names_of_the_other_work() {
 }
 
 #[test]
-fn name_of_oauth_goes_back_to_the_router_when_its_own_custom_resource_is_gone() {
+fn oauth_name_leads_to_the_router_without_a_custom_resource() {
     situation(async |shared_env| {
         let cluster = HostedCluster::new(&shared_env.test_env, "merging")
             .with_base_domain("merging.example.net")

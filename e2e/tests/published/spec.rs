@@ -7,10 +7,10 @@ use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::told;
+use crate::warnings_with_note;
 use e2e::shared_env::{SOON, SharedEnv, patch, situation};
 
-/// As its owner says it on the HostedCluster, and HyperShift on the HostedControlPlane.
+/// Patches `privateLink` on the HostedCluster, as its owner does, and on the HostedControlPlane, as HyperShift does.
 async fn link(shared_env: &SharedEnv, cluster: &HostedCluster, with: Value) -> Result<()> {
     let client = shared_env.test_env.client()?;
     let with = json!({"spec": {"platform": {"azure": {"private": {"privateLink": with}}}}});
@@ -25,8 +25,8 @@ async fn arrives(shared_env: &SharedEnv, cluster: &HostedCluster, field: &str, v
     let client = shared_env.test_env.client()?;
     eventually(&format!("{field} is {value}"), SOON, || async {
         let found = cluster.get_link_service(&client).await?.context("no custom resource")?;
-        let seen = &found.data["spec"][field];
-        ensure!(*seen == value, "{seen}");
+        let observed = &found.data["spec"][field];
+        ensure!(*observed == value, "{observed}");
         Ok(())
     })
     .await
@@ -56,19 +56,19 @@ fn subscriptions_follow_the_control_plane_into_azure() {
         );
         // Given, given twice in two spellings, revoked in part, revoked altogether.
         let nat = shared_env.test_env.create_nat_subnet("allowing").await?;
-        for (given, kept) in [
+        for (given, stored) in [
             (json!([one, two]), json!([one, two])),
             (json!([one.to_uppercase(), one, two]), json!([one, two])),
             (json!([two]), json!([two])),
         ] {
             link(shared_env, &cluster, json!({"additionalAllowedSubscriptions": given})).await?;
-            arrives(shared_env, &cluster, "additionalAllowedSubscriptions", kept).await?;
+            arrives(shared_env, &cluster, "additionalAllowedSubscriptions", stored).await?;
         }
         eventually("the revoked subscription sees it no more", SOON, || async {
-            let seen = visible_to(shared_env, &cluster).await?;
+            let observed = visible_to(shared_env, &cluster).await?;
             ensure!(
-                seen.contains(&two.to_owned()) && !seen.contains(&one.to_owned()),
-                "{seen:?}"
+                observed.contains(&two.to_owned()) && !observed.contains(&one.to_owned()),
+                "{observed:?}"
             );
             Ok(())
         })
@@ -83,8 +83,8 @@ fn subscriptions_follow_the_control_plane_into_azure() {
         arrives(shared_env, &cluster, "additionalAllowedSubscriptions", Value::Null).await?;
         arrives(shared_env, &cluster, "natSubnetID", json!(nat)).await?;
         eventually("only the guest sees it", SOON, || async {
-            let seen = visible_to(shared_env, &cluster).await?;
-            ensure!(seen == [guest.clone()], "{seen:?}");
+            let observed = visible_to(shared_env, &cluster).await?;
+            ensure!(observed == [guest.clone()], "{observed:?}");
             Ok(())
         })
         .await?;
@@ -110,25 +110,25 @@ fn ids_and_region_in_another_spelling_are_understood() {
         arrives(shared_env, &cluster, "guestVNetID", json!(vnet)).await?;
         arrives(shared_env, &cluster, "location", json!(location)).await?;
         arrives(shared_env, &cluster, "baseDomain", json!("spelled.example.com")).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
 #[test]
-fn cluster_of_another_cloud_is_refused_where_a_person_looks() {
+fn cluster_of_another_cloud_is_refused_by_an_event() {
     situation(async |shared_env| {
         let of = |cloud: &str| json!({"spec": {"platform": {"azure": {"cloud": cloud}}}});
         let cluster = HostedCluster::new(&shared_env.test_env, "abroad").with_control_plane(of("AzureChinaCloud"));
         cluster.create(&shared_env.test_env).await?;
         let note =
             "private-router: CloudMismatch: the cluster is in AzureChinaCloud, this process serves AzurePublicCloud";
-        ensure!(told(shared_env, &cluster, note).await? == 1);
+        ensure!(warnings_with_note(shared_env, &cluster, note).await? == 1);
         let client = shared_env.test_env.client()?;
         ensure!(cluster.get_link_service(&client).await?.is_none(), "a custom resource");
         shared_env.nobody_asked_about(&cluster).await?;
         let api = cluster.api(&client, "HostedControlPlane", &cluster.control_plane_namespace());
         patch(&api, cluster.name(), of("AzurePublicCloud")).await?;
-        shared_env.heals_and_goes(&cluster).await
+        shared_env.heals_and_is_deleted(&cluster).await
     });
 }
 
@@ -154,10 +154,10 @@ fn service_with_a_host_name_and_no_address_is_waited_for() {
                 .await?;
             eventually(why, SOON, || async {
                 let log = std::fs::read_to_string(shared_env.cpo.process().log())?;
-                let told = log
+                let is_logged = log
                     .lines()
                     .any(|line| line.contains("\"clusters-addressless\"") && line.contains(why));
-                ensure!(told, "it is not told");
+                ensure!(is_logged, "it is not told");
                 Ok(())
             })
             .await?;

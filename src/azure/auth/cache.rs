@@ -1,7 +1,7 @@
-//! One token for all callers. Decides who waits for a token; `life` decides when one is asked for.
+//! One token for all callers. Decides who waits for a token; `life` decides when one is requested.
 //!
-//! In front of azure_identity because its own cache renews only when 300 s are left, fails while the old token is still good, and lets
-//! every caller wait behind one lock.
+//! It stands in front of azure_identity because that one's cache renews only when 300 s are left, fails while the old
+//! token is still good, and lets every caller wait behind one lock.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::{AuthError, Cloud, CredentialSource, Token, TokenSource, TokenState};
 /// The longest that a caller waits for a token.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Between two looks of whoever keeps a token at hand.
-const LOOK: Duration = Duration::from_secs(5);
+/// Time between two checks of the token in [`TokenCache::keep`].
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A new token, and how long it is valid from now on.
 pub(super) struct Issued {
@@ -28,7 +28,7 @@ pub(super) struct Issued {
     pub(super) life: Duration,
 }
 
-/// Asks for a token anew each time; no cache, no retry.
+/// Requests a new token with each call; no cache, no retry.
 #[async_trait]
 pub(super) trait Issuer: Send + Sync {
     async fn issue(&self) -> Result<Issued, AuthError>;
@@ -50,7 +50,7 @@ struct State {
     asking: Option<Asking>,
 }
 
-/// A request under way: all who need its outcome wait for the same one.
+/// A request under way. All who need its outcome wait for this one.
 struct Asking {
     task: AbortHandle,
     outcome: Outcome,
@@ -59,7 +59,8 @@ struct Asking {
 type Outcome = Shared<BoxFuture<'static, Result<Token, AuthError>>>;
 
 impl TokenCache {
-    /// Asks nothing yet. `http` carries the requests to the authority; it must not follow redirects.
+    /// Makes an empty cache; requests nothing yet. `http` carries the requests to the authority; it must not follow
+    /// redirects.
     pub fn new(source: CredentialSource, cloud: &Cloud, http: reqwest::Client) -> Self {
         Self::with(Box::new(Credential::new(source, cloud, http)), PATIENCE)
     }
@@ -69,12 +70,12 @@ impl TokenCache {
         self.0.lock().life.state(Instant::now())
     }
 
-    /// Keeps a token at hand for as long as this is polled, also while nobody uses one; `life` decides when one is asked for.
-    /// `tell` hears after each look how the token held stands, or why there is none.
-    pub async fn keep(&self, tell: impl Fn(Result<TokenState, AuthError>)) {
+    /// Keeps a valid token at hand for as long as this future is polled, even while nobody uses one; `life` decides
+    /// when one is requested. After each check, `on_token` gets the state of the token held, or why there is none.
+    pub async fn keep(&self, on_token: impl Fn(Result<TokenState, AuthError>)) {
         loop {
-            tell(self.token().await.map(|_| self.state()));
-            tokio::time::sleep(LOOK).await;
+            on_token(self.token().await.map(|_| self.state()));
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
@@ -86,7 +87,8 @@ impl TokenCache {
         }))
     }
 
-    /// Starts a request, or joins the one under way. A task of its own, so that a caller who gives up takes nobody's token away.
+    /// Starts a request, or joins the one under way. The request is a task of its own, so that it goes on if one caller
+    /// gives up.
     fn ask(&self, state: &mut State) -> Outcome {
         if let Some(asking) = state.asking.as_ref().filter(|asking| !asking.task.is_finished()) {
             return asking.outcome.clone();
@@ -160,7 +162,7 @@ impl Inner {
     }
 }
 
-/// Evenly between 0 and 1. The last four bytes of a version 4 UUID are all random.
+/// A random number between 0 and 1, evenly distributed. The last four bytes of a version 4 UUID are all random.
 fn chance() -> f64 {
     let [.., a, b, c, d] = uuid::Uuid::new_v4().into_bytes();
     f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
@@ -175,8 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// Hands out `t1`, `t2`, …, each when the test lets it; fails from the `fails_from`th on. `life` is that of the first; the others
-    /// live long.
+    /// Issues `t1`, `t2`, …, each when the test allows it; fails from the `fails_from`th on. `life` is that of the
+    /// first; the others live long.
     struct Script {
         asked: AtomicUsize,
         go: Semaphore,
@@ -245,7 +247,7 @@ mod tests {
     async fn renewing_delays_nobody() {
         let (script, cache) = script(Duration::from_millis(400), 9, 1);
         assert_eq!(cache.token().await, Token::new("t1"));
-        // The second request hangs; the first token goes on being handed out while it does.
+        // The second request hangs; meanwhile callers still get the first token.
         until(|| {
             let got = cache.token().now_or_never();
             assert!(got.is_none_or(|got| got == Token::new("t1")));
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn token_that_arm_refuses_is_asked_for_anew() {
+    async fn token_that_arm_refuses_is_requested_again() {
         let (_, cache) = script(HOUR, 9, 1);
         let old = Token::new("old").unwrap();
         let minute_ago = Instant::now() - Duration::from_secs(60);
@@ -277,10 +279,10 @@ mod tests {
         assert_eq!(cache.token().await, Token::new("t1"));
     }
 
-    /// Looks for `time`, and tells what was heard last.
-    async fn kept(cache: &TokenCache, time: Duration) -> Result<TokenState, AuthError> {
+    /// Keeps a token at hand for `time`; returns the state that was reported last.
+    async fn keep_for(cache: &TokenCache, time: Duration) -> Result<TokenState, AuthError> {
         let last = Mutex::new(None);
-        let keeping = cache.keep(|heard| *last.lock().unwrap() = Some(heard));
+        let keeping = cache.keep(|state| *last.lock().unwrap() = Some(state));
         tokio::time::timeout(time, keeping).await.unwrap_err();
         last.into_inner().unwrap().expect("something was told")
     }
@@ -289,23 +291,23 @@ mod tests {
     async fn standby_that_uses_no_token_holds_a_good_one_for_ever() {
         let (script, cache) = script(HOUR, 99, 99);
         for _ in 0..10 {
-            let held = kept(&cache, HOUR).await.unwrap();
+            let held = keep_for(&cache, HOUR).await.unwrap();
             assert_eq!(held.failure, None);
-            assert!(held.left.unwrap() >= HOUR / 4 - LOOK, "{held:?}");
+            assert!(held.left.unwrap() >= HOUR / 4 - CHECK_INTERVAL, "{held:?}");
         }
         let asked = script.asked.load(Ordering::SeqCst);
         assert!((14..=21).contains(&asked), "asked {asked} times in ten lives");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn credential_that_is_refused_from_some_day_on_is_told_at_once_and_again_when_the_last_token_ends() {
+    async fn failed_renewal_is_reported_at_once_and_when_the_token_ends() {
         let (script, cache) = script(HOUR, 2, 999);
-        let held = kept(&cache, HOUR / 2 - LOOK).await.unwrap();
+        let held = keep_for(&cache, HOUR / 2 - CHECK_INTERVAL).await.unwrap();
         assert_eq!((held.failure, script.asked.load(Ordering::SeqCst)), (None, 1));
-        let held = kept(&cache, HOUR / 2 - LOOK).await.unwrap();
+        let held = keep_for(&cache, HOUR / 2 - CHECK_INTERVAL).await.unwrap();
         assert!(held.failure.is_some(), "told while the first token is good still");
-        kept(&cache, 4 * LOOK).await.unwrap_err();
-        kept(&cache, HOUR).await.unwrap_err();
+        keep_for(&cache, 4 * CHECK_INTERVAL).await.unwrap_err();
+        keep_for(&cache, HOUR).await.unwrap_err();
         let asked = script.asked.load(Ordering::SeqCst);
         assert!(asked < 250, "asked {asked} times: not with every look");
     }

@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-/// One Azure cloud: the only ARM host that ever gets a token, the authority that issues it, and whom it is for.
+/// One Azure cloud: the only ARM host that gets a token, the authority that issues it, and the token's audience.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cloud {
     endpoint: Url,
@@ -40,7 +40,7 @@ pub enum CloudError {
 }
 
 impl Cloud {
-    /// `AzurePublicCloud`
+    /// The cloud named `AzurePublicCloud`.
     pub fn public() -> Self {
         Self::known(
             "https://management.azure.com",
@@ -49,7 +49,7 @@ impl Cloud {
         )
     }
 
-    /// `AzureUSGovernmentCloud`
+    /// The cloud named `AzureUSGovernmentCloud`.
     pub fn us_government() -> Self {
         Self::known(
             "https://management.usgovcloudapi.net",
@@ -58,7 +58,7 @@ impl Cloud {
         )
     }
 
-    /// `AzureChinaCloud`
+    /// The cloud named `AzureChinaCloud`.
     pub fn china() -> Self {
         Self::known(
             "https://management.chinacloudapi.cn",
@@ -79,7 +79,8 @@ impl Cloud {
 
     /// A cloud given by its addresses: air-gapped ones, simulators.
     ///
-    /// `endpoint` and `authority` are origins (`https://host[:port]`). The endpoint may be http on loopback; the authority may not.
+    /// `endpoint` and `authority` are origins (`https://host[:port]`). The endpoint may be http on loopback; the
+    /// authority may not.
     pub fn custom(endpoint: &str, authority: &str, audience: &str) -> Result<Self, CloudError> {
         let endpoint = origin("ARM endpoint", endpoint)?;
         if endpoint.scheme() == "http" && !is_loopback(&endpoint) {
@@ -110,12 +111,13 @@ impl Cloud {
         &self.authority
     }
 
-    /// Whom the tokens are for.
+    /// The audience of the tokens.
     pub fn audience(&self) -> &str {
         &self.audience
     }
 
-    /// The scope to ask a token for. The known clouds' audiences end in a slash, and clients send the double slash that follows from it.
+    /// The scope to request a token for. The audiences of the known clouds end in a slash, and clients send the double
+    /// slash that follows from it.
     pub fn scope(&self) -> String {
         format!("{}/.default", self.audience)
     }

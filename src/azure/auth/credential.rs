@@ -1,7 +1,8 @@
-//! Asks the authority for a token, through azure_identity.
+//! Requests tokens from the authority, through azure_identity.
 //!
-//! A credential is built anew for every request: this reads its file again, and goes round azure_identity's own cache, which hands out
-//! the same token until 300 s are left. There is no instance discovery: the only request is the one for the token.
+//! A credential is built for every request. So its file is read again, and azure_identity's own cache, which returns a
+//! token until only 300 s of its life are left, is not used. There is no instance discovery: the only request is the
+//! one for the token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use super::cache::{Issued, Issuer};
 use super::file::{self, CredentialsFile};
 use super::{AuthError, Cloud, CredentialSource, Token};
 
-/// No answer of a token endpoint is longer.
+/// The longest answer of a token endpoint that is read, in bytes.
 const ANSWER_LIMIT: usize = 256 * 1024;
 
 pub(super) struct Credential {
@@ -96,17 +97,17 @@ impl Credential {
         }
     }
 
-    /// Finds the cause under azure_identity's texts, which quote answers and change with each.
+    /// Finds the cause under azure_identity's texts, which quote answers and so change with each one.
     fn explain(&self, error: &azure_core::Error) -> AuthError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        while let Some(observed) = cause {
-            if let Some(ours) = observed.downcast_ref::<AuthError>() {
-                return ours.clone();
+        while let Some(current) = cause {
+            if let Some(auth_error) = current.downcast_ref::<AuthError>() {
+                return auth_error.clone();
             }
-            if let Some(wire) = observed.downcast_ref::<reqwest::Error>() {
+            if let Some(wire) = current.downcast_ref::<reqwest::Error>() {
                 return AuthError::Unreachable(https::why(wire));
             }
-            cause = observed.source();
+            cause = current.source();
         }
         match self.source {
             CredentialSource::AzureCli => {
@@ -158,8 +159,8 @@ impl ClientAssertion for Assertion {
     }
 }
 
-/// Carries azure_identity's requests. Turns every answer but success into an [`AuthError`] at once: azure_identity drops the status of an
-/// answer that is not JSON, and retries some by itself.
+/// Carries azure_identity's requests. Turns every answer but success into an [`AuthError`] at once: azure_identity
+/// drops the status of an answer that is not JSON, and retries some requests by itself.
 #[derive(Debug)]
 struct TokenEndpoint {
     http: reqwest::Client,

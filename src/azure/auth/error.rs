@@ -1,13 +1,13 @@
-//! Why there is no token, in words that stay the same from one attempt to the next.
+//! Why there is no token, in texts that do not change from one attempt to the next.
 //!
-//! Entra's texts carry trace ids and timestamps: only their codes get out of here.
+//! Entra's texts carry trace ids and timestamps: only their codes leave this module.
 
 use serde::Deserialize;
 
-/// Why no token could be had. Holds no secret; equal causes give equal texts.
+/// Why no token could be obtained. Holds no secret; equal causes give equal texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// The token endpoint does not accept who we say we are.
+    /// The token endpoint does not accept the identity.
     #[error("the token endpoint refused the credential ({code}); {advice}")]
     Refused {
         /// `AADSTS…`, else OAuth's error code, else the HTTP status.
@@ -18,12 +18,12 @@ pub enum AuthError {
     /// The token endpoint gave no usable answer; trying again may help.
     #[error("no token from the token endpoint: {0}")]
     Unreachable(String),
-    /// What we were given cannot work: files, ids.
+    /// What was configured cannot work: files, ids.
     #[error("{0}")]
     Misconfigured(String),
 }
 
-/// What to do about the codes that one meets when setting up an identity.
+/// What to do about the codes that are common when an identity is set up.
 /// Source: <https://learn.microsoft.com/entra/identity-platform/reference-error-codes>
 const ADVICE: [(u64, &str); 14] = [
     (7_000_215, "check the client secret"),
@@ -55,14 +55,15 @@ struct OauthError {
 }
 
 impl AuthError {
-    /// Reads an answer of a token endpoint that is not a success. `advice` is for codes that say nothing more.
+    /// Reads an answer of a token endpoint that is not a success. `advice` is used for codes without advice of their
+    /// own.
     pub(super) fn from_answer(status: u16, body: &[u8], advice: &'static str) -> Self {
-        let told: OauthError = serde_json::from_slice(body).unwrap_or_default();
-        let passing = matches!(told.error.as_str(), "temporarily_unavailable" | "server_error");
+        let answer: OauthError = serde_json::from_slice(body).unwrap_or_default();
+        let passing = matches!(answer.error.as_str(), "temporarily_unavailable" | "server_error");
         if passing || !matches!(status, 400 | 401 | 403) {
             return Self::Unreachable(format!("it answered {status}"));
         }
-        if let Some(number) = told.error_codes.first() {
+        if let Some(number) = answer.error_codes.first() {
             let known = ADVICE.iter().find(|(code, _)| code == number);
             return Self::Refused {
                 code: format!("AADSTS{number}"),
@@ -70,8 +71,12 @@ impl AuthError {
             };
         }
         let word = |c: char| c.is_ascii_lowercase() || c == '_';
-        let is_code = (1..=40).contains(&told.error.len()) && told.error.chars().all(word);
-        let code = if is_code { told.error } else { format!("HTTP {status}") };
+        let is_code = (1..=40).contains(&answer.error.len()) && answer.error.chars().all(word);
+        let code = if is_code {
+            answer.error
+        } else {
+            format!("HTTP {status}")
+        };
         Self::Refused { code, advice }
     }
 }

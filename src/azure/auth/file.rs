@@ -10,13 +10,13 @@ use super::AuthError;
 /// HyperShift's credentials file: YAML or JSON.
 #[derive(Debug, Clone)]
 pub struct CredentialsFile {
-    /// `subscriptionId`
+    /// The value of `subscriptionId`.
     pub subscription: String,
-    /// `tenantId`
+    /// The value of `tenantId`.
     pub tenant: String,
-    /// `clientId`
+    /// The value of `clientId`.
     pub client: String,
-    /// `clientSecret`
+    /// The value of `clientSecret`.
     pub secret: SecretString,
 }
 
@@ -35,6 +35,9 @@ struct Fields {
 
 impl CredentialsFile {
     /// Reads and checks the file.
+    ///
+    /// # Errors
+    /// The file cannot be read, cannot be parsed, or lacks a field.
     pub fn read(path: &Path) -> Result<Self, AuthError> {
         let text = read(path, "credentials file")?;
         // A parser's own message may quote the secret.
@@ -69,7 +72,7 @@ impl CredentialsFile {
     }
 }
 
-/// Reads a federated token, without the newline that its writer may have left.
+/// Reads a federated token, without the newline at the end that its writer may have left.
 pub(super) fn federated_token(path: &Path) -> Result<SecretString, AuthError> {
     let text = read(path, "federated token file")?;
     match text.trim() {

@@ -1,4 +1,5 @@
-//! When a token is used, renewed, given up, and when one may be asked for again. Pure: takes the time, does nothing.
+//! When a token is used, renewed and dropped, and when the next one may be requested. Pure: takes the time as an
+//! argument.
 
 use std::time::Duration;
 
@@ -6,12 +7,12 @@ use tokio::time::Instant;
 
 use super::{AuthError, Token};
 
-/// After one failure this long, doubled by each further one, up to [`LAST_RETRY`].
+/// The wait after the first failure. It doubles with each further one, up to [`LAST_RETRY`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 
-/// A token younger than this is kept when ARM refuses it: a newer one would fare no better, and the token endpoint would be asked
-/// with every ARM call.
+/// A token younger than this is kept when ARM refuses it. A newer one would fare no better, and each ARM call would
+/// cause a token request.
 const KEEP_REFUSED: Duration = Duration::from_secs(10);
 
 /// What is known about tokens at this moment.
@@ -36,25 +37,25 @@ struct Failed {
     in_a_row: u32,
 }
 
-/// What to do for a caller that wants a token.
+/// What to do for a caller that needs a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Give this one.
+    /// Return this token.
     Use(Token),
-    /// Give this one, and ask for the next one meanwhile.
+    /// Return this token, and request the next one meanwhile.
     UseAndRenew(Token),
-    /// Ask, and let the caller wait.
+    /// Request a token, and let the caller wait.
     Ask,
-    /// Say why there is none; it is too early to ask again.
+    /// Return this error: it is too early for another request.
     Fail(AuthError),
 }
 
-/// What metrics and readiness may see of a token.
+/// The state of the token, for metrics and readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TokenState {
-    /// Since the token was received; none without a token.
+    /// Time since the token was received; none without a token.
     pub age: Option<Duration>,
-    /// Until the token expires, zero when it has; none without a token.
+    /// Time until the token expires, zero after that; none without a token.
     pub left: Option<Duration>,
     /// Why the last attempt failed; none after a success.
     pub failure: Option<AuthError>,
@@ -71,7 +72,8 @@ impl Life {
         }
     }
 
-    /// A token came, valid for `life` from `now` on. It is renewed after half to three quarters of that; `chance` (0 to 1) says where.
+    /// Stores a token that is valid for `life` from `now` on. It is renewed after half to three quarters of that time,
+    /// depending on `chance` (0 to 1).
     pub(super) fn got(&mut self, now: Instant, token: Token, life: Duration, chance: f64) {
         self.held = Some(Held {
             token,
@@ -82,7 +84,8 @@ impl Life {
         self.failed = None;
     }
 
-    /// No token came. The token held is kept; the next attempt has to wait, `chance` (0 to 1) says how far within the step.
+    /// Notes that a request failed. The token held is kept; the next request has to wait for three quarters of a step
+    /// to a whole one, depending on `chance` (0 to 1).
     pub(super) fn lost(&mut self, now: Instant, error: AuthError, chance: f64) {
         let in_a_row = self.failed.as_ref().map_or(0, |failed| failed.in_a_row + 1);
         let step = FIRST_RETRY.saturating_mul(1 << in_a_row.min(16)).min(LAST_RETRY);
@@ -93,7 +96,7 @@ impl Life {
         });
     }
 
-    /// ARM refused this token. Only the one held is dropped: a late 401 must not cost the token that came meanwhile.
+    /// Notes that ARM refused this token. Only the token held is dropped: a late 401 must not cost a newer one.
     pub(super) fn refused(&mut self, now: Instant, token: &Token) {
         let drop = |held: &Held| held.token == *token && now >= held.got + KEEP_REFUSED;
         if self.held.as_ref().is_some_and(drop) {
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn age_and_rest_of_life_can_be_seen() {
+    fn age_and_remaining_life_are_shown() {
         let start = Instant::now();
         let mut life = holding(start, 0.0);
         life.lost(after(start, 10), down(), 0.0);

@@ -1,6 +1,6 @@
-//! Who we are and where: clouds, credentials and tokens.
+//! Who this process is and where: clouds, credentials and tokens.
 //!
-//! Reads no environment of its own: everything comes in as values. A secret leaves this module only inside a request to the authority.
+//! Reads no environment: everything is passed in. A secret leaves this module only inside a request to the authority.
 
 mod cache;
 mod cloud;

@@ -1,16 +1,17 @@
-//! Which identity is used. Holds no secret, only where to find it.
+//! Which identity the process uses. Holds no secret, only where to find it.
 
 use std::path::PathBuf;
 
-/// How the process proves who it is. Never tried one after another: the choice is explicit.
+/// How the process proves who it is. The choice is explicit; no other source is tried if one fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSource {
-    /// A client secret in HyperShift's credentials file; read anew for each token.
+    /// A client secret in HyperShift's credentials file, which is read for each token.
     SecretFile {
         /// YAML or JSON with `subscriptionId`, `clientId`, `clientSecret` and `tenantId`.
         path: PathBuf,
     },
-    /// A federated token, as the workload-identity webhook or HyperShift's token minter lays it down; read anew for each token.
+    /// A federated token in a file, which is read for each token. The workload-identity webhook or HyperShift's token
+    /// minter writes the file.
     WorkloadIdentity {
         /// The tenant's id or domain.
         tenant: String,
@@ -19,7 +20,7 @@ pub enum CredentialSource {
         /// The file that holds the service-account token.
         token_file: PathBuf,
     },
-    /// The identity of the virtual machine or App Service that we run on.
+    /// The identity of the virtual machine or App Service on which the process runs.
     ManagedIdentity {
         /// The client id of a user-assigned identity; none for the system-assigned one.
         client_id: Option<String>,

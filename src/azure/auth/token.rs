@@ -1,16 +1,19 @@
-//! A bearer token, and the trait of whoever hands them out.
+//! A bearer token, and the trait of those who supply it.
 
 use async_trait::async_trait;
 use http::HeaderValue;
 
 use super::AuthError;
 
-/// A bearer token, ready to be sent. Never shown by `Debug`.
+/// A bearer token, ready to be sent. `Debug` does not show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token(HeaderValue);
 
 impl Token {
     /// Wraps the token's text, without `Bearer`.
+    ///
+    /// # Errors
+    /// The text cannot be sent in a header.
     pub fn new(secret: &str) -> Result<Self, AuthError> {
         let mut value = HeaderValue::try_from(format!("Bearer {secret}"))
             .map_err(|_| AuthError::Unreachable("its token cannot be sent in a header".into()))?;
@@ -24,13 +27,13 @@ impl Token {
     }
 }
 
-/// Hands out tokens for one scope. Cheap to ask before every request.
+/// Supplies tokens for one scope. Cheap to call before every request.
 #[async_trait]
 pub trait TokenSource: Send + Sync {
-    /// A token that is valid now.
+    /// Returns a token that is valid now.
     async fn token(&self) -> Result<Token, AuthError>;
 
-    /// ARM answered 401 to this token: it is not handed out again, unless it is brand new.
+    /// ARM answered 401 to this token: do not return it again, unless it is brand new.
     fn invalidate(&self, refused: &Token);
 }
 

@@ -7,14 +7,14 @@ use super::*;
 #[case::resource_is_not_there(404, &["ResourceNotFound"], Class::Gone)]
 #[case::group_is_not_there(404, &["ResourceGroupNotFound"], Class::Gone)]
 #[case::zone_of_a_record_is_not_there(404, &["ParentResourceNotFound"], Class::Gone)]
-#[case::provider_says_not_found(404, &["NotFound"], Class::Gone)]
+#[case::provider_answers_not_found(404, &["NotFound"], Class::Gone)]
 #[case::reference_to_a_missing_resource(400, &["InvalidResourceReference", "NotFound"], Class::Invalid)]
 #[case::zone_still_has_links(409, &["CannotDeleteResource"], Class::Busy)]
 #[case::etag_of_a_record_is_old(412, &["PreconditionFailed"], Class::Busy)]
 #[case::etag_of_a_zone_is_old(200, &["PreconditionFailed"], Class::Busy)]
 #[case::zones_of_one_name_on_one_vnet(200, &["BadRequest"], Class::Invalid)]
-#[case::neighbour_is_updating(429, &["RetryableError", "ReferencedResourceNotProvisioned"], Class::Busy)]
-#[case::neighbour_is_updating_old_form(400, &["ReferencedResourceNotProvisioned"], Class::Busy)]
+#[case::other_is_updating(429, &["RetryableError", "ReferencedResourceNotProvisioned"], Class::Busy)]
+#[case::other_is_updating_old_form(400, &["ReferencedResourceNotProvisioned"], Class::Busy)]
 #[case::target_is_locked_by_an_operation(429, &["RetryableErrorDueToAnotherOperation"], Class::Busy)]
 #[case::subscription_is_disabled(409, &["ReadOnlyDisabledSubscription"], Class::Denied)]
 #[case::second_write_into_a_vnet(409, &["AnotherOperationInProgress"], Class::Busy)]
@@ -63,7 +63,7 @@ fn wrapped_and_unwrapped_bodies_read_alike() {
 }
 
 #[test]
-fn detail_tells_the_reason() {
+fn detail_has_the_reason() {
     let body = json!({"error": {"code": "RetryableError", "message": "A retryable error occurred.",
         "details": [{"code": "ReferencedResourceNotProvisioned", "message": "busy"}]}});
     let error = ArmError::from_json(429, &body, None);
@@ -87,8 +87,8 @@ fn foreign_text_is_cut_and_kept_out_of_the_message() {
 #[test]
 fn token_that_azure_refuses_is_not_a_missing_role() {
     let error = ArmError::from_answer(401, br#"{"error":{"code":"ExpiredAuthenticationToken"}}"#, None);
-    let said = "ExpiredAuthenticationToken: Azure does not accept the token of the identity";
-    assert_eq!(error.to_string(), said);
+    let message = "ExpiredAuthenticationToken: Azure does not accept the token of the identity";
+    assert_eq!(error.to_string(), message);
 }
 
 #[rstest]
@@ -108,8 +108,8 @@ fn body_that_is_no_json_is_an_error_by_its_status() {
 #[case::empty(json!([""]), "Http400")]
 #[case::blank(json!([" \n"]), "Http400")]
 #[case::control_characters(json!(["\u{7}"]), "Http400")]
-#[case::empty_below_one_that_tells(json!(["BadRequest", ""]), "BadRequest")]
-fn code_without_a_word_says_nothing(#[case] codes: serde_json::Value, #[case] expected: &str) {
+#[case::empty_below_one_with_a_code(json!(["BadRequest", ""]), "BadRequest")]
+fn code_without_a_letter_is_ignored(#[case] codes: serde_json::Value, #[case] expected: &str) {
     let details: Vec<_> = codes
         .as_array()
         .unwrap()

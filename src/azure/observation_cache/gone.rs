@@ -1,5 +1,5 @@
-//! Whether a resource that is not found is gone. A read that finds nothing proves little: one of ARM's front ends may be behind
-//! for seconds, and what it does not know it neither shows nor deletes.
+//! Whether a resource that is not found is gone. A read that finds nothing proves little: one of ARM's front ends may
+//! be behind for seconds, and what it does not know it neither shows nor deletes.
 
 use std::time::Duration;
 
@@ -10,32 +10,33 @@ use super::{Entry, ObservationCache, SHOWS_LATE};
 use crate::azure::id::ResourceId;
 use crate::azure::resource::{GONE_FOR, MISSED, Observed};
 
-/// A DELETE that ARM took, of which nobody knows how it ended, is carried out when reads have found nothing for this long.
+/// When ARM accepted a DELETE and its end is not known, it counts as executed after reads have found nothing for this
+/// long.
 const CARRIED_OUT: Duration = Duration::from_secs(8);
 
-/// What is known of a resource that goes, or of how it went.
+/// What is known about the absence of a resource, or about its DELETE.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
-    /// Whether it was ever seen to be there.
+    /// Whether it was ever observed to be there.
     observed: bool,
-    /// Whether it was there when it was last seen to be at rest or to change.
+    /// Whether it was there when it was last observed as ready or in progress.
     there: bool,
-    /// Since when it was not found although it was there.
+    /// Since when it was not found although it was there before.
     missed: Option<Instant>,
-    /// The last DELETE of it that ARM took.
+    /// The last DELETE of it that ARM accepted.
     delete: Option<Delete>,
 }
 
 #[derive(Debug)]
 struct Delete {
     operation: Option<Url>,
-    /// Whether its operation was seen to succeed.
+    /// Whether its operation was observed to succeed.
     succeeded: bool,
 }
 
 impl Gone {
-    /// It rests, and is there or not. Gives since when it was not found, if it was there before.
-    pub(super) fn rests(&mut self, absent: bool) -> Option<Instant> {
+    /// Notes that it is ready, or absent. Returns since when it was not found, if it was there before.
+    pub(super) fn note_ready(&mut self, absent: bool) -> Option<Instant> {
         if !absent {
             self.delete = None;
         }
@@ -43,24 +44,24 @@ impl Gone {
         self.missed.take().filter(|_| absent)
     }
 
-    /// It was seen to change like this.
-    pub(super) fn moves(&mut self, observed: &Observed) {
+    /// Notes that it was observed in progress.
+    pub(super) fn note_in_progress(&mut self, observed: &Observed) {
         if matches!(observed, Observed::Found(_)) {
             (self.observed, self.there, self.missed) = (true, true, None);
         }
     }
 
-    /// Whether ARM took a DELETE of it that has not failed.
+    /// Whether ARM accepted a DELETE of it that has not failed.
     pub(super) fn is_deleted(&self) -> bool {
         self.delete.is_some()
     }
 
-    /// The DELETE failed, or came to nothing.
+    /// Notes that the DELETE failed, or had no effect.
     pub(super) fn delete_is_over(&mut self) {
         self.delete = None;
     }
 
-    /// For how long reads have to show that it is not there, for it to be gone for certain.
+    /// For how long reads have to show that it is not there until it is gone for certain.
     fn certain_after(&self) -> Duration {
         match &self.delete {
             Some(delete) if delete.succeeded => Duration::ZERO,
@@ -73,19 +74,19 @@ impl Gone {
 
 impl Entry {
     fn surely_gone(&self) -> bool {
-        let reads_for = |since| self.looked.saturating_duration_since(since);
+        let reads_for = |since| self.read_at.saturating_duration_since(since);
         let since = self.gone_since;
         since.is_some_and(|since| reads_for(since) >= self.gone.certain_after())
     }
 }
 
 impl ObservationCache {
-    /// Whether the resource is gone for certain: its deletion by this process was seen to succeed, or reads have said so for a while.
-    /// That a DELETE is answered 404 proves nothing.
+    /// Whether the resource is gone for certain: its DELETE by this process was observed to succeed, or reads have
+    /// shown its absence for a while. A 404 to a DELETE proves nothing.
     pub fn surely_gone(&self, id: &ResourceId) -> bool {
         let entries = self.entries();
         let Some(entry) = entries.get(id) else {
-            // Nobody has read what cannot be there.
+            // In a parent that this process created, what was never put needs no read.
             let parent = id.parent().and_then(|parent| entries.get(&parent));
             return parent.is_some_and(|parent| parent.made_here);
         };
@@ -107,7 +108,7 @@ impl ObservationCache {
         entries.get(id).is_some_and(|entry| entry.gone.is_deleted())
     }
 
-    /// ARM took a DELETE of the resource, and tells of it there.
+    /// Stores that ARM accepted a DELETE of the resource, and the URL of its operation.
     pub fn delete_accepted(&self, id: &ResourceId, operation: Option<Url>) {
         if let Some(entry) = self.entries().get_mut(id) {
             let succeeded = false;
@@ -115,25 +116,27 @@ impl ObservationCache {
         }
     }
 
-    /// Where ARM tells how the DELETE of a resource that is not found any more has ended; none if that is known, or no use.
-    pub fn delete_to_ask_about(&self, id: &ResourceId) -> Option<Url> {
+    /// The URL to poll the DELETE of a resource that is no longer found; none if the resource is gone for certain, or
+    /// no URL is known.
+    pub fn delete_to_poll(&self, id: &ResourceId) -> Option<Url> {
         let entries = self.entries();
         let entry = entries.get(id).filter(|entry| !entry.surely_gone())?;
         entry.gone.delete.as_ref()?.operation.clone()
     }
 
-    /// The DELETE of the resource has succeeded, or failed.
-    pub fn delete_ended(&self, id: &ResourceId, well: bool) {
+    /// Stores whether the DELETE of the resource succeeded.
+    pub fn delete_ended(&self, id: &ResourceId, succeeded: bool) {
         if let Some(entry) = self.entries().get_mut(id) {
             match &mut entry.gone.delete {
-                Some(delete) if well => delete.succeeded = true,
+                Some(delete) if succeeded => delete.succeeded = true,
                 delete => *delete = None,
             }
         }
     }
 
-    /// The resource was not found. How long until it is to be read again before that counts, if it was there, and this process does not
-    /// delete it; none if it counts.
+    /// Notes that the resource was not found. Returns the wait until the second read that has to confirm that; none if
+    /// the absence counts already. It counts at once if the resource was not there before, or if this process deletes
+    /// it.
     pub fn missed(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
         let mut entries = self.entries();
         let deletes = |entry: &Entry| entry.operation.as_ref().is_some_and(|operation| operation.deletes);

@@ -1,4 +1,4 @@
-//! What no pass looks after any more: it does not count as under way, and is forgotten later.
+//! What no reconcile reads any more: it does not count as under way, and is forgotten later.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,26 +9,28 @@ use super::{Entry, ObservationCache};
 use crate::azure::id::ResourceId;
 use crate::azure::resource::{Kind, Observed};
 
-/// What was to be looked at so long ago is looked after by no pass now: its object is gone, paused or led by others.
-const LEFT: Duration = Duration::from_secs(600);
+/// A resource whose read has been due for this long is read by no reconcile now: its custom resource is gone, paused or
+/// served by another process.
+const UNATTENDED_AFTER: Duration = Duration::from_secs(600);
 
-/// After this long it is forgotten.
-const FORGOTTEN: Duration = Duration::from_secs(7_200);
+/// After a read has been due for this long, the entry is dropped.
+const FORGET_AFTER: Duration = Duration::from_secs(7_200);
 
-/// Between two searches for what is to be forgotten.
-const SEARCH: Duration = Duration::from_secs(60);
+/// The time between two searches for entries to forget.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Long-running operations that this process has started on resources of one kind and not yet seen end.
+/// The long-running operations that this process has started on resources of one kind, and whose end it has not
+/// observed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnderWay {
-    /// How many.
+    /// The number of operations.
     pub count: usize,
-    /// The age of the oldest.
+    /// The age of the oldest one.
     pub oldest: Duration,
 }
 
 impl UnderWay {
-    /// Both together.
+    /// The operations of both together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -39,23 +41,23 @@ impl UnderWay {
 }
 
 impl Entry {
-    /// For how long somebody should have looked at it already.
+    /// For how long its read has been due.
     pub(super) fn overdue(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.due)
     }
 }
 
 impl ObservationCache {
-    /// Others may have put something into what this process made.
+    /// Notes that others may have put something into what this process created.
     pub fn others_were_at_it(&self) {
         invalidate_inside(&mut self.entries());
     }
 
-    /// The operations under way that passes look after.
+    /// The operations under way on resources that reconciles still read.
     pub fn under_way(&self, now: Instant) -> BTreeMap<Kind, UnderWay> {
         let mut all = BTreeMap::<Kind, UnderWay>::new();
         let entries = self.entries();
-        for entry in entries.values().filter(|entry| entry.overdue(now) <= LEFT) {
+        for entry in entries.values().filter(|entry| entry.overdue(now) <= UNATTENDED_AFTER) {
             if let Some(operation) = &entry.operation {
                 let oldest = now.saturating_duration_since(operation.began);
                 let of_kind = all.entry(entry.kind).or_default();
@@ -65,10 +67,10 @@ impl ObservationCache {
         all
     }
 
-    /// Drops what no pass has looked after for long. It is not absent for that.
-    pub fn forget_left(&self, now: Instant) {
+    /// Drops the entries whose reads have been due for long. Such a resource does not count as absent.
+    pub fn forget_overdue(&self, now: Instant) {
         let mut searched = self.searched();
-        if searched.is_some_and(|last| now.saturating_duration_since(last) < SEARCH) {
+        if searched.is_some_and(|last| now.saturating_duration_since(last) < SEARCH_INTERVAL) {
             return;
         }
         *searched = Some(now);
@@ -76,15 +78,15 @@ impl ObservationCache {
     }
 }
 
-/// What is not there and is looked at no more: nothing can be in it, and who comes to look reads it as ever. Its object went
-/// without it, as those that somebody makes and deletes without end.
-fn is_nothing(entry: &Entry) -> bool {
+/// Whether it is absent and nothing is under way on it. Nothing can be in it, and the next read needs no entry. Its
+/// custom resource may be one of those that somebody creates and deletes without end.
+fn is_absent_and_idle(entry: &Entry) -> bool {
     entry.observed == Some(Observed::Absent) && entry.operation.is_none() && !entry.gone.is_deleted()
 }
 
 fn forget(entries: &mut HashMap<ResourceId, Entry>, now: Instant) {
-    entries.retain(|_, entry| !is_nothing(entry) || entry.overdue(now) <= LEFT);
-    if entries.extract_if(|_, entry| entry.overdue(now) > FORGOTTEN).count() > 0 {
+    entries.retain(|_, entry| !is_absent_and_idle(entry) || entry.overdue(now) <= UNATTENDED_AFTER);
+    if entries.extract_if(|_, entry| entry.overdue(now) > FORGET_AFTER).count() > 0 {
         invalidate_inside(entries);
     }
 }

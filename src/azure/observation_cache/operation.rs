@@ -6,10 +6,10 @@ use url::Url;
 /// A long-running operation that this process has started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Where Azure tells about it, if it said so.
+    /// The URL at which Azure shows its state, if Azure gave one.
     pub url: Option<Url>,
     /// When it was started.
     pub began: Instant,
-    /// Whether it removes the resource.
+    /// Whether it deletes the resource.
     pub deletes: bool,
 }

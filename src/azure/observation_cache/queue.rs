@@ -1,4 +1,4 @@
-//! When a write may go into a network: not while Azure works on another one of this process there.
+//! When a write may be sent into a virtual network: not while Azure works there on another one of this process.
 
 use std::time::Duration;
 
@@ -11,18 +11,19 @@ use crate::azure::id::ResourceId;
 use crate::azure::resource::Kind;
 use crate::azure::write_queue::usual;
 
-/// An operation that takes longer than this holds no other: Azure decides.
+/// An operation that takes longer than this no longer holds up other writes: Azure decides.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// One that nobody has asked after for so long past its time holds no other either: its object is gone, or refused by now.
-const LEFT_ALONE: Duration = Duration::from_secs(5);
+/// An operation whose read has been due for this long no longer holds up other writes: its custom resource is gone, or
+/// refused by now.
+const UNATTENDED_AFTER: Duration = Duration::from_secs(5);
 
-/// What takes longer than usual is looked at again this soon.
+/// The wait for an operation that takes longer than usual.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 impl ObservationCache {
-    /// How long a write has to wait for those of this process into the same network; it is looked at again then. None if its turn is
-    /// now: nobody else's comes before [`leave_queue`](Self::turn_is_over).
+    /// How long a write has to wait for other writes of this process into the same network; the resource is read again
+    /// then. None if it may be sent now: no other write is sent before [`leave_queue`](Self::leave_queue).
     pub fn wait_in_queue(&self, kind: Kind, id: &ResourceId, lasts: Duration, now: Instant) -> Option<Duration> {
         let network = id.parent().filter(|_| kind == Kind::Subnet)?;
         let entries = self.entries();
@@ -30,7 +31,7 @@ impl ObservationCache {
             let young = |operation: &Operation| now.duration_since(operation.began) < STUCK;
             *other != id
                 && entry.operation.as_ref().is_some_and(young)
-                && entry.overdue(now) <= LEFT_ALONE
+                && entry.overdue(now) <= UNATTENDED_AFTER
                 && entry.kind == kind
                 && other.is_in(&network)
         });
@@ -43,7 +44,7 @@ impl ObservationCache {
         Some(wait)
     }
 
-    /// The write that did not have to wait is answered. Where Azure works on it, the next one's turn comes with its end.
+    /// Ends the turn of a write that is answered. If Azure works on it, the next write comes when that ends.
     pub fn leave_queue(&self, kind: Kind, id: &ResourceId, now: Instant) {
         let Some(network) = id.parent().filter(|_| kind == Kind::Subnet) else {
             return;
@@ -54,14 +55,14 @@ impl ObservationCache {
         }
     }
 
-    /// The resources whose turn to be written has come, as it comes.
+    /// A stream of the resources whose write has come first in the queue.
     pub fn next_in_queue(&self) -> impl Stream<Item = ResourceId> + Send + Unpin + use<> {
         let (sender, mut receiver) = unbounded_channel();
         self.waiting().push(sender);
         stream::poll_fn(move |cx| receiver.poll_recv(cx))
     }
 
-    /// Nothing of this process is under way any more in the network of `id`: the first of those that wait may go.
+    /// Wakes the first waiting write in the network of `id`: nothing of this process is under way there any more.
     pub(super) fn wake_next(&self, kind: Kind, id: &ResourceId, now: Instant) {
         let network = id.parent().filter(|_| kind == Kind::Subnet);
         let Some(next) = network.and_then(|network| self.write_queue.next(&network)) else {

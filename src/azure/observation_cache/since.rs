@@ -1,4 +1,4 @@
-//! Since when resources have been seen as they are.
+//! Since when resources have been observed as they are.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use crate::azure::error::ArmError;
 use crate::azure::id::ResourceId;
 use crate::azure::resource::Observed;
 
-/// So many failed reads in a row, over so long, and nothing is known of a resource any more.
+/// After this many failed reads in a row, over this long, nothing is known of a resource any more.
 const LASTING: (u32, Duration) = (3, Duration::from_secs(120));
 
-/// What Azure gives a resource when it is made: another one for each, under whatever name. Not every kind has it.
+/// The id that Azure gives a resource when it is created: a recreated one has another under the old name. Not every
+/// kind has it.
 fn made_as(body: &Value) -> &str {
     let properties = &body["properties"];
     let given = properties["resourceGuid"]
@@ -30,14 +31,14 @@ pub(in crate::azure) struct Unread {
 }
 
 impl Unread {
-    /// One more read has failed; whether that lasts by now.
-    pub(in crate::azure) fn again(row: &mut Option<Self>, now: Instant) -> bool {
+    /// Counts one more failed read. Returns whether the failures last.
+    pub(in crate::azure) fn note_failure(row: &mut Option<Self>, now: Instant) -> bool {
         let row = row.get_or_insert(Self { count: 0, since: now });
         row.count = row.count.saturating_add(1);
         row.lasts(now)
     }
 
-    /// Whether it lasts.
+    /// Whether the reads have failed often and long enough to count as lasting.
     pub(in crate::azure) fn lasts(&self, now: Instant) -> bool {
         let (count, time) = LASTING;
         self.count >= count && now.saturating_duration_since(self.since) >= time
@@ -45,23 +46,23 @@ impl Unread {
 }
 
 impl ObservationCache {
-    /// Whether the resource itself was last read before `since`.
-    pub fn only_remembered(&self, id: &ResourceId, since: Instant) -> bool {
+    /// Whether the resource itself was last read before `since`, or was only shown by a list after that.
+    pub fn was_read_before(&self, id: &ResourceId, since: Instant) -> bool {
         let entries = self.entries();
         entries
             .get(id)
-            .is_some_and(|entry| entry.only_listed || entry.looked < since)
+            .is_some_and(|entry| entry.only_listed || entry.read_at < since)
     }
 
-    /// A zone was read in place of a link in it that goes.
+    /// Stores that a zone was read in place of a link in it that is being deleted.
     pub fn was_read_instead(&self, id: &ResourceId, now: Instant) {
         if let Some(entry) = self.entries().get_mut(id) {
-            // Who has seen it before in this reconcile has to read it again.
+            // A step that was decided from an earlier read in this reconcile has to read it again.
             (entry.read_instead, entry.only_listed) = (Some(now), true);
         }
     }
 
-    /// What such a read after `since` showed, once: it shows the zone as it is without the link.
+    /// What such a read after `since` showed, once: the zone without the link.
     pub fn observed_instead(&self, id: &ResourceId, since: Instant) -> Option<Observed> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id)?;
@@ -70,28 +71,29 @@ impl ObservationCache {
         entry.observed.clone()
     }
 
-    /// The resource was seen to be ours like this. That holds as long as it stands, whatever it comes to look like.
+    /// Stores that the resource was observed as owned. That holds as long as it exists, whatever it becomes.
     pub fn prove(&self, id: &ResourceId, body: &Value) {
         if let Some(entry) = self.entries().get_mut(id) {
             entry.proven = Some(made_as(body).to_owned());
         }
     }
 
-    /// Whether this process has seen this very resource to be ours, and not to be gone since.
+    /// Whether this process has observed this very resource as owned, and not as gone since.
     pub fn is_proven(&self, id: &ResourceId, body: &Value) -> bool {
         let entries = self.entries();
         let proven = entries.get(id).and_then(|entry| entry.proven.as_deref());
         proven.is_some_and(|proven| proven == made_as(body))
     }
 
-    /// For how long looks have shown nothing but that the resource is not there; none if it was seen to go, or never looked for.
+    /// For how long every read has shown that the resource is not there; none if it was deleted or there before, or
+    /// never read.
     pub fn absent_for(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
         let since = self.entries().get(id)?.absent_since?;
         Some(now.saturating_duration_since(since))
     }
 
-    /// For how long every read has shown that the resource is not there, whether it was seen to go or not; none if the last
-    /// one showed something else.
+    /// For how long every read has shown that the resource is not there, whether it was there before or not; none if
+    /// the last one showed something else.
     pub fn gone_for(&self, id: &ResourceId, now: Instant) -> Option<Duration> {
         let since = self.entries().get(id)?.gone_since?;
         Some(now.saturating_duration_since(since))
@@ -104,7 +106,7 @@ impl ObservationCache {
         since.map_or(Duration::ZERO, |(_, since)| now.saturating_duration_since(*since))
     }
 
-    /// How the last write of the resource failed, until it is seen to be as wanted.
+    /// How the last write of the resource failed; none once the resource is as desired.
     pub fn failing(&self, id: &ResourceId) -> Option<ArmError> {
         let entries = self.entries();
         entries.get(id)?.failing.as_ref().map(|(error, _)| error.clone())
@@ -122,7 +124,7 @@ impl ObservationCache {
         self.entries().get(id).is_some_and(|entry| entry.lists_unread.is_some())
     }
 
-    /// What came of a list of what is in the resource; of a failure, whether it lasts.
+    /// Stores the result of a list of what is in the resource, and returns it. A failure gets whether it lasts.
     pub fn list_of<T>(&self, id: &ResourceId, list: Result<T, ArmError>, now: Instant) -> Result<T, ArmError> {
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(id) else {
@@ -132,7 +134,7 @@ impl ObservationCache {
             entry.lists_unread = None;
         }
         list.map_err(|error| ArmError {
-            lasting: Unread::again(&mut entry.lists_unread, now),
+            lasting: Unread::note_failure(&mut entry.lists_unread, now),
             ..error
         })
     }

@@ -18,7 +18,7 @@ fn observations() -> ObservationCache {
     ObservationCache::new(Duration::from_secs(100), Duration::from_secs(1_000))
 }
 
-/// A subnet of one network.
+/// The id of a subnet in the one network.
 fn subnet(name: &str) -> ResourceId {
     let network = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v";
     ResourceId::parse(&format!("{network}/subnets/{name}")).unwrap()
@@ -34,7 +34,7 @@ fn create(began: Instant) -> Operation {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_settled_is_recalled_until_its_next_look() {
+async fn ready_resource_is_fresh_until_its_next_read() {
     let (observations, now) = (observations(), Instant::now());
     observations.ready(Kind::Zone, &id(), Observed::Absent, now);
     assert_eq!(
@@ -45,7 +45,7 @@ async fn what_is_settled_is_recalled_until_its_next_look() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_moves_is_recalled_until_its_next_look_and_no_longer() {
+async fn resource_in_progress_is_fresh_until_its_next_read() {
     let (observations, now) = (observations(), Instant::now());
     observations.ready(Kind::Zone, &id(), Observed::Absent, now);
     observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(10), now);
@@ -69,7 +69,7 @@ async fn what_was_in_a_resource_that_went_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
+async fn refused_writes_wait_longer_until_the_resource_is_as_desired() {
     let (observations, now, error) = (observations(), Instant::now(), ArmError::own(Class::Busy, "X"));
     let fail = || {
         observations.ready(Kind::Zone, &id(), Observed::Absent, now);
@@ -81,7 +81,7 @@ async fn refused_writes_wait_longer_until_the_resource_is_as_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_looks_wait_longer_until_one_succeeds() {
+async fn failed_reads_wait_longer_until_one_succeeds() {
     let (observations, now, error) = (observations(), Instant::now(), ArmError::own(Class::Down, "X"));
     let fail = || observations.read_failed(Kind::Zone, &id(), &error, now).as_secs();
     assert_eq!([fail(), fail()], [5, 10]);
@@ -115,7 +115,7 @@ async fn failed_reads_last_from_the_third_on_and_after_two_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_to_go_does_not_come_late() {
+async fn resource_that_was_there_before_does_not_come_late() {
     let (observations, now) = (observations(), Instant::now());
     let late = now + Duration::from_secs(7);
     assert_eq!(observations.absent_for(&id(), late), None, "never looked for");
@@ -184,16 +184,16 @@ async fn a_resource_that_went_is_no_longer_made_here() {
 #[tokio::test(start_paused = true)]
 async fn write_beside_another_one_comes_when_that_usually_has_ended() {
     let (observations, now) = (observations(), Instant::now());
-    let (goes, next) = (subnet("goes"), subnet("next"));
+    let (deleted, next) = (subnet("goes"), subnet("next"));
     let operation = Operation {
         url: None,
         began: now,
         deletes: true,
     };
-    observations.began(Kind::Subnet, &goes, operation, false);
+    observations.began(Kind::Subnet, &deleted, operation, false);
     let wait = |second| {
         let now = now + Duration::from_secs(second);
-        observations.in_progress(Kind::Subnet, &goes, Observed::Pending, Duration::from_secs(2), now);
+        observations.in_progress(Kind::Subnet, &deleted, Observed::Pending, Duration::from_secs(2), now);
         observations.wait_in_queue(Kind::Subnet, &next, usual(true), now)
     };
     let waits = [wait(0), wait(4), wait(10), wait(29), wait(30)].map(|wait| wait.map(|wait| wait.as_secs()));
@@ -201,16 +201,16 @@ async fn write_beside_another_one_comes_when_that_usually_has_ended() {
 }
 
 #[rstest]
-#[case::outcomes(|observations: &ObservationCache, id: &ResourceId, now| observations.ready(Kind::Subnet, id, Observed::Absent, now))]
+#[case::succeeded(|observations: &ObservationCache, id: &ResourceId, now| observations.ready(Kind::Subnet, id, Observed::Absent, now))]
 #[case::failed(|observations: &ObservationCache, id: &ResourceId, now| {
     observations.write_failed(Kind::Subnet, id, &ArmError::own(Class::Down, "x"), now);
 })]
 #[tokio::test(start_paused = true)]
-async fn first_of_those_that_wait_is_told_when_the_write_before_ends(
+async fn first_waiting_write_is_woken_when_the_one_before_ends(
     #[case] end: fn(&ObservationCache, &ResourceId, Instant),
 ) {
     let (observations, now) = (observations(), Instant::now());
-    let mut told = observations.next_in_queue();
+    let mut woken = observations.next_in_queue();
     let first = subnet("first");
     assert_eq!(
         observations.wait_in_queue(Kind::Subnet, &first, usual(false), now),
@@ -225,12 +225,12 @@ async fn first_of_those_that_wait_is_told_when_the_write_before_ends(
                 .is_some()
         );
     }
-    assert_eq!(told.next().now_or_never(), None, "the first one is under way");
+    assert_eq!(woken.next().now_or_never(), None, "the first one is under way");
     let ended = now + Duration::from_millis(2_500);
     end(&observations, &first, ended);
-    assert_eq!(told.next().now_or_never(), Some(Some(subnet("second"))));
+    assert_eq!(woken.next().now_or_never(), Some(Some(subnet("second"))));
     assert_eq!(
-        told.next().now_or_never(),
+        woken.next().now_or_never(),
         None,
         "the third one has to wait for the second"
     );
@@ -238,9 +238,9 @@ async fn first_of_those_that_wait_is_told_when_the_write_before_ends(
         observations.wait_in_queue(Kind::Subnet, &subnet("second"), usual(false), ended),
         None
     );
-    // Azure has refused it at once.
+    // Azure has refused the write at once.
     observations.leave_queue(Kind::Subnet, &subnet("second"), ended);
-    assert_eq!(told.next().now_or_never(), Some(Some(subnet("third"))));
+    assert_eq!(woken.next().now_or_never(), Some(Some(subnet("third"))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,7 +263,7 @@ fn made(observations: &ObservationCache, now: Instant) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_forgotten() {
+async fn overdue_operation_is_not_counted_and_forgotten_later() {
     let (observations, now) = (observations(), Instant::now());
     made(&observations, now);
     let at = |minutes: u64| now + Duration::from_secs(60 * minutes);
@@ -274,9 +274,9 @@ async fn operation_that_no_pass_looks_after_any_more_is_not_counted_and_then_for
             .map(|of_kind| of_kind.count)
     };
     assert_eq!([in_flight(0), in_flight(10), in_flight(11)], [Some(1), Some(1), None]);
-    observations.forget_left(at(11));
+    observations.forget_overdue(at(11));
     assert!(observations.operation(&id()).is_some(), "a pause may end");
-    observations.forget_left(at(121));
+    observations.forget_overdue(at(121));
     assert!(!observations.knows(&id()));
 }
 
@@ -288,7 +288,7 @@ async fn what_was_forgotten_is_not_taken_for_absent() {
     observations.ready(Kind::ZoneLink, &inside, Observed::Found(serde_json::json!({})), now);
     let later = now + Duration::from_secs(10_000);
     observations.ready(Kind::Zone, &id(), Observed::Found(serde_json::json!({})), later);
-    observations.forget_left(later);
+    observations.forget_overdue(later);
     assert!(observations.knows(&id()) && !observations.knows(&inside));
     assert!(
         !observations.made_here(&id()),
@@ -297,14 +297,14 @@ async fn what_was_forgotten_is_not_taken_for_absent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
+async fn hanging_operation_is_counted_as_long_as_it_is_read() {
     let (observations, now) = (observations(), Instant::now());
     made(&observations, now);
     let mut then = now;
     for minute in 1..40 {
         then = now + Duration::from_secs(60 * minute);
         observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(10), then);
-        observations.forget_left(then);
+        observations.forget_overdue(then);
     }
     let hangs = UnderWay {
         count: 1,
@@ -314,7 +314,7 @@ async fn operation_that_hangs_is_counted_as_long_as_passes_look_at_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
+async fn created_resource_may_hold_anything_once_others_could_write() {
     let (observations, now) = (observations(), Instant::now());
     made(&observations, now);
     assert!(observations.made_here(&id()));
@@ -324,7 +324,7 @@ async fn what_was_made_here_may_hold_anything_once_others_were_let_at_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_list_showed_and_a_read_then_did_is_no_longer_only_remembered() {
+async fn read_after_a_list_counts_as_a_read() {
     let (observations, now) = (observations(), Instant::now());
     let ready = Observed::Found(serde_json::json!({"properties": {"provisioningState": "Succeeded"}}));
     observations.ready(Kind::Zone, &id(), ready, now);
@@ -333,9 +333,9 @@ async fn what_a_list_showed_and_a_read_then_did_is_no_longer_only_remembered() {
         fingerprint: 1,
     };
     observations.listed(&id(), listed);
-    assert!(observations.unchanged(&id(), listed).is_some() && observations.only_remembered(&id(), now));
+    assert!(observations.unchanged(&id(), listed).is_some() && observations.was_read_before(&id(), now));
     observations.in_progress(Kind::Zone, &id(), Observed::Pending, Duration::from_secs(4), now);
-    assert!(!observations.only_remembered(&id(), now));
+    assert!(!observations.was_read_before(&id(), now));
 }
 
 #[tokio::test(start_paused = true)]
@@ -352,7 +352,7 @@ async fn what_changes_for_long_is_read_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn proof_is_of_the_one_that_was_seen_and_not_of_the_next() {
+async fn proof_is_of_the_observed_resource_and_not_of_the_next() {
     let (observations, now) = (observations(), Instant::now());
     let made = |guid: &str| serde_json::json!({"properties": {"resourceGuid": guid}});
     observations.ready(Kind::PrivateLinkService, &id(), Observed::Found(made("a")), now);

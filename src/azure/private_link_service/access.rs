@@ -1,4 +1,4 @@
-//! Whom a private link service lets in, where all that is to be done is to take some of them off.
+//! Who may connect to a Private Link Service that is only to lose subscriptions, not gain any.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use super::{OwnedPrivateLinkService, subscriptions};
 use crate::azure::id::{ResourceId, SubscriptionId};
 use crate::azure::resource::{Difference, Kind, Owned, Resource, base};
 
-/// The lists of those who see a service, and of those whose connections it approves at once.
+/// The lists of the subscriptions that see a service, and of those whose connections it approves at once.
 const LISTS: [&str; 2] = ["visibility", "autoApproval"];
 
-/// A private link service that lets in nobody but these, and of these whom it lets in already. All else of it stays.
+/// A Private Link Service whose lists keep only allowed subscriptions. None is added, and everything else stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowed {
-    /// Which one, and what proves it ours.
+    /// Its id, and what proves that it is owned.
     pub owned: OwnedPrivateLinkService,
-    /// Who may be let in.
+    /// The subscriptions that may stay in the lists.
     pub allowed: BTreeSet<SubscriptionId>,
 }
 
@@ -88,9 +88,9 @@ mod tests {
         }
     }
 
-    fn letting_in(seen_by: Value, approved: Value) -> Value {
+    fn letting_in(visible_to: Value, approved: Value) -> Value {
         json!({"tags": {"cluster": "x"}, "etag": "e", "properties": {"alias": "a",
-            "visibility": {"subscriptions": seen_by}, "autoApproval": {"subscriptions": approved}}})
+            "visibility": {"subscriptions": visible_to}, "autoApproval": {"subscriptions": approved}}})
     }
 
     #[test]

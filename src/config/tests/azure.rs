@@ -16,7 +16,7 @@ fn a_cloud_by_its_addresses() {
 }
 
 #[test]
-fn a_cloud_by_its_name_in_any_case_and_with_its_own_endpoint_needs_no_audience() {
+fn cloud_by_its_name_and_own_endpoint_needs_no_audience() {
     let line = [
         ("cloud", "azurechinacloud"),
         ("arm-endpoint", "https://management.chinacloudapi.cn"),
@@ -60,7 +60,7 @@ fn clouds_whose_addresses_have_to_be_given(#[case] name: &str) {
 }
 
 #[test]
-fn everything_that_the_management_side_can_be_told() {
+fn every_setting_of_role_ho() {
     let scope = format!("/SUBSCRIPTIONS/{SUBSCRIPTION}/resourcegroups/old.group");
     let network = "providers/Microsoft.Network/virtualNetworks/v";
     let subnet = format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/hub/{network}/subnets/nat");
@@ -92,7 +92,7 @@ fn everything_that_the_management_side_can_be_told() {
 }
 
 #[test]
-fn a_proxy_is_taken_along_and_a_wrong_one_is_refused_without_showing_its_password() {
+fn proxy_is_used_and_a_wrong_one_refused_without_its_password() {
     let with = |proxy| {
         let variables: [(&str, &str); 7] = [
             CPO[0],

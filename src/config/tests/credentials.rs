@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn hypershifts_operator_environment_with_workload_identity_is_enough() {
+fn operator_environment_with_workload_identity_is_enough() {
     let config = ho(&[]).unwrap();
     assert_eq!(
         config.azure.credential,
@@ -40,7 +40,7 @@ fn nothing_is_tried_that_the_environment_does_not_describe() {
 }
 
 #[test]
-fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
+fn operator_environment_with_a_credentials_file_is_enough() {
     let file = credentials_file(SUBSCRIPTION);
     let environment = Environment::of(&[
         ("AZURE_CREDENTIALS_FILE", path(&file)),
@@ -59,7 +59,7 @@ fn hypershifts_operator_environment_with_a_credentials_file_is_enough() {
 }
 
 #[test]
-fn a_given_subscription_goes_before_that_of_the_credentials_file() {
+fn given_subscription_precedes_that_of_the_credentials_file() {
     let file = credentials_file("99999999-2222-3333-4444-555555555555");
     let environment = Environment::of(&[
         ("AZURE_CREDENTIALS_FILE", path(&file)),
@@ -84,7 +84,7 @@ fn control_plane_operators_environment_is_enough() {
 }
 
 #[test]
-fn managed_identity_by_choice_takes_the_client_id_if_there_is_one() {
+fn chosen_managed_identity_uses_the_client_id_if_there_is_one() {
     let config = cpo(&[("credential", "managed-identity")]).unwrap();
     let expected = CredentialSource::ManagedIdentity {
         client_id: Some("client".into()),
@@ -115,7 +115,7 @@ fn two_credentials_are_refused(#[case] role: &str, #[case] other: &[(&str, &str)
 }
 
 #[test]
-fn the_operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
+fn operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
     let file = credentials_file(SUBSCRIPTION);
     let variables = [
         ("AZURE_CREDENTIALS_FILE", path(&file)),
@@ -128,7 +128,7 @@ fn the_operator_with_a_file_ignores_a_token_that_a_webhook_injected() {
 }
 
 #[test]
-fn a_credentials_file_that_is_no_use_is_the_only_problem_and_does_not_show_its_secret() {
+fn bad_credentials_file_is_the_only_problem_and_stays_secret() {
     let mut file = NamedTempFile::new().unwrap();
     writeln!(file, "clientSecret: [hunter2]").unwrap();
     let environment = Environment::of(&[
@@ -154,7 +154,7 @@ fn a_half_described_workload_identity_names_what_is_missing() {
 }
 
 #[test]
-fn workload_identity_of_which_nothing_is_there_names_its_webhook() {
+fn absent_workload_identity_names_its_webhook() {
     let environment = Environment::of(&[("AZURE_PLS_CLIENT_ID", "x"), ("POD_NAMESPACE", "x")]);
     let problems = resolve(&flags(&[("role", "cpo"), ("namespace", "x")]), &environment).unwrap_err();
     assert_eq!(

@@ -50,7 +50,7 @@ fn one_wrong_setting_is_one_problem(#[case] line: &[(&str, &str)], #[case] probl
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let environment = Environment::of(&[("HYPERLINK_RESYNC", "soon")]);
     let line = [("role", "ho,cpu"), ("nat-prefix-length", "30"), ("lease-retry", "1m")];
     let problems = resolve(&flags(&line), &environment).unwrap_err();

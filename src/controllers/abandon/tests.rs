@@ -38,7 +38,7 @@ fn subnet_in_use() -> Step {
     )
 }
 
-/// As long as nothing has been refused for long.
+/// Like [`super::permission`], while nothing has been refused for long.
 fn permission(cr: &AzurePrivateLinkService, role: Role, decision: &Decision, outcomes: &[Outcome]) -> Option<Event> {
     super::permission(cr, role, decision, outcomes, &|_| Duration::ZERO)
 }
@@ -47,12 +47,12 @@ fn error(class: Class, code: &'static str) -> ArmError {
     ArmError::own(class, code)
 }
 
-/// What is said when the service could not be deleted for `error`, which is new.
-fn said(annotation: Option<&str>, error: ArmError) -> Option<Event> {
-    said_after(Duration::ZERO, annotation, error)
+/// The Event when the service could not be deleted because of `error`, which is new.
+fn event_after(annotation: Option<&str>, error: ArmError) -> Option<Event> {
+    event_after_failing(Duration::ZERO, annotation, error)
 }
 
-fn said_after(failing: Duration, annotation: Option<&str>, error: ArmError) -> Option<Event> {
+fn event_after_failing(failing: Duration, annotation: Option<&str>, error: ArmError) -> Option<Event> {
     let annotations = annotation.map_or_else(|| json!({}), |text| json!({ABANDON: text}));
     let decision = Decision {
         steps: vec![service(Verb::Delete, Why::Unwanted), subnet()],
@@ -72,19 +72,26 @@ fn said_after(failing: Duration, annotation: Option<&str>, error: ArmError) -> O
 #[case::busy(Class::Busy, "AnotherOperationInProgress", false)]
 #[case::no_answer(Class::Down, "Timeout", false)]
 #[case::refused(Class::Invalid, "BadRequest", false)]
-fn only_a_denial_lets_go_and_only_with_a_word(#[case] class: Class, #[case] code: &'static str, #[case] goes: bool) {
-    assert_eq!(said(None, error(class, code)), None, "never by itself");
-    assert_eq!(said(Some("u/ho/ticket 7"), error(class, code)).is_some(), goes);
+fn only_a_denial_with_an_annotation_releases(
+    #[case] class: Class,
+    #[case] code: &'static str,
+    #[case] is_released: bool,
+) {
+    assert_eq!(event_after(None, error(class, code)), None, "never by itself");
+    assert_eq!(
+        event_after(Some("u/ho/ticket 7"), error(class, code)).is_some(),
+        is_released
+    );
 }
 
 #[test]
-fn word_alone_does_not_let_go_of_what_is_being_deleted() {
+fn annotation_alone_does_not_release_what_is_being_deleted() {
     let decision = Decision {
         steps: vec![service(Verb::Delete, Why::Unwanted)],
         ..Decision::default()
     };
-    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
-    assert_eq!(permission(&told, Role::Ho, &decision, &[Outcome::Accepted]), None);
+    let annotated = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    assert_eq!(permission(&annotated, Role::Ho, &decision, &[Outcome::Accepted]), None);
 }
 
 #[test]
@@ -94,13 +101,13 @@ fn what_could_not_even_be_read_may_be_abandoned() {
         steps: vec![service(Verb::Wait, denied)],
         ..Decision::default()
     };
-    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
-    assert!(permission(&told, Role::Ho, &decision, &[Outcome::Nothing]).is_some());
+    let annotated = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    assert!(permission(&annotated, Role::Ho, &decision, &[Outcome::Nothing]).is_some());
 }
 
 #[test]
-fn event_lists_what_is_left_and_says_that_the_service_still_forwards() {
-    let event = said(Some("u/ho/see ticket a/b"), error(Class::Denied, "AuthorizationFailed")).unwrap();
+fn event_lists_what_is_left_and_that_it_still_forwards() {
+    let event = event_after(Some("u/ho/see ticket a/b"), error(Class::Denied, "AuthorizationFailed")).unwrap();
     assert_eq!(event.what, What::Abandoned);
     let (service, subnet) = (service(Verb::Keep, Why::UpToDate), subnet());
     assert_eq!(
@@ -118,10 +125,13 @@ fn event_lists_what_is_left_and_says_that_the_service_still_forwards() {
 #[case::with_another_word("u/admin/ticket", "it names no role, ho or cpo")]
 #[case::without_a_reason("u/ho/", "it gives no reason")]
 #[case::with_a_blank_reason("u/ho/ ", "it gives no reason")]
-fn word_that_does_not_count_is_ignored_and_said(#[case] text: &str, #[case] wrong: &str) {
-    assert_eq!(said(Some(text), error(Class::Denied, "AuthorizationFailed")), None);
-    let told = cr(Value::Null, json!({ABANDON: text}));
-    let problem = noted(&told, Role::Ho, Problem::new(Reason::DeletionFailed, "denied"));
+fn invalid_abandon_annotation_is_ignored_and_reported(#[case] text: &str, #[case] wrong: &str) {
+    assert_eq!(
+        event_after(Some(text), error(Class::Denied, "AuthorizationFailed")),
+        None
+    );
+    let annotated = cr(Value::Null, json!({ABANDON: text}));
+    let problem = noted(&annotated, Role::Ho, Problem::new(Reason::DeletionFailed, "denied"));
     assert_eq!(
         problem.message,
         format!("denied; the annotation {ABANDON} does not count: {wrong}")
@@ -129,19 +139,19 @@ fn word_that_does_not_count_is_ignored_and_said(#[case] text: &str, #[case] wron
 }
 
 #[test]
-fn word_for_the_other_role_is_none_of_ours() {
+fn abandon_annotation_for_the_other_role_is_ignored() {
     assert_eq!(
-        said(Some("u/cpo/ticket"), error(Class::Denied, "AuthorizationFailed")),
+        event_after(Some("u/cpo/ticket"), error(Class::Denied, "AuthorizationFailed")),
         None
     );
-    let told = cr(Value::Null, json!({ABANDON: "u/cpo/ticket"}));
+    let annotated = cr(Value::Null, json!({ABANDON: "u/cpo/ticket"}));
     let problem = Problem::new(Reason::DeletionFailed, "denied");
-    assert_eq!(noted(&told, Role::Ho, problem.clone()), problem);
+    assert_eq!(noted(&annotated, Role::Ho, problem.clone()), problem);
 }
 
 #[test]
-fn lock_lets_go_by_itself_after_ten_minutes_and_is_told() {
-    let locked = |seconds| said_after(Duration::from_secs(seconds), None, error(Class::Denied, "ScopeLocked"));
+fn lock_releases_by_itself_after_ten_minutes_with_an_event() {
+    let locked = |seconds| event_after_failing(Duration::from_secs(seconds), None, error(Class::Denied, "ScopeLocked"));
     assert_eq!(locked(0), None, "somebody may take it away");
     assert_eq!(locked(599), None);
     let event = locked(600).unwrap();
@@ -154,9 +164,9 @@ fn lock_lets_go_by_itself_after_ten_minutes_and_is_told() {
 }
 
 #[test]
-fn what_azure_takes_for_used_for_long_lets_go_by_itself_and_is_told() {
+fn resource_in_use_for_long_is_left_with_an_event() {
     let zone = step(Kind::Zone, "privateDnsZones/x", Verb::Delete, Why::Unwanted);
-    let said = |steps: &[&Step], code, seconds| {
+    let event_for = |steps: &[&Step], code, seconds| {
         let decision = Decision {
             steps: steps.iter().map(|step| (*step).clone()).collect(),
             ..Decision::default()
@@ -165,19 +175,19 @@ fn what_azure_takes_for_used_for_long_lets_go_by_itself_and_is_told() {
         let failing = |_: &Step| Duration::from_secs(seconds);
         super::permission(&cr(Value::Null, json!({})), Role::Cpo, &decision, &outcomes, &failing)
     };
-    assert_eq!(said(&[&zone], "CannotDeleteResource", 599), None);
-    let event = said(&[&zone], "CannotDeleteResource", 600).unwrap();
+    assert_eq!(event_for(&[&zone], "CannotDeleteResource", 599), None);
+    let event = event_for(&[&zone], "CannotDeleteResource", 600).unwrap();
     assert_eq!(event.what, What::Released);
     assert_eq!(event.note, format!("{} stays: Azure refuses its removal", zone.id));
-    assert!(said(&[&subnet_in_use()], "InUseSubnetCannotBeDeleted", 600).is_some());
-    assert_eq!(said(&[&zone], "AnotherOperationInProgress", 600), None);
+    assert!(event_for(&[&subnet_in_use()], "InUseSubnetCannotBeDeleted", 600).is_some());
+    assert_eq!(event_for(&[&zone], "AnotherOperationInProgress", 600), None);
     let endpoint = step(
         Kind::PrivateEndpoint,
         "privateEndpoints/pe",
         Verb::Delete,
         Why::Unwanted,
     );
-    assert_eq!(said(&[&zone, &endpoint], "CannotDeleteResource", 600), None);
+    assert_eq!(event_for(&[&zone, &endpoint], "CannotDeleteResource", 600), None);
 }
 
 #[test]
@@ -206,10 +216,10 @@ fn locked_connection_lets_go_of_its_service() {
 }
 
 #[test]
-fn lock_is_said_with_what_becomes_of_it() {
-    let told = cr(Value::Null, json!({}));
+fn lock_is_reported_with_what_happens_next() {
+    let annotated = cr(Value::Null, json!({}));
     let problem = noted(
-        &told,
+        &annotated,
         Role::Cpo,
         Problem::new(Reason::ScopeLocked, "private_dns_zone z: locked"),
     );
@@ -219,7 +229,7 @@ fn lock_is_said_with_what_becomes_of_it() {
 
 #[test]
 fn lock_on_the_guests_side_is_known_only_while_it_is_deleted() {
-    let said = |kind: &str, deleted: bool| {
+    let is_locked = |kind: &str, deleted: bool| {
         let condition = json!({"type": kind, "status": "False", "reason": "ScopeLocked", "message": "forged",
             "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let mut cr = cr(json!({"conditions": [condition]}), json!({}));
@@ -227,12 +237,12 @@ fn lock_on_the_guests_side_is_known_only_while_it_is_deleted() {
         cr.metadata.deletion_timestamp = serde_json::from_value(json!(when)).unwrap();
         guest_is_locked(&cr)
     };
-    assert!(said("AzurePrivateDNSAvailable", true));
-    assert!(!said("AzurePrivateDNSAvailable", false) && !said("AzurePLSCreated", true));
+    assert!(is_locked("AzurePrivateDNSAvailable", true));
+    assert!(!is_locked("AzurePrivateDNSAvailable", false) && !is_locked("AzurePLSCreated", true));
 }
 
 #[test]
-fn lock_does_not_let_go_while_something_else_is_still_going() {
+fn lock_does_not_release_while_something_else_is_deleted() {
     let decision = Decision {
         steps: vec![
             service(Verb::Delete, Why::Unwanted),
@@ -251,16 +261,16 @@ fn scope_that_is_no_longer_allowed_may_be_abandoned() {
     let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "x"));
     let endpoint = management("privateEndpoints/private-router-pe");
     let status = json!({"privateEndpointID": endpoint});
-    let told = cr(status.clone(), json!({ABANDON: "u/cpo/moved"}));
-    let event = permission(&told, Role::Cpo, &decision, &[]).unwrap();
+    let annotated = cr(status.clone(), json!({ABANDON: "u/cpo/moved"}));
+    let event = permission(&annotated, Role::Cpo, &decision, &[]).unwrap();
     assert_eq!(event.note, format!("abandoned in Azure (moved): {endpoint}"));
     assert_eq!(permission(&cr(status, json!({})), Role::Cpo, &decision, &[]), None);
     let other = Decision::stuck(Problem::new(Reason::ConfigurationChanged, "x"));
-    assert_eq!(permission(&told, Role::Cpo, &other, &[]), None);
+    assert_eq!(permission(&annotated, Role::Cpo, &other, &[]), None);
 }
 
 #[test]
-fn lock_does_not_let_go_while_a_problem_kept_something_from_being_looked_at() {
+fn lock_does_not_release_while_a_problem_prevents_reads() {
     let decision = Decision {
         steps: vec![service(Verb::Delete, Why::Unwanted)],
         problem: Some(Problem::new(Reason::ScopeNotAllowed, "x")),
@@ -289,9 +299,9 @@ fn what_is_gone_or_others_is_not_listed_as_abandoned() {
         ..Decision::default()
     };
     let denied = Outcome::Failed(error(Class::Denied, "AuthorizationFailed"));
-    let told = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
+    let annotated = cr(Value::Null, json!({ABANDON: "u/ho/ticket"}));
     let event = permission(
-        &told,
+        &annotated,
         Role::Ho,
         &decision,
         &[denied, Outcome::Nothing, Outcome::Nothing],

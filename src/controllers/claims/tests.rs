@@ -16,7 +16,7 @@ const MONDAY: &str = "2026-01-05T00:00:00Z";
 const TUESDAY: &str = "2026-01-06T00:00:00Z";
 const WEDNESDAY: &str = "2026-01-07T00:00:00Z";
 
-fn told(claims: &mut Claims, cluster: &HostedCluster) -> Holder {
+fn insert(claims: &mut Claims, cluster: &HostedCluster) -> Holder {
     let holder = Holder::of(cluster);
     claims.set(holder.clone(), Claim::of_cluster(cluster));
     holder
@@ -44,8 +44,8 @@ fn ids_and_the_names_of_api_and_oauth_are_claimed_in_any_case() {
 #[test]
 fn the_older_cluster_has_the_name_and_the_newer_one_not() {
     let mut claims = Claims::default();
-    let older = told(&mut claims, &cluster("z", MONDAY, "api.x"));
-    let newer = told(&mut claims, &cluster("a", TUESDAY, "api.x"));
+    let older = insert(&mut claims, &cluster("z", MONDAY, "api.x"));
+    let newer = insert(&mut claims, &cluster("a", TUESDAY, "api.x"));
     assert!(!claims.older(&older, &api("api.x")) && claims.older(&newer, &api("api.x")));
     assert!(claims.other(Some(&older.object), &api("api.x")) && claims.other(None, &api("api.x")));
     assert!(!claims.other(None, &api("api.y")));
@@ -55,18 +55,18 @@ fn the_older_cluster_has_the_name_and_the_newer_one_not() {
 fn of_the_same_second_the_lower_name_is_the_older_one() {
     let mut claims = Claims::default();
     let (a, b) = (cluster("a", MONDAY, "api.x"), cluster("b", MONDAY, "api.x"));
-    let (b, a) = (told(&mut claims, &b), told(&mut claims, &a));
+    let (b, a) = (insert(&mut claims, &b), insert(&mut claims, &a));
     assert!(!claims.older(&a, &api("api.x")) && claims.older(&b, &api("api.x")));
 }
 
 #[test]
 fn what_is_no_longer_claimed_is_free() {
     let mut claims = Claims::default();
-    let older = told(&mut claims, &cluster("a", MONDAY, "api.x"));
-    let newer = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
-    told(&mut claims, &cluster("a", MONDAY, "api.y"));
+    let older = insert(&mut claims, &cluster("a", MONDAY, "api.x"));
+    let newer = insert(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    insert(&mut claims, &cluster("a", MONDAY, "api.y"));
     assert!(!claims.older(&newer, &api("api.x")), "renamed");
-    told(&mut claims, &cluster("a", MONDAY, "api.x"));
+    insert(&mut claims, &cluster("a", MONDAY, "api.x"));
     claims.remove(&older);
     assert!(!claims.older(&newer, &api("api.x")), "gone");
 }
@@ -75,13 +75,13 @@ fn what_is_no_longer_claimed_is_free() {
 fn what_a_new_list_does_not_have_is_gone() {
     let mut claims = Claims::default();
     let older = cluster("a", MONDAY, "api.x");
-    told(&mut claims, &older);
+    insert(&mut claims, &older);
     claims.list_begins();
-    let newer = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    let newer = insert(&mut claims, &cluster("b", TUESDAY, "api.x"));
     assert!(claims.older(&newer, &api("api.x")), "the list has not ended");
     claims.list_ends();
     assert!(!claims.older(&newer, &api("api.x")));
-    told(&mut claims, &older);
+    insert(&mut claims, &older);
     assert!(claims.older(&newer, &api("api.x")));
 }
 
@@ -102,8 +102,8 @@ fn cluster_that_was_not_created_yet_is_the_newest() {
     let mut draft = cluster("a", MONDAY, "api.x");
     draft.metadata.creation_timestamp = None;
     let (draft, created) = (
-        told(&mut claims, &draft),
-        told(&mut claims, &cluster("b", TUESDAY, "api.x")),
+        insert(&mut claims, &draft),
+        insert(&mut claims, &cluster("b", TUESDAY, "api.x")),
     );
     assert!(claims.older(&draft, &api("api.x")) && !claims.older(&created, &api("api.x")));
 }
@@ -136,12 +136,12 @@ fn domains_in_a_network_are_those_of_the_clusters_there() {
     assert_eq!(found, [("clusters/a".parse().unwrap(), "a.example.com".to_owned())]);
 }
 
-/// Claims of these, all listed.
+/// The claims of these clusters, once all are listed.
 fn listed(clusters: &[&HostedCluster]) -> Claims {
     let mut claims = Claims::default();
     claims.list_begins();
     for cluster in clusters {
-        told(&mut claims, cluster);
+        insert(&mut claims, cluster);
     }
     claims.list_ends();
     claims
@@ -151,10 +151,10 @@ fn listed(clusters: &[&HostedCluster]) -> Claims {
 fn older_cluster_that_takes_a_name_later_takes_it_from_nobody() {
     let (old, new) = (cluster("a", MONDAY, "api.y"), cluster("b", TUESDAY, "api.x"));
     let mut claims = listed(&[&old, &new]);
-    let old = told(&mut claims, &cluster("a", MONDAY, "api.x"));
+    let old = insert(&mut claims, &cluster("a", MONDAY, "api.x"));
     let new = Holder::of(&new);
     assert!(claims.older(&old, &api("api.x")) && !claims.older(&new, &api("api.x")));
-    let newest = told(&mut claims, &cluster("c", WEDNESDAY, "api.x"));
+    let newest = insert(&mut claims, &cluster("c", WEDNESDAY, "api.x"));
     assert!(claims.older(&newest, &api("api.x")) && claims.older(&old, &api("api.x")));
     claims.remove(&new);
     assert!(!claims.older(&old, &api("api.x")), "before who came later still");
@@ -164,19 +164,19 @@ fn older_cluster_that_takes_a_name_later_takes_it_from_nobody() {
 fn name_that_is_dropped_and_taken_again_is_taken_later() {
     let (old, new) = (cluster("a", MONDAY, "api.x"), cluster("b", TUESDAY, "api.x"));
     let mut claims = listed(&[&old, &new]);
-    told(&mut claims, &cluster("a", MONDAY, "api.y"));
-    let old = told(&mut claims, &old);
+    insert(&mut claims, &cluster("a", MONDAY, "api.y"));
+    let old = insert(&mut claims, &old);
     assert!(claims.older(&old, &api("api.x")) && !claims.older(&Holder::of(&new), &api("api.x")));
 }
 
 #[test]
-fn list_made_anew_keeps_who_was_first() {
+fn relist_keeps_who_was_first() {
     let (old, new) = (cluster("a", MONDAY, "api.y"), cluster("b", TUESDAY, "api.x"));
     let mut claims = listed(&[&old, &new]);
     let late = cluster("a", MONDAY, "api.x");
     for round in 0..2 {
         claims.list_begins();
-        let holders = [told(&mut claims, &late), told(&mut claims, &new)];
+        let holders = [insert(&mut claims, &late), insert(&mut claims, &new)];
         claims.list_ends();
         let older = holders.map(|holder| claims.older(&holder, &api("api.x")));
         assert_eq!(older, [true, false], "{round}");
@@ -191,7 +191,7 @@ fn after_a_restart_the_older_object_has_what_both_name() {
 }
 
 #[test]
-fn infra_id_that_is_taken_later_is_newer_than_the_subnet_named_after_it() {
+fn later_infra_id_is_newer_than_the_subnet_named_after_it() {
     let (old, new) = (cluster("a", MONDAY, "x"), cluster("b", TUESDAY, "y"));
     let mut claims = listed(&[&old]);
     let (subnet, infra_id) = (Claim::nat_subnet("/subnets/team-pls-nat"), Claim::infra_id("team"));
@@ -205,10 +205,10 @@ fn infra_id_that_is_taken_later_is_newer_than_the_subnet_named_after_it() {
 fn ids_set_after_creation_stand_before_who_comes_in_that_second() {
     let blank = cluster("b", TUESDAY, "api.y");
     let mut claims = listed(&[]);
-    told(&mut claims, &blank);
-    let first = told(&mut claims, &cluster("b", TUESDAY, "api.x"));
+    insert(&mut claims, &blank);
+    let first = insert(&mut claims, &cluster("b", TUESDAY, "api.x"));
     let unheard = Holder::of(&cluster("a", TUESDAY, "api.x"));
     assert!(claims.older(&unheard, &api("api.x")));
-    let second = told(&mut claims, &cluster("a", TUESDAY, "api.x"));
+    let second = insert(&mut claims, &cluster("a", TUESDAY, "api.x"));
     assert!(claims.older(&second, &api("api.x")) && !claims.older(&first, &api("api.x")));
 }

@@ -46,7 +46,7 @@ fn cluster_that_went_while_nobody_watched_is_forgotten() {
 }
 
 #[test]
-fn cluster_that_goes_claims_nothing_more() {
+fn deleted_cluster_claims_nothing_more() {
     let cluster_index = ClusterIndex::default();
     cluster_index.cluster(&Event::Apply(cluster("a")));
     assert!(known(&cluster_index, "a"));
@@ -55,7 +55,7 @@ fn cluster_that_goes_claims_nothing_more() {
 }
 
 #[test]
-fn address_of_a_custom_resource_is_known_until_it_has_it_no_more() {
+fn address_is_known_as_long_as_a_custom_resource_has_it() {
     let cluster_index = ClusterIndex::default();
     let address = Claim::address("10.0.0.4").unwrap();
     let count = || cluster_index.resources().holders(&address).count();

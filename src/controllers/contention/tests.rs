@@ -22,55 +22,60 @@ fn good(message: &str) -> Condition {
     condition(NewCondition::holds(WHOLE, message, Some(1)))
 }
 
-/// The same, as one that has come to be so at this second.
-fn at(second: i64, said: &Condition) -> Condition {
+/// A copy of a condition whose last transition was in this second.
+fn at(second: i64, template: &Condition) -> Condition {
     Condition {
         last_transition_time: Time(Timestamp::from_second(1_000 + second).unwrap()),
-        ..said.clone()
+        ..template.clone()
     }
 }
 
-/// The longest interval, and the first one.
+/// The longest interval between answers.
 const MOST: Duration = Duration::from_secs(600);
+/// The first interval between answers.
 const FIRST: Duration = Duration::from_secs(60);
 
-/// Somebody writes `theirs` right after each write of ours and at each of our looks, every second for ten minutes.
-/// Gives the seconds in which we wrote.
+/// Ten minutes in which somebody writes `theirs` after each write of ours, and we reconcile once a second. Returns the
+/// seconds in which we wrote.
 fn for_ten_minutes(
     published: &mut PublishedConditions,
-    ours: &[Condition],
+    own_conditions: &[Condition],
     theirs: impl Fn(i64) -> Vec<Condition>,
 ) -> Vec<i64> {
     let began = Instant::now();
     let writes = (0..600_i64).filter(|second| {
         let now = began + Duration::from_secs(second.unsigned_abs());
         let stored = theirs(*second);
-        let own: Vec<_> = ours.iter().map(|one| at(*second, one)).collect();
+        let own: Vec<_> = own_conditions.iter().map(|one| at(*second, one)).collect();
         let due = published.to_be_written(&stored, &own, now);
         if due {
             published.written(&stored, &own, now);
         } else {
-            published.stood(&stored, &own, now);
+            published.unchanged(&stored, &own, now);
         }
         due
     });
     writes.collect()
 }
 
-/// The same, where they say it anew each time.
-fn beside(theirs: &[Condition], ours: &Condition) -> Vec<i64> {
-    let anew = |second| theirs.iter().map(|one| at(second, one)).collect();
-    for_ten_minutes(&mut PublishedConditions::default(), std::slice::from_ref(ours), anew)
+/// Like [`for_ten_minutes`], with a new time in each of their writes.
+fn beside(theirs: &[Condition], own: &Condition) -> Vec<i64> {
+    let rewritten = |second| theirs.iter().map(|one| at(second, one)).collect();
+    for_ten_minutes(
+        &mut PublishedConditions::default(),
+        std::slice::from_ref(own),
+        rewritten,
+    )
 }
 
 #[test]
 fn contradiction_is_answered_once_and_then_ever_more_rarely() {
-    // What we say first, and the answers.
+    // Our first write, and the answers.
     assert_eq!(beside(&[good("theirs")], &bad("ours")), [0, 1, 61, 181, 421]);
 }
 
 #[test]
-fn condition_that_is_dropped_again_and_again_is_answered_as_rarely() {
+fn condition_that_is_removed_repeatedly_is_answered_as_rarely() {
     assert_eq!(beside(&[], &bad("ours")), [0, 1, 61, 181, 421]);
 }
 
@@ -80,7 +85,7 @@ fn same_status_in_other_words_is_left() {
 }
 
 #[test]
-fn same_status_is_no_answer_to_one_that_names_another_controller() {
+fn same_status_does_not_replace_one_naming_another_controller() {
     let named = Condition {
         reason: Reason::OtherControllerActive.as_str().to_owned(),
         ..good("another controller writes too")
@@ -88,18 +93,18 @@ fn same_status_is_no_answer_to_one_that_names_another_controller() {
     assert_eq!(beside(&[good("theirs")], &named), [0, 1, 61, 181, 421]);
 }
 
-/// What HyperShift's guest side says when all is well are the words that ours says then.
+/// HyperShift's guest side has the same message as ours when all is well.
 #[test]
-fn earlier_words_of_ours_are_a_contradiction_when_they_are_said_anew() {
+fn our_earlier_condition_with_a_new_time_is_a_contradiction() {
     let mut published = PublishedConditions::default();
     published.written(&[], &[at(-100, &good("all is well"))], Instant::now());
-    let anew = |second| vec![at(second, &good("all is well"))];
-    let writes = for_ten_minutes(&mut published, &[bad("ours")], anew);
+    let rewritten = |second| vec![at(second, &good("all is well"))];
+    let writes = for_ten_minutes(&mut published, &[bad("ours")], rewritten);
     assert_eq!(writes, [0, 1, 61, 181, 421], "what we say first, and the answers");
 }
 
 #[test]
-fn earlier_words_of_ours_that_are_put_back_are_answered_every_ten_seconds() {
+fn our_earlier_condition_put_back_is_answered_each_ten_seconds() {
     let (mut published, before) = (PublishedConditions::default(), [at(-100, &bad("ours, earlier"))]);
     published.written(&[], &before, Instant::now());
     let writes = for_ten_minutes(&mut published, &[good("ours")], |_| before.to_vec());
@@ -116,7 +121,7 @@ fn earlier_words_of_ours_that_are_put_back_are_answered_every_ten_seconds() {
 }
 
 #[test]
-fn earlier_words_that_are_put_back_are_answered_though_the_status_is_the_same() {
+fn condition_put_back_is_answered_though_its_status_is_right() {
     let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(0, &bad("b"))]);
     let mut published = PublishedConditions::default();
     published.written(&[], &before, now);
@@ -129,7 +134,7 @@ fn earlier_words_that_are_put_back_are_answered_though_the_status_is_the_same() 
 }
 
 #[test]
-fn what_stood_before_a_new_process_spoke_is_known_when_it_is_put_back() {
+fn condition_of_an_earlier_process_is_known_when_put_back() {
     let (now, before, own) = (
         Instant::now(),
         [at(0, &bad("an older process's"))],
@@ -165,7 +170,7 @@ fn answer_to_what_is_put_back_leaves_what_is_contradicted() {
 }
 
 #[test]
-fn what_is_put_back_is_worth_a_pass_once_it_may_be_answered() {
+fn condition_put_back_needs_a_reconcile_once_answerable() {
     let (now, before, own) = (Instant::now(), [at(0, &bad("a"))], [at(9, &good("b"))]);
     let mut published = PublishedConditions::default();
     published.written(&[], &before, now);
@@ -183,7 +188,7 @@ fn what_is_put_back_is_worth_a_pass_once_it_may_be_answered() {
 }
 
 #[test]
-fn turn_of_our_own_is_defended_at_once_again() {
+fn new_status_of_our_own_is_defended_at_once_again() {
     let (now, there) = (Instant::now(), [good("theirs")]);
     let mut published = PublishedConditions::default();
     published.written(&[], &[bad("ours")], now);
@@ -201,16 +206,16 @@ fn intervals_do_not_grow_beyond_ten_minutes() {
     let (mut now, own, there) = (Instant::now(), [bad("ours")], [good("theirs")]);
     let mut published = PublishedConditions::default();
     published.written(&[], &own, now);
-    let rests: Vec<_> = (0..20)
+    let waits: Vec<_> = (0..20)
         .map(|_| {
             published.written(&there, &own, now);
-            let rest = published.next_answer(&there, now).unwrap_or_default();
-            now += rest;
-            rest
+            let wait = published.next_answer(&there, now).unwrap_or_default();
+            now += wait;
+            wait
         })
         .collect();
-    assert!(rests.is_sorted(), "{rests:?}");
-    assert_eq!(rests.last(), Some(&MOST));
+    assert!(waits.is_sorted(), "{waits:?}");
+    assert_eq!(waits.last(), Some(&MOST));
 }
 
 #[test]
@@ -238,10 +243,10 @@ fn news_of_a_contradicted_status_waits_for_the_answer() {
 #[rstest]
 #[case::words(good("theirs"), good("ours"), false)]
 #[case::status(good("theirs"), bad("ours"), true)]
-fn only_another_status_is_worth_a_pass(#[case] theirs: Condition, #[case] ours: Condition, #[case] woken: bool) {
+fn only_another_status_needs_a_reconcile(#[case] theirs: Condition, #[case] own: Condition, #[case] woken: bool) {
     let now = Instant::now();
     let mut published = PublishedConditions::default();
-    published.written(&[], &[ours], now);
+    published.written(&[], &[own], now);
     assert_eq!(
         !published
             .heeded(&[theirs], Role::Cpo, now)
@@ -275,10 +280,10 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
     let mut published = PublishedConditions::default();
     published.written(&[], &own, now);
     published.written(&there, &own, now);
-    published.stood(&own, &own, now + FIRST);
+    published.unchanged(&own, &own, now + FIRST);
     assert!(published.next_answer(&there, now).is_some(), "too early to tell");
     let later = now + MOST;
-    published.stood(&own, &own, later);
+    published.unchanged(&own, &own, later);
     assert!(published.to_be_written(&there, &own, later));
     published.written(&there, &own, later);
     assert_eq!(
@@ -289,7 +294,7 @@ fn contradiction_that_did_not_come_back_is_forgotten() {
 }
 
 #[test]
-fn new_process_states_its_own_once() {
+fn new_process_publishes_its_own_once() {
     let (now, own) = (Instant::now(), [good("ours")]);
     let published = PublishedConditions::default();
     assert!(published.to_be_written(&[good("an older process's")], &own, now));

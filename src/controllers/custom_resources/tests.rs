@@ -20,7 +20,7 @@ fn deleting(mut cr: AzurePrivateLinkService, finalizers: &[&str]) -> AzurePrivat
     cr
 }
 
-/// `c0`, the oldest, and so many more of one namespace.
+/// The custom resources `c0`, the oldest, to `c<number - 1>` of one namespace.
 fn crowd(number: usize) -> CustomResources {
     let all = CustomResources::new(Role::Cpo);
     all.heard(&Event::Init);
@@ -104,16 +104,16 @@ async fn one_event_tells_of_all_that_are_not_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_too_many_that_comes_and_goes_is_told_once() {
+async fn one_too_many_that_is_recreated_is_reported_once() {
     let all = crowd(8);
-    let mut told = 0;
+    let mut reported = 0;
     for _ in 0..100 {
         all.heard(&Event::Apply(made("d", 40)));
-        told += all.not_served("clusters-example").iter().count();
+        reported += all.not_served("clusters-example").iter().count();
         all.heard(&Event::Delete(made("d", 40)));
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    assert_eq!(told, 1);
+    assert_eq!(reported, 1);
     for round in 0..3 {
         for minute in 0..9 {
             all.heard(&Event::Apply(made(&format!("c{minute}"), minute)));
@@ -126,7 +126,7 @@ async fn one_too_many_that_comes_and_goes_is_told_once() {
 }
 
 #[test]
-fn list_made_anew_keeps_the_order_and_what_was_told() {
+fn relist_keeps_the_order_and_what_was_reported() {
     let all = crowd(9);
     let mut follows = all.follow();
     assert_eq!(all.not_served("clusters-example"), Some(1));
@@ -138,8 +138,8 @@ fn list_made_anew_keeps_the_order_and_what_was_told() {
     all.heard(&Event::InitDone);
     assert_eq!(all.not_served("clusters-example"), None);
     assert!(all.serves(&made("c8", 8)) && !all.serves(&made("c9", 9)));
-    let told = std::iter::from_fn(|| follows.next().now_or_never().flatten()).count();
-    assert_eq!(told, 9);
+    let reported = std::iter::from_fn(|| follows.next().now_or_never().flatten()).count();
+    assert_eq!(reported, 9);
 }
 
 /// One that was made in this minute, held by the role of [`crowd`], and is being deleted.
@@ -148,7 +148,7 @@ fn held(minute: usize) -> AzurePrivateLinkService {
 }
 
 #[test]
-fn of_ten_that_go_in_one_namespace_all_get_their_turn() {
+fn of_ten_deleted_in_one_namespace_all_are_served_in_turn() {
     let all = crowd(10);
     let mut promoted = all.promoted();
     for minute in 0..10 {
@@ -175,7 +175,7 @@ fn of_ten_that_go_in_one_namespace_all_get_their_turn() {
 }
 
 #[test]
-fn those_that_go_take_no_place_of_those_that_stay() {
+fn those_being_deleted_do_not_displace_those_that_stay() {
     let all = crowd(8);
     for minute in 8..20 {
         all.heard(&Event::Apply(held(minute)));

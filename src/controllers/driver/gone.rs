@@ -1,4 +1,5 @@
-//! What a read did not find: before a custom resource is let go, and before what it tells of is made anew.
+//! What a read did not find: checked before a custom resource is released, and before a resource that its status shows
+//! is created again.
 
 use tokio::time::Instant;
 
@@ -10,23 +11,23 @@ use crate::azure::plan::{Step, Verb};
 use crate::azure::resource::{Kind, MISSED};
 use crate::controllers::context::Context;
 use crate::controllers::decision::Decision;
-use crate::controllers::observe::looker;
+use crate::controllers::observe::reader_for;
 
-/// Whether everything that is gone is so for certain; what is not is read again in time. Asked before a custom resource is let
-/// go: nobody would look for what is left then.
+/// Whether everything that is gone is so for certain; what is not certain is expedited. Called before a custom resource
+/// is released, because after that nobody reads what is left.
 ///
-/// Before all else is gone only the endpoint is asked about: names wait for it.
+/// While other resources are still there it checks only the Private Endpoint: the DNS names wait for it.
 pub async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision) -> bool {
-    let (all, looker) = (decision.nothing_left(), looker(cx, reconcile));
-    let asked = |step: &&Step| step.gone() && (all || step.kind == Kind::PrivateEndpoint);
+    let (all_gone, reader) = (decision.nothing_left(), reader_for(cx, reconcile));
+    let is_checked = |step: &&Step| step.gone() && (all_gone || step.kind == Kind::PrivateEndpoint);
     let mut certain = true;
-    // The last ones first, as they tell of those before.
-    for step in decision.steps.iter().rev().filter(asked) {
+    // The last steps first: they prove what is gone of the earlier ones.
+    for step in decision.steps.iter().rev().filter(is_checked) {
         let id = step.observed_at();
         if shown_by_its_subnet(cx, step, decision) {
             continue;
         }
-        looker.prove_gone(step.kind, &id).await;
+        reader.prove_gone(step.kind, &id).await;
         if !cx.observations.surely_gone(&id) {
             let now = Instant::now();
             cx.observations.expedite(&id, cx.observations.certain_in(&id, now), now);
@@ -36,32 +37,33 @@ pub async fn surely_gone(cx: &Context, reconcile: Reconcile, decision: &Decision
     certain
 }
 
-/// Whether a service that this process deleted is gone for certain because its subnet is: Azure deletes none that is used.
+/// Whether a Private Link Service that this process deleted is gone for certain because its subnet is: Azure deletes no
+/// subnet that is in use.
 fn shown_by_its_subnet(cx: &Context, step: &Step, decision: &Decision) -> bool {
-    let went = |subnet: &Step| {
+    let is_gone = |subnet: &Step| {
         subnet.gone() && cx.observations.is_deleted(&subnet.id) && cx.observations.surely_gone(&subnet.id)
     };
     let subnet = decision
         .step(Kind::Subnet)
         .filter(|_| step.kind == Kind::PrivateLinkService);
-    cx.observations.is_deleted(&step.id) && subnet.is_some_and(went)
+    cx.observations.is_deleted(&step.id) && subnet.is_some_and(is_gone)
 }
 
-/// Holds back the PUT of what the status says is there, and one read of this process did not find: it would be written over. Only
-/// private DNS takes a PUT that holds for nothing but a new resource.
+/// Holds back the PUT of a resource that the status shows and that one read did not find: the PUT would overwrite it.
+/// Only private DNS accepts a PUT on condition that the resource is new.
 pub(super) fn hold_back(cx: &Context, cr: &AzurePrivateLinkService, steps: &mut [Step], now: Instant) {
     let status = cr.status.as_ref();
-    let told = status.map(|status| [&status.private_link_service_id, &status.private_endpoint_id]);
-    let told: Vec<&str> = told.into_iter().flatten().filter_map(|id| id.as_deref()).collect();
+    let recorded = status.map(|status| [&status.private_link_service_id, &status.private_endpoint_id]);
+    let recorded: Vec<&str> = recorded.into_iter().flatten().filter_map(|id| id.as_deref()).collect();
     for step in steps.iter_mut().filter(|step| step.found.is_none()) {
         let id = step.id.to_string();
-        let puts = matches!(step.verb, Verb::Put(_)) && told.iter().any(|told| same(told, &id));
+        let puts = matches!(step.verb, Verb::Put(_)) && recorded.iter().any(|recorded| same(recorded, &id));
         if !puts || cx.observations.is_deleted(&step.id) {
             continue;
         }
         let absent = cx.observations.gone_for(&step.id, now).unwrap_or_default();
-        if let Some(rest) = MISSED.checked_sub(absent).filter(|rest| !rest.is_zero()) {
-            cx.observations.expedite(&step.id, rest, now);
+        if let Some(remaining) = MISSED.checked_sub(absent).filter(|remaining| !remaining.is_zero()) {
+            cx.observations.expedite(&step.id, remaining, now);
             *step = step.clone().unreadable(&ArmError::missing());
         }
     }

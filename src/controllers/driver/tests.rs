@@ -21,7 +21,8 @@ fn cr(changed: &Value) -> AzurePrivateLinkService {
     serde_json::from_value(cr).unwrap()
 }
 
-/// Its API server says once that the object has changed meanwhile, then shows it as `meanwhile` and takes every patch.
+/// A context whose API server answers the first patch with a conflict, then shows the object as `meanwhile` and accepts
+/// every patch.
 fn context(meanwhile: AzurePrivateLinkService, patches: Arc<AtomicUsize>) -> Context {
     let answers = tower::service_fn(move |request: Request<Body>| {
         let first = request.method() == Method::PATCH && patches.fetch_add(1, Ordering::SeqCst) == 0;
@@ -41,8 +42,8 @@ fn context(meanwhile: AzurePrivateLinkService, patches: Arc<AtomicUsize>) -> Con
 
 #[rstest]
 #[case::others_wrote(json!({"resourceVersion": "2"}), true)]
-#[case::it_goes(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false)]
-#[case::it_was_made_anew(json!({"uid": "another"}), false)]
+#[case::it_is_deleted(json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}), false)]
+#[case::it_was_recreated(json!({"uid": "another"}), false)]
 #[tokio::test]
 async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value, #[case] recorded: bool) {
     let patches = Arc::new(AtomicUsize::new(0));
@@ -60,13 +61,13 @@ async fn intent_is_not_recorded_on_what_went_meanwhile(#[case] meanwhile: Value,
 #[rstest]
 #[case::refused(Class::Invalid, Why::Absent, Outcome::Accepted, true)]
 #[case::denied_and_under_way_again(Class::Denied, Why::InProgress, Outcome::Nothing, true)]
-#[case::neighbour_was_busy(Class::Busy, Why::Absent, Outcome::Accepted, false)]
-#[case::as_wanted(Class::Invalid, Why::UpToDate, Outcome::Nothing, false)]
+#[case::network_was_busy(Class::Busy, Why::Absent, Outcome::Accepted, false)]
+#[case::up_to_date(Class::Invalid, Why::UpToDate, Outcome::Nothing, false)]
 #[tokio::test]
-async fn what_azure_refused_and_takes_again_is_told_as_refused(
+async fn accepted_retry_of_a_refused_write_is_reported_as_refused(
     #[case] class: Class,
     #[case] why: Why,
-    #[case] outcomes: Outcome,
+    #[case] outcome: Outcome,
     #[case] refused: bool,
 ) {
     let cx = context(cr(&json!({})), Arc::default());
@@ -78,27 +79,27 @@ async fn what_azure_refused_and_takes_again_is_told_as_refused(
             "",
         )
     };
-    let told = || {
+    let reported = || {
         as_reported(
             &cx.observations,
             std::slice::from_ref(&step),
-            std::slice::from_ref(&outcomes),
+            std::slice::from_ref(&outcome),
         )
     };
-    assert_eq!(told(), std::slice::from_ref(&outcomes), "nothing has failed");
+    assert_eq!(reported(), std::slice::from_ref(&outcome), "nothing has failed");
     let error = ArmError::own(class, "X");
     cx.observations
         .write_failed(step.kind, &step.id, &error, Instant::now());
     assert_eq!(
-        told(),
+        reported(),
         [if refused {
             Outcome::Failed(error)
         } else {
-            outcomes.clone()
+            outcome.clone()
         }]
     );
     cx.observations.confirm(&step.id);
-    assert_eq!(told(), std::slice::from_ref(&outcomes), "it is as wanted now");
+    assert_eq!(reported(), std::slice::from_ref(&outcome), "it is as wanted now");
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,6 +147,6 @@ async fn what_was_read_just_now_is_not_read_again_before_a_write(#[case] earlier
     };
     let began = (Instant::now(), None);
     let (_, found) = decided(&cx, Reconcile::begin(), &mut Facts::default(), began, &mut decide).await;
-    // Nobody answers there in Azure's place.
+    // A read fails, because no Azure answers in this test.
     assert_eq!(found != Observed::Absent, again, "{found:?}");
 }

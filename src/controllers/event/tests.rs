@@ -22,7 +22,7 @@ fn step(kind: Kind, path: &str, verb: Verb, why: Why) -> Step {
     }
 }
 
-fn said(problem: &Problem) -> NewCondition {
+fn condition_of(problem: &Problem) -> NewCondition {
     fails(AzurePLSCreated, problem, Some(1))
 }
 
@@ -35,15 +35,15 @@ fn arm(status: u16, code: &str) -> Problem {
     )
 }
 
-/// The Events of a process that finds these conditions stored and passes through those of `passes`.
-fn life(stored: &[NewCondition], passes: &[NewCondition]) -> Vec<&'static str> {
+/// The reasons of the Events of a process that finds `stored` and then reports the conditions of `reported` in turn.
+fn life(stored: &[NewCondition], reported: &[NewCondition]) -> Vec<&'static str> {
     let mut standing = Standing::new();
     let mut stored = merge(&[], stored.to_vec(), Timestamp::UNIX_EPOCH);
     let mut all = Vec::new();
-    for reconcile in passes {
-        let events = troubles(&mut standing, &stored, std::slice::from_ref(reconcile));
+    for condition in reported {
+        let events = troubles(&mut standing, &stored, std::slice::from_ref(condition));
         all.extend(events.iter().map(|event| event.what.reason()));
-        stored = merge(&stored, vec![reconcile.clone()], Timestamp::UNIX_EPOCH);
+        stored = merge(&stored, vec![condition.clone()], Timestamp::UNIX_EPOCH);
     }
     all
 }
@@ -53,7 +53,7 @@ fn life(stored: &[NewCondition], passes: &[NewCondition]) -> Vec<&'static str> {
 #[case::repaired(&Why::Differs(vec!["ttl", "aRecords"]), "Repaired", " is repaired: ttl, aRecords")]
 #[case::failed_and_put_again(&Why::Failed, "Repaired", " is repaired: provisioningState")]
 #[case::replaced(&Why::Replace(vec!["alias"]), "Replaced", " is replaced: alias")]
-fn change_of_a_resource_is_said_with_its_id(#[case] why: &Why, #[case] reason: &str, #[case] end: &str) {
+fn change_of_a_resource_is_published_with_its_id(#[case] why: &Why, #[case] reason: &str, #[case] end: &str) {
     let id = samples::id(&samples::guest("privateEndpoints/pe"));
     let event = changed(Kind::PrivateEndpoint, &id, &Change::of(why).unwrap());
     assert_eq!((event.what.reason(), event.what.warns()), (reason, false));
@@ -69,15 +69,15 @@ fn change_of_a_resource_is_said_with_its_id(#[case] why: &Why, #[case] reason: &
 #[case::no_rights(arm(403, "AuthorizationFailed"), Some("Denied"))]
 #[case::request_limit(arm(429, "TooManyRequests"), Some("Throttled"))]
 #[case::azure_is_down(arm(503, "ServiceUnavailable"), None)]
-#[case::neighbour_is_changed(arm(409, "AnotherOperationInProgress"), None)]
+#[case::sibling_is_changed(arm(409, "AnotherOperationInProgress"), None)]
 #[case::azure_is_at_work(Problem::new(Reason::Provisioning, "x"), None)]
-fn only_what_time_does_not_mend_is_trouble(#[case] problem: Problem, #[case] event: Option<&str>) {
-    assert_eq!(life(&[], &[said(&problem)]), Vec::from_iter(event));
+fn only_a_problem_that_time_does_not_solve_has_an_event(#[case] problem: Problem, #[case] event: Option<&str>) {
+    assert_eq!(life(&[], &[condition_of(&problem)]), Vec::from_iter(event));
 }
 
 /// Each of them waits for a person.
 #[rstest]
-fn what_only_a_person_mends_is_refused(
+fn problem_that_only_a_person_can_solve_is_refused(
     #[values(
         Reason::AzureError,
         Reason::NATSubnetCreationFailed,
@@ -95,29 +95,29 @@ fn what_only_a_person_mends_is_refused(
     )]
     reason: Reason,
 ) {
-    assert_eq!(life(&[], &[said(&Problem::new(reason, "x"))]), ["Refused"]);
+    assert_eq!(life(&[], &[condition_of(&Problem::new(reason, "x"))]), ["Refused"]);
 }
 
 #[test]
-fn summary_says_nothing_beside_the_part_that_fails() {
+fn summary_adds_no_event_to_that_of_the_failing_part() {
     let problem = Problem::new(Reason::NotOurs, "x");
     let whole = Problem::new(Reason::NotOurs, "AzurePLSCreated: x");
     let own = [
-        said(&problem),
+        condition_of(&problem),
         fails(ConditionType::AzurePrivateLinkServiceAvailable, &whole, Some(1)),
     ];
     assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
 }
 
 #[test]
-fn refusal_is_said_once_while_it_stands() {
-    let refusal = said(&Problem::new(Reason::NotOurs, "x"));
+fn refusal_is_published_once_while_it_lasts() {
+    let refusal = condition_of(&Problem::new(Reason::NotOurs, "x"));
     assert_eq!(life(&[], &[refusal.clone(), refusal.clone(), refusal]), ["Refused"]);
 }
 
 #[test]
-fn refusal_that_an_earlier_process_stored_is_not_said_again() {
-    let refusal = said(&Problem::new(Reason::NotOurs, "x"));
+fn refusal_stored_by_an_earlier_process_is_not_repeated() {
+    let refusal = condition_of(&Problem::new(Reason::NotOurs, "x"));
     assert_eq!(
         life(std::slice::from_ref(&refusal), std::slice::from_ref(&refusal)),
         Vec::<&str>::new()
@@ -127,34 +127,34 @@ fn refusal_that_an_earlier_process_stored_is_not_said_again() {
 #[test]
 fn another_try_in_between_is_not_the_end_of_a_denial() {
     let (denied, tried) = (
-        said(&arm(403, "AuthorizationFailed")),
+        condition_of(&arm(403, "AuthorizationFailed")),
         Problem::new(Reason::Provisioning, "x"),
     );
-    assert_eq!(life(&[], &[denied.clone(), said(&tried), denied]), ["Denied"]);
+    assert_eq!(life(&[], &[denied.clone(), condition_of(&tried), denied]), ["Denied"]);
 }
 
 #[test]
-fn denial_after_all_was_well_is_said_again() {
-    let denied = said(&arm(403, "AuthorizationFailed"));
+fn denial_after_all_was_well_is_published_again() {
+    let denied = condition_of(&arm(403, "AuthorizationFailed"));
     let well = NewCondition::holds(AzurePLSCreated, "fine", Some(1));
     assert_eq!(life(&[], &[denied.clone(), well, denied]), ["Denied", "Denied"]);
 }
 
 #[test]
-fn other_trouble_is_said_beside_the_first() {
+fn another_problem_is_published_besides_the_first() {
     let (throttled, denied) = (
-        said(&arm(429, "TooManyRequests")),
-        said(&arm(403, "AuthorizationFailed")),
+        condition_of(&arm(429, "TooManyRequests")),
+        condition_of(&arm(403, "AuthorizationFailed")),
     );
     assert_eq!(life(&[], &[throttled, denied]), ["Throttled", "Denied"]);
 }
 
 #[test]
-fn throttling_of_one_call_after_another_is_said_once() {
+fn throttling_of_one_call_after_another_is_published_once() {
     let throttled = |subject: &str| {
         let body = json!({"error": {"code": "TooManyRequests", "message": "later"}});
         let error = ArmError::from_json(429, &body, None);
-        said(&Problem::error(Reason::PLSCreationFailed, subject, &error))
+        condition_of(&Problem::error(Reason::PLSCreationFailed, subject, &error))
     };
     let (subnet, service) = (throttled("subnet pls-nat"), throttled("private_link_service pls"));
     assert_ne!(subnet.message, service.message);
@@ -162,22 +162,22 @@ fn throttling_of_one_call_after_another_is_said_once() {
 }
 
 #[test]
-fn one_problem_in_two_conditions_is_said_once() {
+fn one_problem_in_two_conditions_is_published_once() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
     let own = [AzureInternalLoadBalancerAvailable, AzurePLSCreated].map(|kind| fails(kind, &problem, Some(1)));
     assert_eq!(troubles(&mut Standing::new(), &[], &own).len(), 1);
 }
 
 #[test]
-fn what_the_other_role_refuses_is_left_to_it_to_say() {
+fn refusal_of_the_other_role_is_not_published_again() {
     let problem = Problem::new(Reason::IdentityMismatch, "x");
-    let theirs = merge(&[], vec![said(&problem)], Timestamp::UNIX_EPOCH);
+    let theirs = merge(&[], vec![condition_of(&problem)], Timestamp::UNIX_EPOCH);
     let own = [fails(AzurePrivateDNSAvailable, &problem, Some(1))];
     assert_eq!(troubles(&mut Standing::new(), &theirs, &own), []);
 }
 
 #[test]
-fn service_of_somebody_else_that_is_as_wanted_is_adopted() {
+fn endpoint_of_somebody_else_that_is_as_desired_is_adopted() {
     let endpoint = step(Kind::PrivateEndpoint, "privateEndpoints/pe", Verb::Keep, Why::UpToDate);
     let event = adopted(&[endpoint]).unwrap();
     assert_eq!((event.what, event.what.warns()), (What::Adopted, false));
@@ -198,8 +198,8 @@ fn subnet_of_a_sibling_is_not_adopted() {
 
 fn ends(decision: &Decision) -> Vec<(&'static str, String)> {
     let events = released(decision);
-    let told = events.into_iter().map(|event| (event.what.reason(), event.note));
-    told.collect()
+    let reasons = events.into_iter().map(|event| (event.what.reason(), event.note));
+    reasons.collect()
 }
 
 fn of(steps: Vec<Step>) -> Decision {
@@ -231,7 +231,7 @@ fn end_lists_what_is_left_and_never_denies_it() {
 }
 
 #[test]
-fn end_says_what_the_other_custom_resource_keeps() {
+fn end_names_what_the_other_custom_resource_uses() {
     let mut decision = of(vec![Step {
         found: None,
         ..step(Kind::PrivateEndpoint, "privateEndpoints/pe", Verb::Keep, Why::UpToDate)
@@ -244,7 +244,7 @@ fn end_says_what_the_other_custom_resource_keeps() {
 }
 
 #[test]
-fn end_names_a_part_whose_place_nothing_tells() {
+fn end_names_a_part_whose_id_is_not_known() {
     let mut decision = of(vec![Step {
         found: None,
         ..step(
@@ -260,7 +260,7 @@ fn end_names_a_part_whose_place_nothing_tells() {
 }
 
 #[test]
-fn end_does_not_deny_what_nobody_looked_at() {
+fn end_does_not_deny_what_was_not_read() {
     let events = released(&Decision::default());
     let [event] = events.as_slice() else {
         panic!("{events:?}")

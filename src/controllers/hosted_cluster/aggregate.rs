@@ -1,4 +1,5 @@
-//! What a HostedCluster says of its private path: its custom resources' conditions, summed up as HyperShift does. Pure.
+//! The conditions of a HostedCluster about its private path: its custom resources' conditions, summed up as HyperShift
+//! does. Pure.
 
 use std::borrow::Borrow;
 use std::time::Instant;
@@ -15,22 +16,22 @@ use crate::api::{AzurePrivateLinkService, ClusterRef, ConditionType, Reason};
 use crate::conditions;
 use crate::controllers::contention::PublishedConditions;
 
-/// Whether a HostedCluster is to say anything: on Azure, and not by Swift.
+/// Whether a HostedCluster is to have these conditions: on Azure, and not by Swift.
 pub fn concerns(spec: &ClusterSpec) -> bool {
     spec.azure()
         .is_some_and(|azure| azure.private_type() != Some(PrivateType::Other))
 }
 
-/// The conditions of ours that a HostedCluster shows.
-pub fn shown(hosted: &Value) -> Vec<Condition> {
-    let ours = stored(hosted).iter().filter(|condition| ours(condition));
-    ours.filter_map(|condition| Condition::deserialize(condition).ok())
+/// The conditions of our types that a HostedCluster has.
+pub fn shown_conditions(hosted: &Value) -> Vec<Condition> {
+    let own = stored(hosted).iter().filter(|condition| is_own(condition));
+    own.filter_map(|condition| Condition::deserialize(condition).ok())
         .collect()
 }
 
-/// The conditions that a HostedCluster shall show. `None` where its custom resources cannot be told from those of others,
-/// which HyperShift would sum up; none of them when there is no custom resource.
-pub fn desired(
+/// The desired conditions of a HostedCluster. `None` where its custom resources cannot be told from those of others,
+/// which HyperShift would sum up; empty when there is no custom resource.
+pub fn desired_conditions(
     hosted: &Value,
     cluster: &ClusterRef,
     found: &[impl Borrow<AzurePrivateLinkService>],
@@ -46,8 +47,8 @@ pub fn desired(
     if own.is_empty() {
         return found.is_empty().then(Vec::new);
     }
-    let (generation, shown) = (hosted["metadata"]["generation"].as_i64(), shown(hosted));
-    let summed_up = ConditionType::ALL.into_iter().map(|kind| {
+    let (generation, shown) = (hosted["metadata"]["generation"].as_i64(), shown_conditions(hosted));
+    let all = ConditionType::ALL.into_iter().map(|kind| {
         let (status, reason, message) = summed_up(kind, &own);
         let before = conditions::get(&shown, kind).filter(|old| old.status == status);
         Condition {
@@ -59,11 +60,11 @@ pub fn desired(
             last_transition_time: before.map_or(Time(now), |old| old.last_transition_time.clone()),
         }
     });
-    Some(summed_up.collect())
+    Some(all.collect())
 }
 
-/// Whether `desired` is to be written. HyperShift sums up too, whatever its flags are: what it says in other words stands, and
-/// what it says otherwise is answered at intervals.
+/// Whether `desired` is to be written. HyperShift sums up too, whatever its flags are. A condition of its own with our
+/// status stays, whatever its message; one with another status is answered at intervals.
 pub fn to_be_written(
     shown: &[Condition],
     desired: &[Condition],
@@ -74,9 +75,9 @@ pub fn to_be_written(
     stale || published.to_be_written(shown, desired, now)
 }
 
-/// The merge patch that brings `desired` about, guarded by the version that was read. Conditions of others stay as they are.
+/// The merge patch that sets `desired`, guarded by the version that was read. Conditions of others stay as they are.
 pub fn patch(hosted: &Value, desired: &[Condition]) -> Value {
-    let others = stored(hosted).iter().filter(|condition| !ours(condition)).cloned();
+    let others = stored(hosted).iter().filter(|condition| !is_own(condition)).cloned();
     let all: Vec<Value> = others.chain(desired.iter().map(|new| json!(new))).collect();
     let version = &hosted["metadata"]["resourceVersion"];
     json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}})
@@ -87,7 +88,7 @@ fn stored(hosted: &Value) -> &[Value] {
     all.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn ours(condition: &Value) -> bool {
+fn is_own(condition: &Value) -> bool {
     ConditionType::ALL.iter().any(|kind| condition["type"] == kind.as_str())
 }
 

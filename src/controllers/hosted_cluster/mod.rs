@@ -29,7 +29,8 @@ pub fn reference(cluster: &HostedCluster) -> ClusterRef {
     }
 }
 
-/// One pass over a HostedCluster, if its control plane is in the `only` namespace that is served, or in one that is not excluded.
+/// Reconciles a HostedCluster if its control plane is in a namespace that is not excluded and, with `only`, in that
+/// one.
 pub async fn reconcile(
     cached: Arc<HostedCluster>,
     cx: Arc<Context>,
@@ -51,11 +52,11 @@ pub async fn reconcile(
     let reconciled = publish_summary(&cx, &cached, &cluster, &namespace);
     let uid = cached.uid().unwrap_or_default();
     // A panic that got through would end the whole controller.
-    let ended = AssertUnwindSafe(reconciled)
+    let outcome = AssertUnwindSafe(reconciled)
         .catch_unwind()
         .instrument(span.clone())
         .await;
-    let (result, wait) = span.in_scope(|| match ended {
+    let (result, wait) = span.in_scope(|| match outcome {
         Err(_) => {
             cx.metrics.panicked(label);
             (ReconcileResult::Panicked, cx.failures.panicked(&uid))
@@ -88,14 +89,14 @@ async fn publish_summary(
     };
     let hosted = serde_json::to_value(&hosted).unwrap_or_default();
     if !cx.resources.listed() {
-        // Each custom resource of the list wakes its HostedCluster.
+        // Each custom resource of the list causes a reconcile of its HostedCluster.
         return Ok(cx.resync);
     }
     let found = cx.resources.of_namespace(namespace);
-    let Some(desired) = aggregate::desired(&hosted, cluster, &found, Timestamp::now()) else {
+    let Some(desired) = aggregate::desired_conditions(&hosted, cluster, &found, Timestamp::now()) else {
         return Ok(cx.resync);
     };
-    let (shown, now) = (aggregate::shown(&hosted), Instant::now().into_std());
+    let (shown, now) = (aggregate::shown_conditions(&hosted), Instant::now().into_std());
     let mut published = cx.published.of(&uid);
     if aggregate::to_be_written(&shown, &desired, &published, now) {
         let params = cx.patch_params();
@@ -106,7 +107,7 @@ async fn publish_summary(
             .kube_write(KubeResource::HostedClusterStatus, KubeVerb::Patch);
         published.written(&shown, &desired, now);
     } else {
-        published.stood(&shown, &desired, now);
+        published.unchanged(&shown, &desired, now);
     }
     let answer = published.next_answer(&shown, now);
     cx.published.keep(&uid, published);

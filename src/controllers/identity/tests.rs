@@ -106,7 +106,7 @@ fn object(namespace: &str, name: &str, annotation: Option<&str>, cloud: Option<&
 }
 
 #[test]
-fn of_two_clusters_that_derive_one_namespace_it_is_the_one_that_the_control_plane_names() {
+fn control_plane_decides_between_clusters_with_one_namespace() {
     let plane = object("a-b-c", "c", Some("a-b/c"), None);
     assert!(agreed(&object("a-b", "c", None, None), &plane).is_ok());
     let other = agreed(&object("a", "b-c", None, None), &plane);
@@ -133,7 +133,7 @@ fn infra_id_is_agreed_on_too(
 #[case::for_good("true", Some(None))]
 #[case::for_an_hour("2026-01-01T01:00:00Z", Some(Some(Duration::from_secs(3600))))]
 #[case::no_longer("2025-12-31T23:00:00Z", None)]
-fn pause_says_when_it_ends(#[case] until: &str, #[case] again: Option<Option<Duration>>) {
+fn pause_with_an_end_is_requeued_then(#[case] until: &str, #[case] again: Option<Option<Duration>>) {
     let mut spec = hosted("id").spec;
     spec.paused_until = Some(until.to_owned());
     let problem = paused(&spec, "2026-01-01T00:00:00Z".parse().unwrap());

@@ -31,7 +31,7 @@ fn good() -> Report {
     }
 }
 
-/// The object as it stands once `good` is written.
+/// The object as it is once `good` is written.
 fn ready(annotations: Value) -> AzurePrivateLinkService {
     let first = cr(json!({"privateLinkServiceAlias": ALIAS}), annotations.clone());
     let written = conditions_patch(&first, &good().dated(&first, NOW)).unwrap();
@@ -63,12 +63,12 @@ fn preview(cr: &AzurePrivateLinkService, dry_run: DryRun) -> Preview {
 }
 
 #[rstest]
-#[case::as_wanted(step(Verb::Keep, Why::UpToDate), false)]
+#[case::up_to_date(step(Verb::Keep, Why::UpToDate), false)]
 #[case::shared_with_others(step(Verb::Refuse, Why::InUse("a sibling")), false)]
 #[case::of_others(step(Verb::Refuse, Why::NotOurs), true)]
 #[case::to_be_put(step(Verb::Put(json!({"secret": "body"})), Why::Differs(vec!["ttl"])), true)]
 #[case::under_way(step(Verb::Wait, Why::InProgress), true)]
-fn every_step_that_is_not_at_rest_is_pending(#[case] step: Step, #[case] pending: bool) {
+fn every_step_that_is_not_idle_is_pending(#[case] step: Step, #[case] pending: bool) {
     assert_eq!(preview(&ready(json!({})), dry_run(vec![step])).pending, pending);
 }
 
@@ -85,12 +85,12 @@ fn paused_cluster_has_nothing_pending() {
 }
 
 #[test]
-fn object_that_goes_and_is_not_held_has_nothing_pending() {
+fn deleted_object_without_our_finalizer_has_nothing_pending() {
     assert!(!preview(&ready(json!({})), DryRun::nothing(Vec::new())).pending);
 }
 
 #[test]
-fn status_that_differs_is_pending_though_azure_is_as_wanted() {
+fn differing_status_is_pending_though_azure_is_up_to_date() {
     let preview = preview(
         &cr(Value::Null, json!({})),
         dry_run(vec![step(Verb::Keep, Why::UpToDate)]),
@@ -101,7 +101,7 @@ fn status_that_differs_is_pending_though_azure_is_as_wanted() {
 }
 
 #[test]
-fn problem_is_pending_and_told() {
+fn problem_is_pending_and_shown() {
     let stuck = DryRun {
         decision: Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no")),
         ..dry_run(Vec::new())
@@ -140,7 +140,7 @@ fn intent_and_finalizer_come_before_the_first_write_only() {
 }
 
 #[test]
-fn last_pass_of_a_deletion_removes_the_finalizer() {
+fn last_reconcile_of_a_deletion_removes_the_finalizer() {
     let gone = DryRun {
         lifecycle: Lifecycle::Teardown,
         report: None,

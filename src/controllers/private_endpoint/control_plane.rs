@@ -1,4 +1,4 @@
-//! Our finalizer on the HostedControlPlane: set before the first write to Azure, removed when no custom resource holds ours.
+//! Our finalizer on the HostedControlPlane: set before any write to Azure, removed once no custom resource has it.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::controllers::driver::{ReconcileError, changing};
 use crate::controllers::owner;
 use crate::metrics::{KubeResource, KubeVerb, ReconcileResult};
 
-/// Sets the finalizer, so that the control plane does not go before what it owns in Azure.
+/// Sets the finalizer, so that the control plane is not deleted before what it owns in Azure.
 pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(), ReconcileError> {
     let finalizers = found
         .finalizers()
@@ -26,7 +26,8 @@ pub(super) async fn hold(cx: &Context, found: &HostedControlPlane) -> Result<(),
     set_finalizers(cx, found, finalizers).await
 }
 
-/// Asked when our finalizer stands on the custom resource: from then on the control plane is not released before what it owns.
+/// Checks that the control plane still exists and has our finalizer, after that of the custom resource was set. From
+/// then on the control plane is not released before what it owns.
 ///
 /// # Errors
 /// It was deleted meanwhile, or could not be read.
@@ -50,8 +51,8 @@ async fn set_finalizers(
     Ok(())
 }
 
-/// Whether our finalizer stands on any custom resource of the namespace. Watches may not have told yet of those that we have
-/// just set ourselves, on what we serve; so that is read again.
+/// Whether any custom resource of the namespace has our finalizer. A watch may not show yet one that this process has
+/// just set, so the custom resources that it serves are read again.
 async fn any_held(cx: &Context, namespace: &str) -> Result<bool, ReconcileError> {
     if !cx.resources.listed() || cx.resources.any_held(namespace, CPO_FINALIZER) {
         return Ok(true);
@@ -61,14 +62,14 @@ async fn any_held(cx: &Context, namespace: &str) -> Result<bool, ReconcileError>
     Ok(now.iter().any(|cr| held_by(cr.as_ref(), CPO_FINALIZER)))
 }
 
-/// Lets a control plane go that is being deleted, once nothing of ours is left.
+/// Removes our finalizer from a control plane that is being deleted, once no custom resource has ours.
 pub async fn let_go(cx: &Context, found: &HostedControlPlane) -> Result<(ReconcileResult, Action), ReconcileError> {
     let ready = Ok((ReconcileResult::Ready, Action::await_change()));
     if !held_by(found, HCP_FINALIZER) {
         return ready;
     }
     if any_held(cx, &found.namespace().unwrap_or_default()).await? {
-        // Their change wakes this; the delay is for a lost event.
+        // A change of theirs causes a reconcile; the delay is for a lost event.
         return Ok((ReconcileResult::Waiting, Action::requeue(Duration::from_secs(30))));
     }
     let others = found

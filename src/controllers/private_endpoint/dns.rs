@@ -1,4 +1,4 @@
-//! Zones, links and records of a custom resource: what is wanted, what of it is ours, and how it comes about. Pure.
+//! Zones, links and records of a custom resource: which are desired, which are owned, and the steps for them. Pure.
 
 use std::net::IpAddr;
 
@@ -20,22 +20,22 @@ use crate::names;
 /// Which of the two zones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// `<cluster>.hypershift.local`
+    /// The zone `<cluster>.hypershift.local`.
     Internal,
-    /// `<baseDomain>`
+    /// The zone `<baseDomain>`.
     BaseDomain,
 }
 
-/// One zone with all that is ours in it.
+/// One zone with all that the cluster has in it.
 #[derive(Debug, Clone)]
 pub struct DesiredZone {
     /// Which of the two.
     pub part: Part,
-    /// The zone.
+    /// The zone itself.
     pub zone: Zone,
     /// Its link to the guest's network.
     pub link: ZoneLink,
-    /// The same under the names of siblings: one of all is enough, and Azure takes no second.
+    /// Links under the names of siblings: one of all is enough, and Azure accepts no second one.
     pub shared_links: Vec<ZoneLink>,
     /// Whether a sibling is to make the link.
     pub defers: bool,
@@ -43,9 +43,9 @@ pub struct DesiredZone {
     pub records: Vec<Record>,
     /// All records of the cluster that can be in the zone.
     pub all_records: Vec<Record>,
-    /// The records that go with this custom resource though a sibling goes on using the zone; none if none does.
-    pub kept_but: Option<Vec<Record>>,
-    /// The address that the endpoint, seen to be ours, has: a record that holds it is ours.
+    /// The records to delete with this custom resource though a sibling keeps using the zone; none if no sibling does.
+    pub deleted_from_shared: Option<Vec<Record>>,
+    /// The address of the owned endpoint. A record that holds it is owned.
     pub known: Option<IpAddr>,
 }
 
@@ -62,34 +62,34 @@ pub struct DnsScope<'a> {
     pub network: &'a ResourceId,
     /// The base domain, if there is one.
     pub base_domain: Option<&'a str>,
-    /// Who else could have what is in its zone.
+    /// The siblings that can share what is in the zone.
     pub sibling_set: SiblingSet<'a>,
 }
 
 /// The zones of a custom resource.
-pub fn desired(place: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZone>, IdError> {
+pub fn desired_zones(scope: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZone>, IdError> {
     let mut zones = Vec::new();
-    if place.cr == PRIVATE_ROUTER {
+    if scope.cr == PRIVATE_ROUTER {
         let domain = names::internal_zone(&identity.name);
         let mut internal = zone(
             Part::Internal,
-            place,
+            scope,
             identity,
             &domain,
-            &names::internal_link(place.cr),
+            &names::internal_link(scope.cr),
         )?;
         internal.records = records(&internal.zone.id, identity, &names::INTERNAL_RECORDS)?;
         internal.all_records.clone_from(&internal.records);
         zones.push(internal);
     }
-    if let Some(domain) = place.base_domain {
-        let (sibling_set, cluster) = (place.sibling_set, &identity.name);
+    if let Some(domain) = scope.base_domain {
+        let (sibling_set, cluster) = (scope.sibling_set, &identity.name);
         let mut base = zone(
             Part::BaseDomain,
-            place,
+            scope,
             identity,
             domain,
-            &names::base_domain_link(place.cr),
+            &names::base_domain_link(scope.cr),
         )?;
         let id = base.zone.id.clone();
         let shared = |name: &str| {
@@ -106,8 +106,8 @@ pub fn desired(place: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZo
         base.defers = sibling_set.defers();
         base.records = records(&id, identity, &sibling_set.records(cluster))?;
         base.all_records = records(&id, identity, &SiblingSet::all_records(cluster))?;
-        let that_go = || records(&id, identity, &sibling_set.records_that_go(cluster));
-        base.kept_but = sibling_set.keeps().then(that_go).transpose()?;
+        let to_delete = || records(&id, identity, &sibling_set.records_to_delete(cluster));
+        base.deleted_from_shared = sibling_set.keeps().then(to_delete).transpose()?;
         zones.push(base);
     }
     Ok(zones)
@@ -115,19 +115,19 @@ pub fn desired(place: DnsScope<'_>, identity: &Identity) -> Result<Vec<DesiredZo
 
 fn zone(
     part: Part,
-    place: DnsScope<'_>,
+    scope: DnsScope<'_>,
     identity: &Identity,
     domain: &str,
     link: &str,
 ) -> Result<DesiredZone, IdError> {
-    let id = names::in_group(Kind::Zone, place.subscription, place.group, domain)?;
+    let id = names::in_group(Kind::Zone, scope.subscription, scope.group, domain)?;
     let owner_tags = |resource_type| names::owner_tags(&identity.cluster_id, resource_type);
     Ok(DesiredZone {
         part,
         link: ZoneLink {
             id: id.child(Kind::ZoneLink, link)?,
             owner_tags: owner_tags("vnet-link"),
-            virtual_network: place.network.clone(),
+            virtual_network: scope.network.clone(),
             proven: false,
         },
         zone: Zone {
@@ -139,7 +139,7 @@ fn zone(
         defers: false,
         records: Vec::new(),
         all_records: Vec::new(),
-        kept_but: None,
+        deleted_from_shared: None,
         known: None,
     })
 }
@@ -155,10 +155,10 @@ fn records(zone: &ResourceId, identity: &Identity, names: &[impl AsRef<str>]) ->
     names.iter().map(|name| record(name.as_ref())).collect()
 }
 
-/// What records wait for.
+/// What records without an address wait for.
 pub const ADDRESS: &str = "the endpoint's address";
 
-/// Steps towards a zone. Link and zone need no address, so they start before there is one.
+/// The steps for a zone. Zone and link need no address, so they start before there is one.
 pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> Result<Vec<Step>, Needs> {
     let zone = ensure_present(&proven(desired, facts)?, facts.read(Kind::Zone, &desired.zone.id)?);
     let Some(body) = zone.ready().cloned() else {
@@ -172,7 +172,7 @@ pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> R
         reads.extend(desired.records.iter().map(|r| (Kind::Record, &r.id)));
     }
     facts.reads(&reads)?;
-    let mut steps = vec![zone, bring_link(desired, &body, facts)?];
+    let mut steps = vec![zone, ensure_link(desired, &body, facts)?];
     for record in &desired.records {
         steps.push(match address {
             None => Step::needs(Kind::Record, record.id.clone(), ADDRESS),
@@ -188,8 +188,8 @@ pub fn build(desired: &DesiredZone, address: Option<IpAddr>, facts: &Facts) -> R
     Ok(steps)
 }
 
-/// The zone, as far as it is proven ours: a link of ours and a record of ours are in it, or were when this process saw it
-/// last. What is in a zone is read only where neither tells. What a status says of it proves nothing.
+/// The zone, `proven` if a link and a record of the cluster are in it, or were when this process read it last. What is
+/// in it is read only where the owner tags neither prove nor deny. What a status names proves nothing.
 pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
     let mut zone = desired.zone.clone();
     let observed = facts.read(Kind::Zone, &zone.id)?.found();
@@ -203,26 +203,26 @@ pub(super) fn proven(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs
 fn has_our_link(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
     for link in std::iter::once(&desired.link).chain(&desired.shared_links) {
         let found = facts.read(Kind::ZoneLink, &link.id)?.found();
-        if found.is_some_and(|body| link.leads_to_ours(body) && !link.owner_tags.deny(body)) {
+        if found.is_some_and(|body| link.leads_to_desired(body) && !link.owner_tags.deny(body)) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// Whether a record with a name of ours holds the address of an endpoint of ours.
+/// Whether a record with a name of the cluster holds the address of the owned endpoint.
 pub(super) fn has_our_address(desired: &DesiredZone, facts: &Facts) -> Result<bool, Needs> {
     let Some(address) = desired.known else {
         return Ok(false);
     };
     let reads: Vec<_> = desired.all_records.iter().map(|r| (Kind::Record, &r.id)).collect();
     facts.reads(&reads)?;
-    let ours = |body: &Value| addresses(body).contains(&address.to_string());
+    let has_address = |body: &Value| addresses(body).contains(&address.to_string());
     let mut found = reads.iter().filter_map(|(_, id)| facts.reads.get(*id)?.found());
-    Ok(found.any(ours))
+    Ok(found.any(has_address))
 }
 
-/// A link in a zone of ours, as far as its surroundings prove it ours: the zone has our mark, or a record of ours.
+/// A link in an owned zone, `proven` if the zone has our owner tags or a record of the cluster.
 pub(super) fn proven_link(
     desired: &DesiredZone,
     link: &ZoneLink,
@@ -231,15 +231,15 @@ pub(super) fn proven_link(
 ) -> Result<ZoneLink, Needs> {
     let mut link = link.clone();
     let observed = facts.read(Kind::ZoneLink, &link.id)?.found();
-    if observed.is_some_and(|body| link.leads_to_ours(body) && !link.is_owned(body) && !link.owner_tags.deny(body)) {
+    if observed.is_some_and(|body| link.leads_to_desired(body) && !link.is_owned(body) && !link.owner_tags.deny(body)) {
         let known = desired.zone.owner_tags.prove(zone) || facts.proven.contains(&link.id);
         link.proven = known || has_our_address(desired, facts)?;
     }
     Ok(link)
 }
 
-/// Whoever made it, one link from the zone to the network is enough: our own, a sibling's, or that of others.
-fn bring_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
+/// The step for the link. One link from the zone to the network is enough: our own, a sibling's, or that of others.
+fn ensure_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step, Needs> {
     let observed = facts.read(Kind::ZoneLink, &desired.link.id)?;
     let own = ensure_present(&proven_link(desired, &desired.link, zone, facts)?, observed);
     if !matches!(observed, Observed::Absent | Observed::WriteFailed(_)) {
@@ -247,7 +247,7 @@ fn bring_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step
     }
     for link in &desired.shared_links {
         match facts.read(Kind::ZoneLink, &link.id)? {
-            Observed::Found(body) if link.leads_to_ours(body) => return Ok(linked(link, link.id.clone(), body)),
+            Observed::Found(body) if link.leads_to_desired(body) => return Ok(linked(link, link.id.clone(), body)),
             Observed::Found(_) | Observed::Absent | Observed::WriteFailed(_) => {}
             other => return Ok(ensure_present(link, other)),
         }
@@ -257,8 +257,8 @@ fn bring_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step
         match facts.inside(Kind::ZoneLink, &desired.zone.id)? {
             Err(error) => return Ok(own.unreadable(error)),
             Ok(all) => {
-                let theirs = all.iter().find(|body| desired.link.leads_to_ours(body));
-                let named = theirs.and_then(|body| {
+                let other_link = all.iter().find(|body| desired.link.leads_to_desired(body));
+                let named = other_link.and_then(|body| {
                     Some((
                         desired
                             .zone
@@ -284,10 +284,10 @@ fn bring_link(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Step
     Ok(own)
 }
 
-/// A link that does what ours would do.
-fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
+/// The step for an existing link that does what our own would do.
+fn linked(own: &ZoneLink, id: ResourceId, body: &Value) -> Step {
     let (verb, why) = match progress(body) {
-        Progress::InProgress if ours.moved_by_others(body) => (Verb::Keep, Why::UpToDate),
+        Progress::InProgress if own.moved_by_others(body) => (Verb::Keep, Why::UpToDate),
         Progress::InProgress | Progress::Deleting => (Verb::Wait, Why::InProgress),
         Progress::Ready | Progress::Failed => (Verb::Keep, Why::UpToDate),
     };
@@ -300,7 +300,7 @@ fn linked(ours: &ZoneLink, id: ResourceId, body: &Value) -> Step {
     }
 }
 
-/// The zone of ours that a step belongs to.
+/// The zone that a step belongs to, if it is one of these.
 pub fn part_of(zones: &[DesiredZone], step: &Step) -> Option<Part> {
     let zone = if step.kind == Kind::Zone {
         Some(step.id.clone())

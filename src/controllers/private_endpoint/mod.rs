@@ -1,4 +1,4 @@
-//! CPO: the guest's side of a private path. Observes, plans, executes, reports.
+//! The controller of the CPO role: the guest's side of a private path. It observes, plans, executes and reports.
 
 pub mod control_plane;
 pub mod dns;
@@ -43,32 +43,32 @@ use crate::controllers::write_status::write_status;
 pub struct PrivateEndpointController {
     /// What control planes may use; none: whatever they name.
     pub allowed: Option<Receiver<Arc<AllowedScopes>>>,
-    /// What vouches for control planes; none: the conditions of the management side do.
+    /// What vouches for control planes; none: the conditions of the HO role do.
     pub hosted_clusters: Option<HostedClusters>,
 }
 
-/// The control plane as it was read, and what it means.
+/// The control plane as it was read, and its state.
 pub struct PrivateEndpointInputs {
     found: Option<HostedControlPlane>,
-    meaning: plan::ControlPlaneState,
+    state: plan::ControlPlaneState,
 }
 
 impl PrivateEndpointInputs {
     /// The control plane, if our finalizer is missing on it though the custom resource is served.
     fn to_be_held(&self, cr: &AzurePrivateLinkService) -> Option<&HostedControlPlane> {
-        let (control_plane, _) = plan::served(cr, &self.meaning).ok()?;
+        let (control_plane, _) = plan::served(cr, &self.state).ok()?;
         self.found.as_ref().filter(|_| !control_plane.held)
     }
 
-    /// Since when the custom resource goes: with its control plane, which is deleted first as a rule, or alone.
+    /// Since when the custom resource is under deletion: alone, or with its control plane, usually deleted first.
     fn deleting_since(&self, cr: &AzurePrivateLinkService) -> Option<Timestamp> {
         let control_plane = self.found.as_ref().and_then(deleted_at);
         [control_plane, deleted_at(cr)].into_iter().flatten().min()
     }
 
     fn lifecycle(&self, cr: &AzurePrivateLinkService) -> Lifecycle {
-        let going = cr.metadata.deletion_timestamp.is_some() || self.meaning.control_plane_deleting;
-        Lifecycle::of(Role::Cpo, cr, going)
+        let deleting = cr.metadata.deletion_timestamp.is_some() || self.state.control_plane_deleting;
+        Lifecycle::of(Role::Cpo, cr, deleting)
     }
 }
 
@@ -80,20 +80,20 @@ impl PrivateEndpointController {
         cr: AzurePrivateLinkService,
         inputs: &PrivateEndpointInputs,
     ) -> Result<ReconcileOutcome, ReconcileError> {
-        let meaning = &inputs.meaning;
+        let state = &inputs.state;
         if let Some(found) = inputs.to_be_held(&cr) {
             control_plane::hold(cx, found).await?;
         }
         let still = |cr| control_plane::still_stands(cx, cr);
-        let outcome = driver::carry_out(cx, reconcile, cr, None, None, still, |cr, facts| {
-            plan::build(cr, meaning, facts)
+        let execution = driver::carry_out(cx, reconcile, cr, None, None, still, |cr, facts| {
+            plan::build(cr, state, facts)
         });
         let Executed {
             decision,
             extra: names,
             outcomes,
             cr,
-        } = outcome.await?;
+        } = execution.await?;
         expedite_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
         let wait = driver::requeue_after(cx, &decision, Instant::now());
         if decision.paused {
@@ -117,12 +117,12 @@ impl PrivateEndpointController {
         inputs: &PrivateEndpointInputs,
     ) -> Result<ReconcileOutcome, ReconcileError> {
         let since = inputs.deleting_since(&cr);
-        let outcome = driver::carry_out(cx, reconcile, cr, None, since, driver::go_on, |cr, facts| {
-            teardown::teardown(cr, &inputs.meaning, facts).map(|decision| (decision, ()))
+        let execution = driver::carry_out(cx, reconcile, cr, None, since, driver::go_on, |cr, facts| {
+            teardown::teardown(cr, &inputs.state, facts).map(|decision| (decision, ()))
         });
         let Executed {
             decision, outcomes, cr, ..
-        } = outcome.await?;
+        } = execution.await?;
         let failing = |step: &Step| cx.observations.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
         let certain = driver::surely_gone(cx, reconcile, &decision).await;
@@ -132,11 +132,13 @@ impl PrivateEndpointController {
                 return Ok(ReconcileOutcome::waiting(cr, wait));
             }
             decision.steps.iter().for_each(|step| cx.observations.forget(&step.id));
-            let said = match abandoned {
+            let last_events = match abandoned {
                 Some(event) => [vec![event], event::left(&decision)].concat(),
                 None => event::released(&decision),
             };
-            return Ok(ReconcileOutcome::released(driver::release(cx, cr, None, &said).await?));
+            return Ok(ReconcileOutcome::released(
+                driver::release(cx, cr, None, &last_events).await?,
+            ));
         }
         driver::await_locks(cx, &decision, &outcomes, Instant::now());
         let wait = driver::requeue_after(cx, &decision, Instant::now());
@@ -149,8 +151,8 @@ impl PrivateEndpointController {
 /// A zone or a link that was put may take this long until anything can be read of it.
 const LATE: Duration = Duration::from_secs(40);
 
-/// How long a zone or a link may still come about that another process put before it died, or that was put without an answer:
-/// that nothing can be read of it says little.
+/// How long a zone or a link may still appear that another process put before it died, or whose PUT got no answer.
+/// Until then it proves little that a read does not find it.
 fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision) -> Option<Duration> {
     let now = Instant::now();
     let waits = perhaps_put(cr, decision).filter_map(|step| {
@@ -163,7 +165,8 @@ fn may_come_late(cx: &Context, cr: &AzurePrivateLinkService, decision: &Decision
     waits.max()
 }
 
-/// The zones and links that are not there and may have been put: an intent was recorded before, and no status has named them since.
+/// The zones and links that are not there and may have been put: an intent was recorded before, and no status has named
+/// them since.
 fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl Iterator<Item = &'a Step> + use<'a> {
     let intended = cr.annotations().contains_key(CPO_INTENT);
     let status = cr.status.clone().unwrap_or_default();
@@ -176,8 +179,8 @@ fn perhaps_put<'a>(cr: &AzurePrivateLinkService, decision: &'a Decision) -> impl
     gone.filter(move |step| !named.contains(&Some(step.id.clone())))
 }
 
-/// A connection that somebody else has to approve, and an address that is not shown yet, are read sooner, the longer they
-/// take the less often; at once when something else has changed.
+/// Expedites the read of an endpoint whose connection is not approved or that shows no address yet: ever less often,
+/// and at once when something else has changed.
 fn expedite_endpoint(cx: &Context, uid: &str, decision: &Decision) {
     let waits = |body| approval(body) != Approval::Approved || address(body).is_none();
     let step = decision.step(Kind::PrivateEndpoint);
@@ -199,13 +202,13 @@ impl Reconciler for PrivateEndpointController {
         cr: &AzurePrivateLinkService,
     ) -> Result<(PrivateEndpointInputs, String), ReconcileError> {
         let found = owner::control_plane(cx, cr).await?;
-        let mut meaning = observe::surroundings(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
+        let mut state = observe::read_inputs(cx, cr, found.as_ref(), self.hosted_clusters.as_ref()).await?;
         let all = self.hosted_clusters.as_ref();
-        let cluster_index = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
-        let refusal = |allowed: &Receiver<Arc<AllowedScopes>>| allowed.borrow().refusal(cr, &cluster_index);
-        meaning.refused = self.allowed.as_ref().and_then(refusal);
-        let fingerprint = observe::fingerprint(&meaning);
-        Ok((PrivateEndpointInputs { found, meaning }, fingerprint))
+        let peers = all.map(|all| all.in_network_of(cr)).unwrap_or_default();
+        let refusal = |allowed: &Receiver<Arc<AllowedScopes>>| allowed.borrow().refusal(cr, &peers);
+        state.refused = self.allowed.as_ref().and_then(refusal);
+        let fingerprint = observe::fingerprint(&state);
+        Ok((PrivateEndpointInputs { found, state }, fingerprint))
     }
 
     async fn reconcile(

@@ -1,4 +1,4 @@
-//! What Kubernetes says around a custom resource on the guest's side. Reads only.
+//! Reads the inputs of the CPO role from Kubernetes.
 
 use std::sync::Arc;
 
@@ -37,21 +37,21 @@ impl HostedClusters {
     /// The HostedClusters in the network of a custom resource.
     pub(super) fn in_network_of(&self, cr: &AzurePrivateLinkService) -> Vec<NetworkPeer> {
         let all = self.all.clusters().domains_in(&cr.spec.guest_vnet_id);
-        let neighbour = |(cluster, base_domain)| NetworkPeer { cluster, base_domain };
-        all.into_iter().map(neighbour).collect()
+        let peer = |(cluster, base_domain)| NetworkPeer { cluster, base_domain };
+        all.into_iter().map(peer).collect()
     }
 }
 
 /// The control plane and the siblings of a custom resource, and what vouches for its cluster.
-pub(super) async fn surroundings(
+pub(super) async fn read_inputs(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     found: Option<&HostedControlPlane>,
     hosted_clusters: Option<&HostedClusters>,
 ) -> Result<ControlPlaneState, ReconcileError> {
     let control_plane_deleting = found.is_some_and(|found| found.metadata.deletion_timestamp.is_some());
-    let goes = cr.metadata.deletion_timestamp.is_some() || control_plane_deleting;
-    let siblings = custom_resources::siblings(cx, cr, goes).await?;
+    let is_deleting = cr.metadata.deletion_timestamp.is_some() || control_plane_deleting;
+    let siblings = custom_resources::siblings(cx, cr, is_deleting).await?;
     let voucher = match hosted_clusters {
         None => Voucher::Conditions,
         Some(HostedClusters { all, cloud }) => {
@@ -100,7 +100,7 @@ fn control_plane(found: Option<&HostedControlPlane>) -> Result<ControlPlane, Pro
     })
 }
 
-/// What the HostedCluster says of a custom resource, among `all` of them.
+/// What the HostedCluster of a custom resource shows, among the claims of `all` HostedClusters.
 fn vouched(
     cr: &AzurePrivateLinkService,
     hosted: Option<&HostedCluster>,
@@ -109,10 +109,10 @@ fn vouched(
     cloud: &str,
 ) -> Vouched {
     let of_spec = |name: String, spec: &ClusterSpec| identity::of_spec(&name, spec).ok();
-    // What a deletion goes by, too.
+    // A deletion uses this identity too.
     let of_control_plane = control_plane(found).ok().map(|found| found.identity);
     let known = of_control_plane.or_else(|| teardown::hinted(cr));
-    // One that came later is another cluster of that name, unless it has the same id: a backup may be restored in any order.
+    // A younger one is another cluster of that name, unless it has the same id: a backup may be restored in any order.
     let own = hosted.filter(|hosted| {
         let id = hosted.spec.cluster_id.as_deref();
         let has_it = |known: &Identity| id.is_some_and(|id| same(id, &known.cluster_id));
@@ -131,23 +131,23 @@ fn vouched(
     }
 }
 
-/// What of the surroundings can wake a pass, as one text.
-pub(super) fn fingerprint(inputs: &ControlPlaneState) -> String {
-    let control_plane = inputs.control_plane.as_ref();
+/// The part of the state whose change needs a reconcile, as one text.
+pub(super) fn fingerprint(state: &ControlPlaneState) -> String {
+    let control_plane = state.control_plane.as_ref();
     let observed = control_plane
         .map(|c| (&c.identity, &c.azure, &c.public))
         .map_err(|p| (p.reason, &p.message));
-    let mut siblings: Vec<_> = inputs.siblings.iter().map(Sibling::weight).collect();
+    let mut siblings: Vec<_> = state.siblings.iter().map(Sibling::fingerprint).collect();
     siblings.sort_by_key(|sibling| format!("{sibling:?}"));
     let text = |problem: &Option<Problem>| problem.as_ref().map(|p| (p.reason, p.message.clone()));
-    let refused = text(&inputs.refused);
-    let vouched = inputs.vouched();
+    let refused = text(&state.refused);
+    let vouched = state.vouched();
     let vouched = vouched.map(|v| (text(&v.refusal), &v.identity, &v.azure, v.claimed_elsewhere));
     format!(
         "{observed:?} {} {} {vouched:?} {} {refused:?} {siblings:?}",
-        inputs.paused.is_some(),
-        inputs.control_plane_deleting,
-        inputs.other_controller.is_some()
+        state.paused.is_some(),
+        state.control_plane_deleting,
+        state.other_controller.is_some()
     )
 }
 

@@ -1,4 +1,4 @@
-//! What the CPO role does for a custom resource that stays: endpoint, zones, links, records. Pure.
+//! What the CPO role does for a custom resource that is not deleted: endpoint, zones, links, records. Pure.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, CpoIntent};
 use crate::names;
 
-/// What Kubernetes says about the custom resource's surroundings.
+/// What a decision for a custom resource is made from, as Kubernetes shows it.
 #[derive(Debug, Clone)]
 pub struct ControlPlaneState {
     /// The control plane that owns the custom resource.
     pub control_plane: Result<ControlPlane, Problem>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
-    /// Why nothing that the custom resource names may be touched, whatever becomes of it.
+    /// Why nothing that the custom resource names may be touched, not even to delete it.
     pub refused: Option<Problem>,
     /// Whether the control plane is being deleted.
     pub control_plane_deleting: bool,
@@ -45,28 +45,28 @@ pub struct ControlPlaneState {
 /// What vouches for the cluster of a custom resource.
 #[derive(Debug, Clone)]
 pub enum Voucher {
-    /// The management side's conditions. Whoever writes in the namespace can forge them, so they serve a process that acts as this
-    /// one cluster only.
+    /// The conditions of the HO role. Whoever writes in the namespace can forge them, so they serve only a process that
+    /// acts as this one cluster.
     Conditions,
     /// The HostedCluster, which nobody in the namespace can write.
     HostedCluster(Box<Vouched>),
 }
 
-/// What the HostedCluster says.
+/// What the HostedCluster shows of its cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Vouched {
     /// Why the cluster is not served.
     pub refusal: Option<Problem>,
-    /// The HostedCluster's own identity; none if it does not exist, or came after the custom resource.
+    /// The HostedCluster's own identity; none if it does not exist, or is younger than the custom resource.
     pub identity: Option<Identity>,
-    /// Its part of Azure; none if it does not exist.
+    /// Its Azure settings; none if it does not exist.
     pub azure: Option<AzurePlatform>,
-    /// Whether another HostedCluster has the cluster id by which what was made is known.
+    /// Whether another HostedCluster has the cluster id that the owner tags bear.
     pub claimed_elsewhere: bool,
 }
 
 impl ControlPlaneState {
-    /// What the HostedCluster says, where it is read.
+    /// What the HostedCluster shows, in a process that reads it.
     pub(super) fn vouched(&self) -> Option<&Vouched> {
         match &self.voucher {
             Voucher::Conditions => None,
@@ -74,8 +74,8 @@ impl ControlPlaneState {
         }
     }
 
-    /// The first field of a custom resource that lies outside what the HostedCluster names, or the HostedControlPlane where the
-    /// former is not read or not there.
+    /// The first field of a custom resource that lies outside what the HostedCluster names, or the HostedControlPlane
+    /// where the former is not read or does not exist.
     pub(super) fn outside(&self, cr: &AzurePrivateLinkService) -> Option<Problem> {
         if let Some(azure) = self.vouched().and_then(|vouched| vouched.azure.as_ref()) {
             return outside(cr, azure, "HostedCluster");
@@ -85,14 +85,14 @@ impl ControlPlaneState {
     }
 }
 
-/// A HostedControlPlane.
+/// A HostedControlPlane of this custom resource.
 #[derive(Debug, Clone)]
 pub struct ControlPlane {
-    /// Its cluster.
+    /// Its cluster's identity.
     pub identity: Identity,
-    /// What it says about Azure.
+    /// Its Azure settings.
     pub azure: AzurePlatform,
-    /// Whether our finalizer stands.
+    /// Whether it has our finalizer.
     pub held: bool,
     /// The public names that the cluster has.
     pub public: PublicNames,
@@ -101,17 +101,17 @@ pub struct ControlPlane {
 /// A connection that waits for a person is read again after this long at first.
 pub const APPROVAL_POLL: Duration = Duration::from_secs(30);
 
-/// Ids of a custom resource, parsed once.
+/// The resources that a custom resource is to have, with parsed ids.
 #[derive(Debug, Clone)]
 pub struct DesiredResources {
-    /// The endpoint.
+    /// The Private Endpoint.
     pub endpoint: PrivateEndpoint,
-    /// The zones.
+    /// The desired zones.
     pub zones: Vec<DesiredZone>,
 }
 
-/// What is wanted for a custom resource of this cluster.
-pub fn desired(
+/// The resources that a custom resource of this cluster is to have.
+pub fn desired_resources(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     siblings: &[Sibling],
@@ -125,7 +125,7 @@ pub fn desired(
     let (name, group) = (cr.name_any(), cr.spec.resource_group_name.as_str());
     let base_domain = cr.spec.base_domain.as_deref();
     let sibling_set = SiblingSet::new(&name, base_domain, siblings);
-    let place = DnsScope {
+    let scope = DnsScope {
         cr: &name,
         subscription: &subscription,
         group,
@@ -144,79 +144,76 @@ pub fn desired(
             proven: false,
             request_message: names::REQUEST_MESSAGE,
         },
-        zones: dns::desired(place, identity)?,
+        zones: dns::desired_zones(scope, identity)?,
     })
 }
 
-/// The aliases that are on record.
+/// The aliases in the recorded intent.
 pub(super) fn recorded_aliases(cr: &AzurePrivateLinkService) -> Vec<String> {
     let recorded: Option<CpoIntent> = intent::read(cr.annotations().get(CPO_INTENT));
     recorded.map(|recorded| recorded.aliases).unwrap_or_default()
 }
 
-/// What is decided of names besides the steps.
+/// What was decided about DNS names besides the steps.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// The zones.
+    /// The desired zones.
     pub zones: Vec<DesiredZone>,
-    /// The zone of the names that only the guest knows, by name.
+    /// The name of the zone whose names only the guest knows.
     pub internal_zone: Option<String>,
-    /// The zone that hides public names from the guest.
+    /// The name of the zone that hides public names from the guest.
     pub shadowing: Option<String>,
     /// Another controller that serves the custom resource too, by the name under which it writes.
     pub other_controller: Option<String>,
 }
 
-/// The control plane and what is wanted for it, or why the custom resource is not served.
+/// The control plane and the desired resources, or why the custom resource is not served.
 pub fn served<'a>(
     cr: &AzurePrivateLinkService,
-    inputs: &'a ControlPlaneState,
+    state: &'a ControlPlaneState,
 ) -> Result<(&'a ControlPlane, DesiredResources), Box<Decision>> {
     let stuck = |problem: Problem| Box::new(Decision::stuck(problem));
-    let control_plane = inputs
-        .control_plane
-        .as_ref()
-        .map_err(|problem| stuck(problem.clone()))?;
-    if let Some(problem) = &inputs.paused {
+    let control_plane = state.control_plane.as_ref().map_err(|problem| stuck(problem.clone()))?;
+    if let Some(problem) = &state.paused {
         return Err(Box::new(Decision::paused(problem.clone())));
     }
-    // What is wrong with the cluster as such says more than what it may use.
-    let refusal = match &inputs.voucher {
+    // A problem of the cluster itself is reported before a scope that it may not use.
+    let refusal = match &state.voucher {
         Voucher::Conditions => not_vouched_for(cr),
         Voucher::HostedCluster(vouched) => vouched.refusal.clone(),
     };
     if let Some(problem) = refusal {
         return Err(stuck(problem));
     }
-    // What is no id at all lies outside of everything.
-    let desired = desired(cr, &control_plane.identity, &inputs.siblings)
+    // An id that does not parse lies outside every scope.
+    let desired = desired_resources(cr, &control_plane.identity, &state.siblings)
         .map_err(|error| stuck(Problem::new(Reason::InvalidSpec, error.to_string())))?;
-    match inputs.refused.clone().or_else(|| inputs.outside(cr)) {
+    match state.refused.clone().or_else(|| state.outside(cr)) {
         Some(problem) => Err(stuck(problem)),
         None => Ok((control_plane, desired)),
     }
 }
 
-/// What to do for a custom resource that stays.
+/// What to do for a custom resource that is not deleted.
 pub fn build(
     cr: &AzurePrivateLinkService,
-    inputs: &ControlPlaneState,
+    state: &ControlPlaneState,
     facts: &Facts,
 ) -> Result<(Decision, Names), Needs> {
-    let (control_plane, mut desired) = match served(cr, inputs) {
+    let (control_plane, mut desired) = match served(cr, state) {
         Ok(served) => served,
         Err(decision) => return Ok((*decision, Names::default())),
     };
     let zones = |zones: &[DesiredZone], address| together(zones.iter().map(|zone| dns::build(zone, address, facts)));
-    let endpoint = match bring_endpoint(cr, &desired.endpoint, facts) {
+    let endpoint = match ensure_endpoint(cr, &desired.endpoint, facts) {
         Ok(endpoint) => endpoint,
         Err(mut needs) => {
             needs.extend(zones(&desired.zones, None).err().unwrap_or_default());
             return Err(needs);
         }
     };
-    let observed = endpoint.found.as_ref().filter(|_| !endpoint.left()).and_then(address);
-    desired.zones.iter_mut().for_each(|zone| zone.known = observed);
+    let known_address = endpoint.found.as_ref().filter(|_| !endpoint.left()).and_then(address);
+    desired.zones.iter_mut().for_each(|zone| zone.known = known_address);
     let zone_steps = zones(&desired.zones, usable_address(&endpoint))?;
     let steps = [vec![endpoint], zone_steps.concat()].concat();
     let decision = Decision {
@@ -228,7 +225,7 @@ pub fn build(
         internal_zone: Some(names::internal_zone(&control_plane.identity.name)),
         shadowing: shadowing(&desired.zones, &control_plane.public),
         zones: desired.zones,
-        other_controller: inputs.other_controller.clone(),
+        other_controller: state.other_controller.clone(),
     };
     Ok((decision, names))
 }
@@ -241,7 +238,7 @@ fn shadowing(zones: &[DesiredZone], public: &PublicNames) -> Option<String> {
     public.hidden_by(name, &records).then(|| name.to_owned())
 }
 
-/// What the management side finds wrong with a cluster as such, beyond its own half of the path.
+/// The reasons for which the HO role refuses a cluster as such, beyond its own half of the path.
 const REFUSALS: [Reason; 7] = [
     Reason::InvalidSpec,
     Reason::HostedClusterNotFound,
@@ -252,8 +249,8 @@ const REFUSALS: [Reason; 7] = [
     Reason::CloudMismatch,
 ];
 
-/// Where only the management side reads the HostedCluster: what it refuses is not served here either, and nothing begins before
-/// it has looked.
+/// Where only the HO role reads the HostedCluster: what that role refuses is not served here either, and nothing begins
+/// before it has reported.
 fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
     let status = cr.status.as_ref();
     let refused = verdicts(cr).find(|(reason, _)| REFUSALS.contains(reason));
@@ -263,9 +260,9 @@ fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
     let begun = |status: &AzurePrivateLinkServiceStatus| {
         status.private_link_service_alias.is_some() || status.private_endpoint_id.is_some()
     };
-    let said = |status: &AzurePrivateLinkServiceStatus| theirs(status).next().is_some();
-    let looked = status.is_some_and(|status| begun(status) || said(status));
-    (!looked).then(|| {
+    let has_conditions = |status: &AzurePrivateLinkServiceStatus| ho_conditions(status).next().is_some();
+    let has_reported = status.is_some_and(|status| begun(status) || has_conditions(status));
+    (!has_reported).then(|| {
         Problem::new(
             Reason::WaitingForPrivateLinkService,
             "the management side has not looked at the cluster yet",
@@ -273,24 +270,25 @@ fn not_vouched_for(cr: &AzurePrivateLinkService) -> Option<Problem> {
     })
 }
 
-/// The management side's conditions.
-fn theirs(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condition> {
+/// The conditions that the HO role owns.
+fn ho_conditions(status: &AzurePrivateLinkServiceStatus) -> impl Iterator<Item = &Condition> {
     ConditionType::owned_by(Role::Ho).filter_map(|kind| conditions::get(&status.conditions, kind))
 }
 
-/// Why they are False, where they are.
+/// The reasons of the HO role's conditions that are False.
 fn verdicts(cr: &AzurePrivateLinkService) -> impl Iterator<Item = (Reason, &Condition)> {
-    let stands = |status: &AzurePrivateLinkServiceStatus, condition: &Condition| {
+    let is_false = |status: &AzurePrivateLinkServiceStatus, condition: &Condition| {
         condition.status == Status::False.as_str() && !conditions::is_overtaken(condition, &status.conditions)
     };
     let all = cr.status.iter();
-    let refused = all.flat_map(move |status| theirs(status).filter(move |condition| stands(status, condition)));
+    let refused =
+        all.flat_map(move |status| ho_conditions(status).filter(move |condition| is_false(status, condition)));
     refused.filter_map(|condition| Some((Reason::parse(&condition.reason)?, condition)))
 }
 
-/// Whether the management side refuses the cluster for this reason.
+/// Whether the HO role refuses the cluster for this reason.
 pub fn refused_for(cr: &AzurePrivateLinkService, reason: Reason) -> bool {
-    verdicts(cr).any(|(said, _)| said == reason)
+    verdicts(cr).any(|(refused, _)| refused == reason)
 }
 
 /// The first field that lies outside what an object of this kind names.
@@ -313,8 +311,8 @@ fn outside(cr: &AzurePrivateLinkService, azure: &AzurePlatform, kind: &str) -> O
     Some(Problem::new(Reason::ScopeNotAllowed, text))
 }
 
-/// Without an alias nothing is compared: it is unknown what the endpoint should lead to.
-fn bring_endpoint(cr: &AzurePrivateLinkService, desired: &PrivateEndpoint, facts: &Facts) -> Result<Step, Needs> {
+/// The step for the endpoint. Without an alias it is not compared: the service that it should lead to is unknown.
+fn ensure_endpoint(cr: &AzurePrivateLinkService, desired: &PrivateEndpoint, facts: &Facts) -> Result<Step, Needs> {
     let recorded = cr
         .status
         .as_ref()
@@ -340,7 +338,7 @@ fn bring_endpoint(cr: &AzurePrivateLinkService, desired: &PrivateEndpoint, facts
     })
 }
 
-/// The endpoint, as far as this process has seen it to be ours before.
+/// The endpoint, `proven` if this process observed earlier that the cluster owns it.
 pub(super) fn proven_endpoint(desired: &PrivateEndpoint, facts: &Facts) -> PrivateEndpoint {
     PrivateEndpoint {
         proven: facts.proven.contains(&desired.id),
@@ -348,7 +346,7 @@ pub(super) fn proven_endpoint(desired: &PrivateEndpoint, facts: &Facts) -> Priva
     }
 }
 
-/// The address that records shall lead to: that of a settled endpoint whose connection is approved.
+/// The address for the records: that of a ready endpoint whose connection is approved.
 fn usable_address(endpoint: &Step) -> Option<IpAddr> {
     endpoint
         .ready()
@@ -359,7 +357,8 @@ fn usable_address(endpoint: &Step) -> Option<IpAddr> {
 /// So many aliases stay on record: the endpoint may still lead to the service before the last.
 const ALIASES: usize = 4;
 
-/// Old aliases stay on record until the endpoint is seen to lead to the new one: a deletion knows by them where it led to.
+/// The intent to record. A deletion needs to know where the endpoint led to, so old aliases stay until it leads to the
+/// new one.
 fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &DesiredResources, steps: &[Step]) -> String {
     let ready = |step: &Step| step.kind == Kind::PrivateEndpoint && step.ready().is_some();
     let mut aliases = recorded_aliases(cr);
@@ -369,8 +368,8 @@ fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &Desire
         .as_ref()
         .filter(|new| aliases.last() != Some(*new));
     aliases.extend(new.cloned());
-    let kept = if steps.iter().any(ready) { 1 } else { ALIASES };
-    aliases.drain(..aliases.len().saturating_sub(kept));
+    let keep = if steps.iter().any(ready) { 1 } else { ALIASES };
+    aliases.drain(..aliases.len().saturating_sub(keep));
     intent::write(&CpoIntent {
         cluster: identity.name.clone(),
         cluster_id: identity.cluster_id.clone(),
@@ -380,7 +379,7 @@ fn intent_of(cr: &AzurePrivateLinkService, identity: &Identity, desired: &Desire
     })
 }
 
-/// What this custom resource brings about, but for what is refused and what is in it.
+/// The ids of what this custom resource makes, without refused resources and what is in them.
 fn own_ids(desired: &DesiredResources, steps: &[Step]) -> Vec<String> {
     let zone = |zone: &'_ DesiredZone| {
         let link = (!zone.defers).then(|| zone.link.id.clone());

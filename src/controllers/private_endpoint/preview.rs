@@ -1,4 +1,4 @@
-//! What a pass over the guest's side would do. Reads only.
+//! The dry run of the CPO role: what a reconcile would do. Reads only.
 
 use kube::ResourceExt;
 use tokio::time::Instant;
@@ -22,12 +22,12 @@ impl SupportsDryRun for PrivateEndpointController {
         cr: &AzurePrivateLinkService,
         inputs: &PrivateEndpointInputs,
     ) -> DryRun {
-        let (mut facts, began, meaning) = (Facts::default(), Instant::now(), &inputs.meaning);
+        let (mut facts, began, state) = (Facts::default(), Instant::now(), &inputs.state);
         let lifecycle = inputs.lifecycle(cr);
         let (decision, report) = match lifecycle {
-            Lifecycle::Nothing => return DryRun::nothing(known(meaning)),
+            Lifecycle::Nothing => return DryRun::nothing(known(state)),
             Lifecycle::Build => {
-                let mut decide = |facts: &Facts| plan::build(cr, meaning, facts);
+                let mut decide = |facts: &Facts| plan::build(cr, state, facts);
                 let (decision, names) = driver::decided(cx, reconcile, &mut facts, (began, None), &mut decide).await;
                 expedite_endpoint(cx, &cr.uid().unwrap_or_default(), &decision);
                 let outcomes = as_sent(&decision.steps);
@@ -35,7 +35,7 @@ impl SupportsDryRun for PrivateEndpointController {
                 (decision, report)
             }
             Lifecycle::Teardown => {
-                let mut decide = |facts: &Facts| teardown::teardown(cr, meaning, facts).map(|decision| (decision, ()));
+                let mut decide = |facts: &Facts| teardown::teardown(cr, state, facts).map(|decision| (decision, ()));
                 let (decision, ()) = driver::decided(cx, reconcile, &mut facts, (began, None), &mut decide).await;
                 let report = status::after_teardown(cr, &decision, &as_sent(&decision.steps));
                 (decision, report)
@@ -44,7 +44,7 @@ impl SupportsDryRun for PrivateEndpointController {
         let held = inputs.to_be_held(cr).filter(|_| lifecycle == Lifecycle::Build);
         DryRun {
             lifecycle,
-            inputs: known(meaning),
+            inputs: known(state),
             report: Some(report),
             holds: Vec::from_iter(held.map(|_| FinalizerChange {
                 verb: "set",
@@ -58,8 +58,8 @@ impl SupportsDryRun for PrivateEndpointController {
     }
 }
 
-fn known(inputs: &plan::ControlPlaneState) -> Vec<Fact> {
-    let (id, state) = match &inputs.control_plane {
+fn known(control_plane_state: &plan::ControlPlaneState) -> Vec<Fact> {
+    let (id, state) = match &control_plane_state.control_plane {
         Ok(control_plane) => {
             let identity = &control_plane.identity;
             let state = format!("clusterID {}, infraID {}", identity.cluster_id, identity.infra_id);

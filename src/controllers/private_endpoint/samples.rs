@@ -1,4 +1,4 @@
-//! What the tests of the guest's side share: a cluster's world in Azure, and decisions over it.
+//! Samples for the tests of the CPO role: a cluster's resources in Azure, and decisions over them.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) fn azure() -> AzurePlatform {
     .unwrap()
 }
 
-pub(super) fn inputs() -> ControlPlaneState {
+pub(super) fn served_state() -> ControlPlaneState {
     let control_plane = ControlPlane {
         identity: identity(),
         azure: azure(),
@@ -43,23 +43,23 @@ pub(super) fn inputs() -> ControlPlaneState {
     }
 }
 
-/// The same where the HostedCluster says this.
+/// A served state, where the HostedCluster vouches with this.
 pub(super) fn vouched(vouched: Vouched) -> ControlPlaneState {
     ControlPlaneState {
         voucher: Voucher::HostedCluster(Box::new(vouched)),
-        ..inputs()
+        ..served_state()
     }
 }
 
-/// The control plane does not exist any more.
+/// The state when the control plane does not exist any more.
 pub(super) fn headless() -> ControlPlaneState {
     ControlPlaneState {
         control_plane: Err(Problem::new(Reason::HostedControlPlaneNotFound, "gone")),
-        ..inputs()
+        ..served_state()
     }
 }
 
-/// What our own intent says.
+/// The annotations with our own intent.
 pub(super) fn intent() -> Value {
     json!({CPO_INTENT: json!({"cluster": "example", "clusterID": "id", "infraID": "infra"}).to_string()})
 }
@@ -69,10 +69,10 @@ pub(super) fn with_alias() -> AzurePrivateLinkService {
 }
 
 pub(super) fn run(cr: &AzurePrivateLinkService, world: &[(String, Value)]) -> (Decision, Vec<String>) {
-    run_in(cr, &inputs(), world)
+    run_in(cr, &served_state(), world)
 }
 
-/// The same in a process that has seen all of this world to be ours.
+/// Decides in a process that has proven all of this world to be the cluster's.
 pub(super) fn run_after_proof(cr: &AzurePrivateLinkService, world: &[(String, Value)]) -> Decision {
     let facts = Facts {
         proven: world
@@ -81,20 +81,20 @@ pub(super) fn run_after_proof(cr: &AzurePrivateLinkService, world: &[(String, Va
             .collect(),
         ..Facts::default()
     };
-    decided(facts, world, |facts| build(cr, &inputs(), facts)).0.0
+    decided(facts, world, |facts| build(cr, &served_state(), facts)).0.0
 }
 
 pub(super) fn run_in(
     cr: &AzurePrivateLinkService,
-    inputs: &ControlPlaneState,
+    state: &ControlPlaneState,
     world: &[(String, Value)],
 ) -> (Decision, Vec<String>) {
-    let ((decision, _), asked) = decided(Facts::default(), world, |facts| build(cr, inputs, facts));
+    let ((decision, _), asked) = decided(Facts::default(), world, |facts| build(cr, state, facts));
     (decision, asked)
 }
 
-pub(super) fn tear(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState, world: &[(String, Value)]) -> Decision {
-    decided(Facts::default(), world, |facts| teardown(cr, inputs, facts)).0
+pub(super) fn tear(cr: &AzurePrivateLinkService, state: &ControlPlaneState, world: &[(String, Value)]) -> Decision {
+    decided(Facts::default(), world, |facts| teardown(cr, state, facts)).0
 }
 
 pub(super) fn marked(more: Value) -> Value {
@@ -123,7 +123,7 @@ pub(super) fn zones() -> Vec<(String, Value)> {
         .to_vec()
 }
 
-/// Everything as the first passes would have put it.
+/// Everything as the first reconciles would have put it.
 pub(super) fn complete() -> Vec<(String, Value)> {
     let mut world: Vec<_> = zones().into_iter().chain([endpoint("Approved", ALIAS)]).collect();
     let (decision, _) = run(&with_alias(), &world);
@@ -140,7 +140,7 @@ pub(super) fn complete() -> Vec<(String, Value)> {
     world
 }
 
-/// The same as HyperShift's own operator makes it: without any mark of ours.
+/// Everything as HyperShift's own operator makes it: without our owner tags.
 pub(super) fn unmarked() -> Vec<(String, Value)> {
     let mut world = complete();
     for (_, body) in &mut world {
@@ -203,6 +203,6 @@ pub(super) fn beside(siblings: &[AzurePrivateLinkService]) -> ControlPlaneState 
     });
     ControlPlaneState {
         siblings: siblings.collect(),
-        ..inputs()
+        ..served_state()
     }
 }

@@ -1,11 +1,12 @@
 //! Whether the zone of a base domain hides public names from the guest. Pure.
 //!
-//! A private zone answers for every name below its own: whatever is not in it does not exist for the linked network. Names
-//! are at risk where the cluster's ingress domain (`apps.<prefix>.<dns.baseDomain>`; the prefix is the cluster's name unless
-//! the spec gives another or an empty one) is the zone or lies in it, or a published host name does that is not a record of
-//! ours. So they are where the base domain equals, or is a parent of, the domain below which the cluster lives, and are not
-//! where it is a child without a published name, or a domain of its own. A more specific private zone that an administrator
-//! linked (as `<name>.<dns.baseDomain>` of HyperShift's own infrastructure) saves the names in it; the others stay hidden.
+//! A private zone answers for every name below its own: whatever is not in it does not exist for the linked network.
+//! Names are at risk where the cluster's ingress domain (`apps.<prefix>.<dns.baseDomain>`; the prefix is the cluster's
+//! name unless the spec gives another or an empty one) is the zone or lies in it, or a published host name does that is
+//! not a record of the cluster. So they are where the base domain equals, or is a parent of, the cluster's domain, and
+//! are not where it is a child without a published name, or a domain of its own. A more specific private zone that an
+//! administrator linked (as `<name>.<dns.baseDomain>` of HyperShift's own infrastructure) saves the names in it; the
+//! others stay hidden.
 
 use crate::api::hypershift::{ClusterSpec, PublishedService};
 
@@ -35,7 +36,8 @@ impl PublicNames {
     pub fn hidden_by(&self, zone: &str, records: &[String]) -> bool {
         let in_zone = |name: &str| relative(name, zone);
         let hidden = |name: &String| {
-            in_zone(name).is_some_and(|rest| !records.iter().any(|record| record.eq_ignore_ascii_case(&rest)))
+            in_zone(name)
+                .is_some_and(|record_name| !records.iter().any(|record| record.eq_ignore_ascii_case(&record_name)))
         };
         self.names.iter().any(hidden)
     }

@@ -1,7 +1,7 @@
 //! The other custom resources of a control plane, and which of them has what several could have. Pure.
 //!
 //! One of them writes each record. The zone of a base domain and its link serve all that have that base domain, whoever
-//! made them; they go with the last.
+//! made them; they are deleted with the last one.
 
 use kube::ResourceExt;
 
@@ -12,13 +12,13 @@ use crate::names;
 /// Another custom resource of the same control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
-    /// Its name.
+    /// The sibling's name.
     pub name: String,
     /// Its base domain.
     pub base_domain: Option<String>,
     /// Whether neither it nor the control plane is being deleted.
     pub stays: bool,
-    /// Whether our finalizer stands on it, so that what it shares is taken away with it.
+    /// Whether it has our finalizer, so that what it shares is deleted with it.
     pub held: bool,
 }
 
@@ -33,8 +33,8 @@ impl Sibling {
         }
     }
 
-    /// What of it can wake a pass of its siblings.
-    pub fn weight(&self) -> impl std::fmt::Debug + '_ {
+    /// The part of it whose change needs a reconcile of its siblings.
+    pub fn fingerprint(&self) -> impl std::fmt::Debug + '_ {
         (&self.name, &self.base_domain, self.stays, self.held)
     }
 }
@@ -70,24 +70,24 @@ impl<'a> SiblingSet<'a> {
         [names::api_record(cluster), names::oauth_record(cluster)]
     }
 
-    /// The names of the records that this custom resource writes there: `private-router` both, as long as no sibling that
-    /// stays takes OAuth.
+    /// The names of the records that this custom resource writes there: `private-router` both, as long as no sibling
+    /// that stays writes that of OAuth.
     pub fn records(self, cluster: &str) -> Vec<String> {
         let api = (self.name == PRIVATE_ROUTER).then(|| names::api_record(cluster));
-        let oauth = (self.takes_oauth() == self.name).then(|| names::oauth_record(cluster));
+        let oauth = (self.oauth_writer() == self.name).then(|| names::oauth_record(cluster));
         api.into_iter().chain(oauth).collect()
     }
 
     /// Of several custom resources that could, the one that writes the record of OAuth.
-    fn takes_oauth(self) -> &'a str {
+    fn oauth_writer(self) -> &'a str {
         let names = self.staying().map(|one| one.name.as_str()).chain([self.name]);
         let others = names.filter(|name| *name != PRIVATE_ROUTER);
         others.min_by_key(|name| (*name != OAUTH, *name)).unwrap_or(self.name)
     }
 
-    /// The names of the records that go with this custom resource while a sibling goes on using the zone. The sibling that
-    /// stays takes over the record of OAuth.
-    pub fn records_that_go(self, cluster: &str) -> Vec<String> {
+    /// The names of the records that are deleted with this custom resource while a sibling keeps using the zone. The
+    /// sibling that stays takes over the record of OAuth.
+    pub fn records_to_delete(self, cluster: &str) -> Vec<String> {
         let own = (self.name == PRIVATE_ROUTER).then(|| names::api_record(cluster));
         own.into_iter().collect()
     }
@@ -102,12 +102,12 @@ impl<'a> SiblingSet<'a> {
         others
     }
 
-    /// Whether a sibling goes on using zone and link, and takes them away later.
+    /// Whether a sibling keeps using zone and link, and deletes them later.
     pub fn keeps(self) -> bool {
         self.staying().any(|one| one.held)
     }
 
-    /// Whether the link is left to `private-router`, which is at work: Azure takes one link between a zone and a network.
+    /// Whether the link is left to `private-router`, which is at work: Azure takes one link per zone and network.
     pub fn defers(self) -> bool {
         self.name != PRIVATE_ROUTER && self.staying().any(|one| one.held && one.name == PRIVATE_ROUTER)
     }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case::that_goes(Sibling { stays: false, ..sibling(OAUTH) })]
+    #[case::that_is_deleted(Sibling { stays: false, ..sibling(OAUTH) })]
     #[case::of_another_domain(Sibling { base_domain: Some("example.net".into()), ..sibling(OAUTH) })]
     #[case::without_a_domain(Sibling { base_domain: None, ..sibling(OAUTH) })]
     fn sibling_takes_nothing(#[case] sibling: Sibling) {

@@ -16,7 +16,7 @@ use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, blocking_problem, first_problem, step_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
-/// The report of a pass that brings the guest's side about.
+/// The report of a reconcile that makes or repairs the guest's side.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Names, outcomes: &[Outcome]) -> Report {
     let generation = cr.metadata.generation;
     let steps: Vec<(&Step, &Outcome)> = decision.steps.iter().zip(outcomes).collect();
@@ -24,7 +24,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
     let dns = decision.problem.clone().or_else(|| {
         let problems = steps
             .iter()
-            .filter_map(|(step, outcomes)| Some((*step, dns_problem(&names.zones, step, outcomes)?)));
+            .filter_map(|(step, outcome)| Some((*step, dns_problem(&names.zones, step, outcome)?)));
         first_problem(endpoint.as_ref(), problems)
     });
     let condition = |kind, problem: &Option<Problem>, (reason, holds): (Reason, String)| match problem {
@@ -46,8 +46,8 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, names: &Na
     finish(cr, own, fields)
 }
 
-/// What is said of names that are as wanted. A second writer matters more than what it writes beside us: as long as the result
-/// is right, nothing is written against it.
+/// Reason and message for names that are as desired. A second controller is reported before what it writes: as long as
+/// the result is right, nothing is written against it.
 fn names_hold(names: &Names) -> (Reason, String) {
     if let Some(manager) = &names.other_controller {
         let text = format!("available, but {manager} serves this cluster too; stop one of the two");
@@ -65,11 +65,15 @@ fn names_hold(names: &Names) -> (Reason, String) {
     }
 }
 
-/// The report of a pass that takes the guest's side away.
+/// The report of a reconcile that deletes the guest's side.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Report {
     let generation = cr.metadata.generation;
-    let problem = |mine: fn(Kind) -> bool| {
-        let steps = decision.steps.iter().zip(outcomes).filter(|(step, _)| mine(step.kind));
+    let problem = |of_condition: fn(Kind) -> bool| {
+        let steps = decision
+            .steps
+            .iter()
+            .zip(outcomes)
+            .filter(|(step, _)| of_condition(step.kind));
         let found = blocking_problem(decision, steps, |_| Reason::DeletionFailed);
         let found = found.unwrap_or_else(|| Problem::new(Reason::Deleting, "deleted"));
         abandon::noted(cr, Role::Cpo, found)
@@ -107,10 +111,10 @@ fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Outcome)]) -> Option<
         return Some(problem.clone());
     }
     let waiting = |reason, text: &str| Some(Problem::new(reason, text));
-    let Some((step, outcomes)) = steps.iter().find(|(step, _)| step.kind == Kind::PrivateEndpoint) else {
+    let Some((step, outcome)) = steps.iter().find(|(step, _)| step.kind == Kind::PrivateEndpoint) else {
         return waiting(Reason::Provisioning, "the Private Endpoint has not been looked at yet");
     };
-    if let (Why::Needs(_), Outcome::Nothing) = (&step.why, outcomes) {
+    if let (Why::Needs(_), Outcome::Nothing) = (&step.why, outcome) {
         return waiting(
             Reason::WaitingForPrivateLinkService,
             "the Private Link Service has no alias yet",
@@ -121,7 +125,7 @@ fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Outcome)]) -> Option<
     } else {
         Reason::PrivateEndpointCreationFailed
     };
-    if let Some(problem) = step_problem(step, outcomes, failure) {
+    if let Some(problem) = step_problem(step, outcome, failure) {
         return Some(problem);
     }
     let Some(body) = step.ready() else {
@@ -143,7 +147,7 @@ fn endpoint_problem(decision: &Decision, steps: &[(&Step, &Outcome)]) -> Option<
     }
 }
 
-fn dns_problem(zones: &[DesiredZone], step: &Step, outcomes: &Outcome) -> Option<Problem> {
+fn dns_problem(zones: &[DesiredZone], step: &Step, outcome: &Outcome) -> Option<Problem> {
     let part = part_of(zones, step)?;
     let failure = match (part, step.kind) {
         (Part::Internal, Kind::Zone) => Reason::DNSZoneCreationFailed,
@@ -153,14 +157,14 @@ fn dns_problem(zones: &[DesiredZone], step: &Step, outcomes: &Outcome) -> Option
         (Part::BaseDomain, Kind::ZoneLink) => Reason::BaseDomainVNetLinkCreationFailed,
         (Part::BaseDomain, _) => Reason::BaseDomainARecordCreationFailed,
     };
-    if linked_to_other_zone(step, outcomes) {
+    if linked_to_other_zone(step, outcome) {
         let text = format!(
             "another zone named {} is linked to the virtual network",
             step.id.parent()?.name()
         );
         return Some(Problem::new(Reason::VNetLinkedToOtherZone, text));
     }
-    let problem = step_problem(step, outcomes, failure)?;
+    let problem = step_problem(step, outcome, failure)?;
     let reason = if step.why == Why::Needs(ADDRESS) {
         Reason::WaitingForPrivateEndpoint
     } else {
@@ -170,8 +174,8 @@ fn dns_problem(zones: &[DesiredZone], step: &Step, outcomes: &Outcome) -> Option
 }
 
 /// A link that Azure refuses for good as invalid overlaps with another zone of the same name.
-fn linked_to_other_zone(step: &Step, outcomes: &Outcome) -> bool {
-    let error = match outcomes {
+fn linked_to_other_zone(step: &Step, outcome: &Outcome) -> bool {
+    let error = match outcome {
         Outcome::Failed(error) => Some(error),
         _ => step.why.error(),
     };
@@ -179,15 +183,15 @@ fn linked_to_other_zone(step: &Step, outcomes: &Outcome) -> bool {
     step.kind == Kind::ZoneLink && error.is_some_and(invalid)
 }
 
-/// What was seen and is ours; what is absent or of others is taken off the record. An address once known stays until
-/// another is known.
+/// The status fields: the ids of observed, owned resources, and null for those that are absent or of others. A known
+/// address stays until another is known.
 fn fields(steps: &[(&Step, &Outcome)], names: &Names) -> Map<String, Value> {
     let mut fields = Map::new();
     for (step, _) in steps {
         let Some(field) = id_field(step, &names.zones) else {
             continue;
         };
-        let off = step.left() || step.why == Why::Absent;
+        let is_cleared = step.left() || step.why == Why::Absent;
         if let Some(body) = step.ready() {
             fields.insert(field.to_owned(), json!(step.id.to_string()));
             let address = address(body).filter(|_| step.kind == Kind::PrivateEndpoint);
@@ -197,7 +201,7 @@ fn fields(steps: &[(&Step, &Outcome)], names: &Names) -> Map<String, Value> {
             if names_the_zone(step, names) {
                 fields.insert("dnsZoneName".into(), json!(names.internal_zone));
             }
-        } else if off {
+        } else if is_cleared {
             fields.insert(field.to_owned(), Value::Null);
             if step.left() && names_the_zone(step, names) {
                 fields.insert("dnsZoneName".into(), Value::Null);
@@ -207,14 +211,14 @@ fn fields(steps: &[(&Step, &Outcome)], names: &Names) -> Map<String, Value> {
     fields
 }
 
-/// Whether this step tells that the internal zone's name may be on record. HyperShift's own operator deletes by it: also
-/// for custom resources that have no such zone, and never for one whose zone is of others.
+/// Whether this step decides if the status names the internal zone. HyperShift's own operator deletes by that name:
+/// also for custom resources that have no such zone, and never for one whose zone is of others.
 fn names_the_zone(step: &Step, names: &Names) -> bool {
     let own = names.zones.iter().find(|zone| zone.part == Part::Internal);
     own.map_or(step.kind == Kind::PrivateEndpoint, |zone| zone.zone.id == step.id)
 }
 
-/// Where the id of a step's resource is recorded.
+/// The status field for the id of a step's resource.
 fn id_field(step: &Step, zones: &[DesiredZone]) -> Option<&'static str> {
     match (step.kind, part_of(zones, step)) {
         (Kind::PrivateEndpoint, _) => Some("privateEndpointID"),

@@ -1,7 +1,7 @@
-//! What the CPO role does for a custom resource that goes: endpoint, links, records, zones. Pure.
+//! What the CPO role does for a custom resource under deletion: endpoint, links, records, zones. Pure.
 //!
-//! Works from names and from what was recorded; no other object has to exist still. What was recorded may have been forged,
-//! so it counts only where namespace, name, scope and a fresh look agree.
+//! It works from names and from the recorded intent; no other object has to exist any more. The intent may be forged,
+//! so it counts only where namespace, name, scope and a fresh read agree.
 
 use kube::ResourceExt;
 use serde_json::Value;
@@ -23,25 +23,25 @@ use crate::controllers::identity::Identity;
 use crate::controllers::intent::{self, CpoIntent};
 use crate::names;
 
-/// Steps away, for a custom resource that is deleted or whose control plane is. All are gone or left when nothing of ours is
-/// there.
-pub fn teardown(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState, facts: &Facts) -> Result<Decision, Needs> {
-    if let Some(problem) = &inputs.refused {
+/// The steps that delete what a custom resource has, when it or its control plane is deleted. All are gone or left when
+/// nothing of the cluster exists any more.
+pub fn teardown(cr: &AzurePrivateLinkService, state: &ControlPlaneState, facts: &Facts) -> Result<Decision, Needs> {
+    if let Some(problem) = &state.refused {
         return Ok(Decision::stuck(problem.clone()));
     }
-    if let Some(problem) = inputs.outside(cr) {
-        // What was made before the cluster named another place is not lost sight of.
+    if let Some(problem) = state.outside(cr) {
+        // What was made before the cluster named another scope is not forgotten.
         return Ok(if begun(cr) {
             Decision::stuck(problem)
         } else {
             Decision::default()
         });
     }
-    let Some(identity) = identity(cr, inputs) else {
+    let Some(identity) = identity(cr, state) else {
         return Ok(Decision::default());
     };
     // What does not parse was never made.
-    let Ok(mut desired) = plan::desired(cr, &identity, &inputs.siblings) else {
+    let Ok(mut desired) = plan::desired_resources(cr, &identity, &state.siblings) else {
         return Ok(Decision::default());
     };
     if let Some(decision) = lives_elsewhere(cr, &desired, facts)? {
@@ -53,7 +53,7 @@ pub fn teardown(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState, facts:
         let address = found.found.as_ref().filter(|_| !found.left()).and_then(address);
         desired.zones.iter_mut().for_each(|zone| zone.known = address);
     }
-    let zones = desired.zones.iter().map(|zone| take_zone(zone, facts));
+    let zones = desired.zones.iter().map(|zone| delete_zone(zone, facts));
     let mut steps = together(std::iter::once(endpoint.map(|step| vec![step])).chain(zones))?;
     if steps[0][0].verb == Verb::Delete && proves_zones(&desired.zones, &steps[1..], facts)? {
         steps[0] = vec![Step::needs(
@@ -65,14 +65,14 @@ pub fn teardown(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState, facts:
     let steps = steps.concat();
     Ok(Decision {
         steps,
-        shared: desired.zones.iter().any(|zone| zone.kept_but.is_some()),
+        shared: desired.zones.iter().any(|zone| zone.deleted_from_shared.is_some()),
         ..Decision::default()
     })
 }
 
-/// What has to be decided before anything goes: whether the cluster lives on another management cluster, with everything on the
-/// guest's side. It does where its endpoint leads to none of the Private Link Services that the custom resource had; as long
-/// as nothing certain is known of the endpoint, nothing goes.
+/// The decision where nothing is deleted, because the cluster lives on another management cluster, with everything on
+/// the guest's side. It does if its endpoint leads to none of the Private Link Services that the custom resource had.
+/// As long as nothing certain is known of the endpoint, nothing is deleted either.
 fn lives_elsewhere(
     cr: &AzurePrivateLinkService,
     desired: &DesiredResources,
@@ -85,14 +85,14 @@ fn lives_elsewhere(
         Observed::Found(body) if leads_elsewhere(cr, &desired.endpoint, body) => {
             let zones = zones().map(|zone| Ok(ensure_absent(zone, facts.read(Kind::Zone, &zone.id)?)));
             let all = together(std::iter::once(Ok(endpoint)).chain(zones))?;
-            let there = |step: Step| {
+            let leave_found = |step: Step| {
                 if step.found.is_some() {
                     step.leave(ELSEWHERE)
                 } else {
                     step
                 }
             };
-            all.into_iter().map(there).collect()
+            all.into_iter().map(leave_found).collect()
         }
         Observed::ReadFailed(_) | Observed::Absent if !facts.surely_gone.contains(&desired.endpoint.id) => {
             let waits = zones().map(|zone| Step::needs(Kind::Zone, zone.id.clone(), "its endpoint to be seen or gone"));
@@ -107,16 +107,16 @@ fn lives_elsewhere(
 }
 
 fn leads_elsewhere(cr: &AzurePrivateLinkService, endpoint: &PrivateEndpoint, body: &Value) -> bool {
-    let had = plan::recorded_aliases(cr).into_iter().chain(endpoint.alias.clone());
-    let had: Vec<String> = had.collect();
-    let ours = endpoint.owner_tags.prove(body) && !had.is_empty();
-    ours && leads_anywhere(body) && !had.iter().any(|alias| leads_to(body, alias))
+    let aliases = plan::recorded_aliases(cr).into_iter().chain(endpoint.alias.clone());
+    let aliases: Vec<String> = aliases.collect();
+    let owned = endpoint.owner_tags.prove(body) && !aliases.is_empty();
+    owned && leads_anywhere(body) && !aliases.iter().any(|alias| leads_to(body, alias))
 }
 
-/// Who uses what is left behind then.
+/// The user of what is left behind then.
 const ELSEWHERE: &str = "another management cluster, whose Private Link Service the endpoint leads to";
 
-/// Whether the endpoint's address is all that proves that something in a zone without our mark, which still goes, is ours.
+/// Whether something is to be deleted in a zone without our owner tags, so that the endpoint's address is the proof.
 fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Result<bool, Needs> {
     for (desired, steps) in zones.iter().zip(steps) {
         let observed = facts.read(Kind::Zone, &desired.zone.id)?.found();
@@ -128,9 +128,9 @@ fn proves_zones(zones: &[DesiredZone], steps: &[Vec<Step>], facts: &Facts) -> Re
     Ok(false)
 }
 
-/// The zone, as far as it is proven ours. One without our mark is so still when our link is out of it: nobody resolves names in
-/// it any more, and what it holds are names of ours with the address of our endpoint.
-fn proven_to_go(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
+/// The zone, `proven` if it is the cluster's. One without our owner tags stays proven when our link is deleted: nobody
+/// resolves names in it any more, and it holds names of the cluster with the address of its endpoint.
+fn proven_for_deletion(desired: &DesiredZone, facts: &Facts) -> Result<Zone, Needs> {
     let mut zone = proven(desired, facts)?;
     let observed = facts.read(Kind::Zone, &zone.id)?.found();
     if observed.is_some_and(|body| !zone.is_owned(body) && links(body) == Some(0)) {
@@ -148,13 +148,13 @@ fn begun(cr: &AzurePrivateLinkService) -> bool {
     endpoint.is_some() || cr.annotations().contains_key(CPO_INTENT)
 }
 
-/// The cluster, as the HostedCluster says where it is read; else as its control plane does; else as recorded; else by name only.
-/// Without the cluster's id no mark proves anything, and any mark denies.
-fn identity(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState) -> Option<Identity> {
-    let hosted = inputs.vouched().and_then(|vouched| vouched.identity.clone());
-    let control_plane = || inputs.control_plane.as_ref().ok().map(|c| c.identity.clone());
+/// The cluster's identity: by the HostedCluster where it is read, else by its control plane, else as recorded, else by
+/// name only. Without the cluster's id no owner tags prove anything, and any deny.
+fn identity(cr: &AzurePrivateLinkService, state: &ControlPlaneState) -> Option<Identity> {
+    let hosted = state.vouched().and_then(|vouched| vouched.identity.clone());
+    let control_plane = || state.control_plane.as_ref().ok().map(|c| c.identity.clone());
     let mut identity = hosted.or_else(control_plane).or_else(|| hinted(cr))?;
-    let duplicate = match inputs.vouched() {
+    let duplicate = match state.vouched() {
         Some(vouched) => vouched.claimed_elsewhere,
         None => plan::refused_for(cr, Reason::DuplicateIdentity),
     };
@@ -164,12 +164,12 @@ fn identity(cr: &AzurePrivateLinkService, inputs: &ControlPlaneState) -> Option<
     Some(identity)
 }
 
-/// The cluster as far as the custom resource itself tells, which a tenant can write: what it leads to is proven by Azure.
+/// The identity that the custom resource itself shows. A tenant can write it, so Azure has to prove what it leads to.
 pub(super) fn hinted(cr: &AzurePrivateLinkService) -> Option<Identity> {
     recorded(cr).or_else(|| by_name(cr))
 }
 
-/// What the intent says, if its cluster can live in this namespace.
+/// The identity in the intent, if its cluster can live in this namespace.
 fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let intent: CpoIntent = intent::read(cr.annotations().get(CPO_INTENT))?;
     names::fits_namespace(&intent.cluster, &cr.namespace()?).then_some(Identity {
@@ -179,8 +179,8 @@ fn recorded(cr: &AzurePrivateLinkService) -> Option<Identity> {
     })
 }
 
-/// The cluster's name, from the owner that the custom resource had, or from the zone that its status names; its id, from the name of
-/// the Private Link Service there.
+/// The cluster's name, from the owner that the custom resource had or the zone in its status. Its id, from the name of
+/// the Private Link Service in the status.
 fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
     let namespace = cr.namespace()?;
     let kind = <HostedControlPlane as kube::Resource>::kind(&());
@@ -204,49 +204,49 @@ fn by_name(cr: &AzurePrivateLinkService) -> Option<Identity> {
     })
 }
 
-/// Steps that take a zone away: first our link, then the zone with our records in it.
+/// The steps that delete a zone: first our link, then the zone with our records in it.
 ///
-/// A zone that a sibling goes on using, or in which others have links or records, stays without what is ours alone.
-fn take_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
-    let zone = proven_to_go(desired, facts)?;
+/// A zone that a sibling keeps using, or in which others have links or records, stays without what is ours alone.
+fn delete_zone(desired: &DesiredZone, facts: &Facts) -> Result<Vec<Step>, Needs> {
+    let zone = proven_for_deletion(desired, facts)?;
     let step = ensure_absent(&zone, facts.read(Kind::Zone, &zone.id)?);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
     };
-    if let Some(records) = &desired.kept_but {
-        return take_records(records, facts);
+    if let Some(records) = &desired.deleted_from_shared {
+        return delete_records(records, facts);
     }
     let link = proven_link(desired, &desired.link, &body, facts)?;
     let link = ensure_absent(&link, facts.read(Kind::ZoneLink, &link.id)?);
     if !link.gone() && !link.left() {
         return Ok(vec![link, Step::needs(Kind::Zone, zone.id, "its link to go")]);
     }
-    // Only a new look shows that the link is out of it.
+    // Only a fresh read shows that the link is gone from it.
     let step = ensure_absent(&zone, facts.fresh_read(Kind::Zone, &zone.id)?);
     let (Verb::Delete, Some(body)) = (&step.verb, step.found.clone()) else {
         return Ok(vec![step]);
     };
     let others = match links_inside(desired, &body, facts)? {
         Err(error) => return Ok(vec![step.unreadable(&error)]),
-        Ok(Links { ours, .. }) if !ours.is_empty() => {
+        Ok(Links { owned, .. }) if !owned.is_empty() => {
             let waits = Step::needs(Kind::Zone, zone.id, "its link to go");
-            return Ok(ours.into_iter().chain([waits]).collect());
+            return Ok(owned.into_iter().chain([waits]).collect());
         }
         Ok(Links { others: true, .. }) => "links of others",
         Ok(_) => match facts.inside(Kind::Record, &zone.id)? {
             Err(error) => return Ok(vec![step.unreadable(error)]),
-            Ok(records) if records.iter().all(|r| is_ours_or_soa(desired, r)) => return Ok(vec![step]),
+            Ok(records) if records.iter().all(|r| is_owned_or_soa(desired, r)) => return Ok(vec![step]),
             Ok(_) => "records of others",
         },
     };
-    let records = take_records(&desired.all_records, facts)?;
-    // One that was put before this process began may come to be yet.
+    let records = delete_records(&desired.all_records, facts)?;
+    // One that was put before this process began may still appear.
     let link = Some(link).filter(Step::gone);
     let stays = std::iter::once(step.leave(others));
     Ok(stays.chain(link).chain(records).collect())
 }
 
-fn take_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
+fn delete_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
     together(
         records
             .iter()
@@ -256,15 +256,15 @@ fn take_records(records: &[Record], facts: &Facts) -> Result<Vec<Step>, Needs> {
 
 /// The links that a list shows in a zone.
 struct Links {
-    /// Steps for those that were made under our name after it was looked for, or under that of a sibling, which is gone or goes too.
-    ours: Vec<Step>,
-    /// Whether there are any that are to stay.
+    /// Steps for those that appeared under our name after it was read, or under the name of a former sibling.
+    owned: Vec<Step>,
+    /// Whether there are any that stay.
     others: bool,
 }
 
 fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Result<Links, ArmError>, Needs> {
     let mut found = Links {
-        ours: Vec::new(),
+        owned: Vec::new(),
         others: false,
     };
     if links(zone) == Some(0) {
@@ -286,19 +286,19 @@ fn links_inside(desired: &DesiredZone, zone: &Value, facts: &Facts) -> Result<Re
         if step.left() {
             found.others = true;
         } else if !step.gone() {
-            found.ours.push(step);
+            found.owned.push(step);
         }
     }
     Ok(Ok(found))
 }
 
-fn is_ours_or_soa(desired: &DesiredZone, record: &Value) -> bool {
+fn is_owned_or_soa(desired: &DesiredZone, record: &Value) -> bool {
     let kind = record.get("type").and_then(Value::as_str).unwrap_or_default();
     let name = record.get("name").and_then(Value::as_str).unwrap_or_default();
-    let ours = |r: &Record| r.id.name().eq_ignore_ascii_case(name) && r.is_owned(record);
+    let owned = |r: &Record| r.id.name().eq_ignore_ascii_case(name) && r.is_owned(record);
     match kind.rsplit('/').next().unwrap_or_default() {
         "SOA" => name == "@",
-        "A" => desired.all_records.iter().any(ours),
+        "A" => desired.all_records.iter().any(owned),
         _ => false,
     }
 }

@@ -13,14 +13,14 @@ use crate::controllers::decision::Problem;
 use crate::controllers::samples::{cr, guest};
 
 #[test]
-fn control_plane_is_held_only_for_a_custom_resource_that_is_served() {
+fn control_plane_is_held_only_for_a_served_custom_resource() {
     let unheld = |change: fn(&mut plan::ControlPlaneState)| {
-        let mut meaning = inputs();
-        meaning.control_plane.as_mut().unwrap().held = false;
-        change(&mut meaning);
+        let mut state = served_state();
+        state.control_plane.as_mut().unwrap().held = false;
+        change(&mut state);
         PrivateEndpointInputs {
             found: Some(HostedControlPlane::default()),
-            meaning,
+            state,
         }
     };
     let holds = |inputs: &PrivateEndpointInputs, cr: &AzurePrivateLinkService| inputs.to_be_held(cr).is_some();
@@ -29,14 +29,12 @@ fn control_plane_is_held_only_for_a_custom_resource_that_is_served() {
         !holds(&unheld(|_| {}), &cr(json!(null), json!({}))),
         "the management side has not looked"
     );
-    let held = |meaning: &mut plan::ControlPlaneState| meaning.control_plane.as_mut().unwrap().held = true;
+    let held = |state: &mut plan::ControlPlaneState| state.control_plane.as_mut().unwrap().held = true;
     assert!(!holds(&unheld(held), &with_alias()));
     for stop in [
-        |meaning: &mut plan::ControlPlaneState| meaning.paused = Some(Problem::new(Reason::Provisioning, "paused")),
-        |meaning: &mut plan::ControlPlaneState| {
-            meaning.refused = Some(Problem::new(Reason::ScopeNotAllowed, "no entry"))
-        },
-        |meaning: &mut plan::ControlPlaneState| meaning.control_plane.as_mut().unwrap().azure.resource_group = None,
+        |state: &mut plan::ControlPlaneState| state.paused = Some(Problem::new(Reason::Provisioning, "paused")),
+        |state: &mut plan::ControlPlaneState| state.refused = Some(Problem::new(Reason::ScopeNotAllowed, "no entry")),
+        |state: &mut plan::ControlPlaneState| state.control_plane.as_mut().unwrap().azure.resource_group = None,
     ] {
         assert!(!holds(&unheld(stop), &with_alias()));
     }
@@ -44,7 +42,7 @@ fn control_plane_is_held_only_for_a_custom_resource_that_is_served() {
 
 #[test]
 fn zone_that_was_never_put_is_not_waited_for() {
-    let zones = |cr: &AzurePrivateLinkService| perhaps_put(cr, &tear(cr, &inputs(), &[])).count();
+    let zones = |cr: &AzurePrivateLinkService| perhaps_put(cr, &tear(cr, &served_state(), &[])).count();
     assert_eq!(zones(&cr(json!(null), json!({}))), 0, "nothing was begun");
     assert_eq!(zones(&cr(json!(null), intent())), 2);
     let named = cr(json!({"privateDNSZoneID": guest(INTERNAL)}), intent());

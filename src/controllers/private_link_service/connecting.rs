@@ -1,4 +1,4 @@
-//! Who may connect to a cluster's service: what the custom resource names, as far as the HostedCluster does too. Pure.
+//! Which subscriptions may connect to a cluster's service: those that custom resource and HostedCluster name. Pure.
 
 use std::collections::BTreeSet;
 
@@ -8,19 +8,19 @@ use crate::azure::resource::Kind;
 use crate::controllers::decision::Problem;
 use crate::controllers::identity::IDENTITY_RETRY;
 
-/// What the HostedCluster names of those who connect. Whoever may write the custom resource may name more.
+/// What the HostedCluster names of those who connect. Whoever can write the custom resource can name more there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Connecting {
-    /// `spec.platform.azure.subnetID`
+    /// Its field `spec.platform.azure.subnetID`.
     guest_subnet: Option<String>,
-    /// `spec.platform.azure.vnetID`
+    /// Its field `spec.platform.azure.vnetID`.
     guest_network: Option<String>,
-    /// `spec.platform.azure.private.privateLink.additionalAllowedSubscriptions`
+    /// Its field `spec.platform.azure.private.privateLink.additionalAllowedSubscriptions`.
     additional: Vec<String>,
 }
 
 impl Connecting {
-    /// Of a HostedCluster.
+    /// What a HostedCluster names.
     pub fn of(hosted: &HostedCluster) -> Self {
         let azure = hosted.spec.platform.azure.clone().unwrap_or_default();
         let private = azure.private.unwrap_or_default();
@@ -43,8 +43,8 @@ impl Connecting {
         Some(Problem::new(Reason::ScopeNotAllowed, text).again(IDENTITY_RETRY))
     }
 
-    /// The subscriptions whose connections are approved: the guest's own, and those that both objects name besides. One of
-    /// them is the first to hear of a change; until the other follows, nobody is let in.
+    /// The subscriptions whose connections are approved: the guest's own, and those that both objects name besides. A
+    /// change reaches one of the two objects first; until the other follows, nobody more is let in.
     pub(super) fn subscriptions(&self, cr: &AzurePrivateLinkService) -> Result<BTreeSet<SubscriptionId>, IdError> {
         let guest = ResourceId::parse_as(Kind::Subnet, &cr.spec.guest_subnet_id)?;
         let both = additional(cr).filter(|given| self.names(given));
@@ -52,7 +52,8 @@ impl Connecting {
         std::iter::once(Ok(guest.subscription().clone())).chain(both).collect()
     }
 
-    /// The subscriptions that the HostedCluster lets connect, whatever a custom resource names; none if its subnet has no id.
+    /// The subscriptions that the HostedCluster lets connect, whatever a custom resource names. None without a valid
+    /// subnet id.
     pub(super) fn allowed(&self) -> Option<BTreeSet<SubscriptionId>> {
         let guest = ResourceId::parse_as(Kind::Subnet, self.guest_subnet.as_deref()?).ok()?;
         let additional = self

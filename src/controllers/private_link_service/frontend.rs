@@ -27,7 +27,7 @@ pub enum FrontendMatch {
 /// The Service of the same name as the custom resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceFacts {
-    /// `metadata.uid`
+    /// Its `metadata.uid` field.
     pub uid: String,
     /// Whether the HostedControlPlane of the namespace owns it.
     pub owned: bool,
@@ -35,13 +35,13 @@ pub struct ServiceFacts {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Soon enough after the load balancer got its address, seldom enough for a budget.
+/// How often a missing frontend is searched for: soon enough for a new one, seldom enough for the request budget.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// When a list that is older than the question can be read anew.
+/// How long until a list that is older than the reconcile can be read again.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// The address that the frontend shall have, and the Service that vouches for it.
+/// The address that the frontend must have, and the Service that vouches for it.
 fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<(&'a ServiceFacts, IpAddr), Problem> {
     let waiting = |message: &str| Problem::new(Reason::WaitingForLoadBalancer, message).again(AGAIN * 3);
     let text = spec.ok_or_else(|| waiting("the Service has no address yet"))?;
@@ -61,8 +61,8 @@ fn vouched<'a>(spec: Option<&str>, service: Option<&'a ServiceFacts>) -> Result<
     Ok((service, address))
 }
 
-/// What stands against an address that an older custom resource has: where nothing else proves a frontend, the Service that
-/// came later may have asked for another one's address.
+/// The problem with an address that an older custom resource has: where nothing else proves a frontend, the younger
+/// Service may have asked for the address of the older one.
 fn claimed() -> Problem {
     Problem::new(
         Reason::AmbiguousLoadBalancer,
@@ -73,8 +73,8 @@ fn claimed() -> Problem {
 
 /// Whether a frontend has the name that Azure's cloud provider derives from the Service's UID, which nobody can choose.
 pub(super) fn is_named_after(frontend: &str, service: &ServiceFacts) -> bool {
-    let rest = frontend.strip_prefix(&names::load_balancer(&service.uid));
-    !service.uid.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    let suffix = frontend.strip_prefix(&names::load_balancer(&service.uid));
+    !service.uid.is_empty() && suffix.is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('-'))
 }
 
 /// The one frontend that has the address and belongs to the Service.
@@ -123,39 +123,39 @@ pub(super) fn find(
         Err(error) => Err(Problem::unread(Reason::ILBLookupFailed, "load balancers", error).again(error.delay(1))),
     };
     let namespace = cr.namespace().unwrap_or_default();
-    let waits = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
-    let within = |group: Option<&str>| -> Result<Found, Needs> {
+    let is_missing = |problem: &Problem| problem.reason == Reason::WaitingForLoadBalancer;
+    let find_in = |group: Option<&str>| -> Result<Found, Needs> {
         let chosen = pick(facts.frontends(&settings.subscription, group)?);
-        if chosen.as_ref().is_err_and(waits) {
+        if chosen.as_ref().is_err_and(is_missing) {
             return Ok(pick(facts.new_frontends(&settings.subscription, group, &namespace)?));
         }
         Ok(chosen)
     };
-    let unlisted = |problem: &Problem| problem.reason == Reason::ILBLookupFailed;
-    let searched = || -> Result<Found, Needs> {
-        match within(Some(&settings.resource_group))? {
-            Err(problem) if waits(&problem) => {}
-            decided => return Ok(decided),
+    let is_unlisted = |problem: &Problem| problem.reason == Reason::ILBLookupFailed;
+    let search = || -> Result<Found, Needs> {
+        match find_in(Some(&settings.resource_group))? {
+            Err(problem) if is_missing(&problem) => {}
+            result => return Ok(result),
         }
         for group in settings.further_groups() {
-            match within(Some(group))? {
-                // One that is gone, or not to be read any more, hides nothing: the whole subscription is asked next.
-                Err(problem) if waits(&problem) || unlisted(&problem) => {}
-                decided => return Ok(decided),
+            match find_in(Some(group))? {
+                // A group that is gone or may not be read hides nothing: the whole subscription is searched next.
+                Err(problem) if is_missing(&problem) || is_unlisted(&problem) => {}
+                result => return Ok(result),
             }
         }
-        within(None)
+        find_in(None)
     };
-    let mut found = searched()?;
+    let mut found = search()?;
     if let Err(problem) = &mut found
         && facts.older_frontends
         && problem.reason == Reason::WaitingForLoadBalancer
     {
         problem.again = Some(AT_ONCE);
     }
-    // A list may lack one that is there. What the status tells anybody can write, so it is read no more often than a list.
-    let lacks = found.as_ref().is_err_and(waits) && !facts.held_frontends;
-    if (lacks || found.as_ref().is_err_and(unlisted))
+    // A list may lack an existing load balancer. Anybody can write the status, so it causes no more reads than a list.
+    let lacks = found.as_ref().is_err_and(is_missing) && !facts.held_frontends;
+    if (lacks || found.as_ref().is_err_and(is_unlisted))
         && let Some(read) = read_alone(cr, address, service, facts, settings, lacks)?
     {
         return Ok(Ok(read));
@@ -163,15 +163,15 @@ pub(super) fn find(
     Ok(found)
 }
 
-/// The frontend as the load balancer itself shows it, where no list can be had, or `anew` where the list lacks it. The status only
-/// tells which one to read, so nothing but the name of the frontend proves it.
+/// The frontend from a read of the load balancer in the status: where no list can be read, or `uncached`, where the
+/// list lacks it. Anybody can write the status, so only the frontend's name proves it.
 fn read_alone(
     cr: &AzurePrivateLinkService,
     address: IpAddr,
     service: &ServiceFacts,
     facts: &Facts,
     settings: &Settings,
-    anew: bool,
+    uncached: bool,
 ) -> Result<Option<Frontend>, Needs> {
     let shown = cr
         .status
@@ -181,7 +181,7 @@ fn read_alone(
     let Some(id) = shown.filter(|id| *id.subscription() == settings.subscription) else {
         return Ok(None);
     };
-    let observed = if anew {
+    let observed = if uncached {
         facts.fresh_read(Kind::LoadBalancer, &id)?
     } else {
         facts.read(Kind::LoadBalancer, &id)?
@@ -241,10 +241,7 @@ mod tests {
     #[case::of_the_service("a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1", Some(0))]
     #[case::another_word_of_that_length("application-of-another-provider-x", Some(0))]
     #[case::short("abc", Some(0))]
-    fn address_of_a_frontend_that_is_named_after_another_service_is_refused(
-        #[case] name: &str,
-        #[case] expected: Option<usize>,
-    ) {
+    fn frontend_named_after_another_service_is_refused(#[case] name: &str, #[case] expected: Option<usize>) {
         let list = [frontend(name, "10.0.0.4")];
         let chosen = choose(&list, "10.0.0.4".parse().unwrap(), &service(), FrontendMatch::Address);
         assert_eq!(chosen.ok(), expected.map(|at| &list[at]));

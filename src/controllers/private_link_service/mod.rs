@@ -1,4 +1,4 @@
-//! HO: the load balancer's side of a private path. Observes, plans, executes, reports.
+//! The controller of the HO role: the load balancer's side of a private path. It observes, plans, executes and reports.
 
 mod connecting;
 pub mod frontend;
@@ -51,19 +51,19 @@ pub struct PrivateLinkServiceController {
     remembered: Mutex<HashMap<String, Remembered>>,
 }
 
-/// What this process has seen of one custom resource's path, and nothing tells any more.
+/// What this process observed of one custom resource and cannot read from Kubernetes or Azure again.
 #[derive(Debug, Default)]
 struct Remembered {
     /// Prefixes that Azure refused.
     refused: Refusals,
-    /// The NAT subnet that a service proven ours was seen to use.
+    /// The NAT subnet that the cluster's own Private Link Service used when it was last read.
     shown_subnet: Option<ResourceId>,
-    /// Since when the endpoint of HyperShift's guest side is not among the connections.
+    /// Since when the Private Endpoint of HyperShift's guest side is missing from the connections.
     missing_since: Option<Instant>,
 }
 
 impl PrivateLinkServiceController {
-    /// With the operator's settings, among the neighbours that are watched.
+    /// A controller with the operator's settings and the index of all clusters.
     pub fn new(settings: plan::Settings, cluster_index: Arc<ClusterIndex>) -> Self {
         Self {
             settings,
@@ -80,12 +80,12 @@ impl PrivateLinkServiceController {
         inputs: &plan::PrivateLinkServiceInputs,
     ) -> Result<run::ReconcileOutcome, ReconcileError> {
         let uid = cr.metadata.uid.clone().unwrap_or_default();
-        let refused = self.with(&uid, |known| known.refused.standing(Instant::now()));
-        let also = inputs.hosted_cluster.as_ref();
+        let refused = self.with(&uid, |known| known.refused.active(Instant::now()));
+        let hosted = inputs.hosted_cluster.as_ref();
         if inputs.identity.is_ok() {
-            tell_of_unconfirmed(cx, &cr, inputs).await;
+            report_unconfirmed(cx, &cr, inputs).await;
         }
-        let outcome = driver::carry_out(cx, reconcile, cr, also, None, driver::go_on, |cr, facts| {
+        let execution = driver::carry_out(cx, reconcile, cr, hosted, None, driver::go_on, |cr, facts| {
             plan::build(cr, inputs, facts, &self.settings, &refused)
         });
         let Executed {
@@ -93,10 +93,10 @@ impl PrivateLinkServiceController {
             extra: found,
             outcomes,
             cr,
-        } = outcome.await?;
+        } = execution.await?;
         cx.awaiting.note(&cr, &decision.steps, &outcomes);
         self.note_subnet(&uid, &decision);
-        self.miss_twice(&uid, &mut decision, Instant::now());
+        self.confirm_missing(&uid, &mut decision, Instant::now());
         slow_down(cx, &uid, &awaited(&cr, inputs), &mut decision);
         let mut wait = driver::requeue_after(cx, &decision, Instant::now());
         if self.chooses_again(cx, &uid, &decision.steps, &outcomes) {
@@ -111,7 +111,7 @@ impl PrivateLinkServiceController {
             &found,
             &driver::as_reported(&cx.observations, &decision.steps, &outcomes),
         );
-        let cr = write_status(cx, cr, also, &report).await?;
+        let cr = write_status(cx, cr, hosted, &report).await?;
         Ok(run::ReconcileOutcome::reported(cr, wait, &report, &decision, &outcomes))
     }
 
@@ -122,47 +122,48 @@ impl PrivateLinkServiceController {
         cr: AzurePrivateLinkService,
         inputs: &plan::PrivateLinkServiceInputs,
     ) -> Result<run::ReconcileOutcome, ReconcileError> {
-        let also = inputs.hosted_cluster.as_ref();
-        tell_of_guest_lock(cx, &cr, also).await;
+        let hosted = inputs.hosted_cluster.as_ref();
+        report_guest_lock(cx, &cr, hosted).await;
         let since = deleted_at(&cr);
-        let outcome = driver::carry_out(cx, reconcile, cr, also, since, driver::go_on, |cr, facts| {
+        let execution = driver::carry_out(cx, reconcile, cr, hosted, since, driver::go_on, |cr, facts| {
             let decision = teardown::teardown(cr, inputs, facts, &self.settings, Timestamp::now())?;
             self.note_subnet(&cr.uid().unwrap_or_default(), &decision);
             Ok((decision, ()))
         });
         let Executed {
             decision, outcomes, cr, ..
-        } = outcome.await?;
+        } = execution.await?;
         cx.awaiting.note(&cr, &decision.steps, &outcomes);
         let failing = |step: &Step| cx.observations.failing_for(&step.id, Instant::now());
         let abandoned = abandon::permission(&cr, cx.role, &decision, &outcomes, &failing);
         let certain = driver::surely_gone(cx, reconcile, &decision).await;
         if (decision.nothing_left() && certain) || abandoned.is_some() {
             decision.steps.iter().for_each(|step| cx.observations.forget(&step.id));
-            let said = match abandoned {
+            let last_events = match abandoned {
                 Some(event) => [vec![event], event::left(&decision)].concat(),
                 // Somebody recorded ids that another cluster has.
                 None if inputs.deleted_cluster == DeletedCluster::OfAnother => {
-                    vec![event::not_looked_at(
+                    vec![event::not_read(
                         "the ids that are known belong to another HostedCluster",
                     )]
                 }
                 None => event::released(&decision),
             };
             return Ok(run::ReconcileOutcome::released(
-                driver::release(cx, cr, also, &said).await?,
+                driver::release(cx, cr, hosted, &last_events).await?,
             ));
         }
         expedite_subnet(cx, &decision);
         driver::await_locks(cx, &decision, &outcomes, Instant::now());
         let wait = driver::requeue_after(cx, &decision, Instant::now());
         let report = status::after_teardown(&cr, &decision, &outcomes);
-        let cr = write_status(cx, cr, also, &report).await?;
+        let cr = write_status(cx, cr, hosted, &report).await?;
         Ok(run::ReconcileOutcome::unsettled(cr, wait, &decision, &outcomes))
     }
 
-    /// A prefix that Azure did not take is not tried again, and the next one is chosen in the network as it is then:
-    /// another cluster was quicker. Whether to do so at once.
+    /// Whether to reconcile at once to choose another prefix, because Azure refused the last one as overlapping:
+    /// usually another cluster was quicker. The refused prefix is left out, and the next one is chosen from a fresh
+    /// read of the network.
     fn chooses_again(&self, cx: &Context, uid: &str, steps: &[Step], outcomes: &[Outcome]) -> bool {
         let mut steps = steps.iter().zip(outcomes);
         let Some((step, outcome)) = steps.find(|(step, _)| step.kind == Kind::Subnet) else {
@@ -193,15 +194,16 @@ impl PrivateLinkServiceController {
         another
     }
 
-    /// What the cluster's service uses now; once the service is gone nothing in Azure tells whose the subnet was.
+    /// Remembers the subnet that the cluster's service uses. When that is gone, nothing in Azure shows whose it was.
     fn note_subnet(&self, uid: &str, decision: &Decision) {
         if let Some(shown) = decision.step(Kind::PrivateLinkService).and_then(teardown::shown_subnet) {
             self.with(uid, |known| known.shown_subnet = Some(shown));
         }
     }
 
-    /// An endpoint is missed only when two reads, some seconds apart, do not show it: a person is told to delete it.
-    fn miss_twice(&self, uid: &str, decision: &mut Decision, now: Instant) {
+    /// Drops the problem of a missing endpoint until two reads, [`MISSED`] apart, do not show it: the message asks a
+    /// person to delete it.
+    fn confirm_missing(&self, uid: &str, decision: &mut Decision, now: Instant) {
         let missing = |problem: &Problem| problem.reason == Reason::EndpointNotConnected;
         if !decision.problem.as_ref().is_some_and(missing) {
             return self.with(uid, |known| known.missing_since = None);
@@ -212,7 +214,7 @@ impl PrivateLinkServiceController {
         }
     }
 
-    /// What is remembered of a custom resource.
+    /// Calls `what` with what is remembered of a custom resource.
     fn with<T>(&self, uid: &str, what: impl FnOnce(&mut Remembered) -> T) -> T {
         what(self.all_remembered().entry(uid.to_owned()).or_default())
     }
@@ -222,7 +224,7 @@ impl PrivateLinkServiceController {
     }
 }
 
-/// What the frontend is searched for with.
+/// What a frontend is searched by, as one text: the address in the spec, and the Service's UID and addresses.
 fn awaited(cr: &AzurePrivateLinkService, inputs: &plan::PrivateLinkServiceInputs) -> String {
     let service = inputs.service.as_ref();
     let addresses = service.map(|service| service.addresses.iter().collect::<BTreeSet<_>>());
@@ -230,8 +232,8 @@ fn awaited(cr: &AzurePrivateLinkService, inputs: &plan::PrivateLinkServiceInputs
     format!("{:?} {uid:?} {addresses:?}", cr.spec.load_balancer_ip)
 }
 
-/// What only others can bring about is asked for ever less often. A frontend comes for what it is searched for with: whatever else
-/// of the custom resource changes is no reason to ask again.
+/// Requeues ever less often while only others can help. For a frontend the waits start again only when what it is
+/// searched by changes (`awaited`), and not with the rest of the custom resource.
 fn slow_down(cx: &Context, uid: &str, awaited: &str, decision: &mut Decision) {
     let missing = [
         Reason::WaitingForLoadBalancer,
@@ -250,8 +252,8 @@ fn slow_down(cx: &Context, uid: &str, awaited: &str, decision: &mut Decision) {
     });
 }
 
-/// Says on the HostedCluster that a lock keeps the guest's side from being deleted: the namespace takes no more Events.
-async fn tell_of_guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: Option<&ObjectReference>) {
+/// Emits an Event on the HostedCluster if a lock stops the deletion of the guest's side: the namespace accepts none.
+async fn report_guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: Option<&ObjectReference>) {
     let note = format!(
         "the guest's side cannot be deleted: ScopeLocked; {}",
         abandon::LOCKED_STAYS
@@ -262,12 +264,12 @@ async fn tell_of_guest_lock(cx: &Context, cr: &AzurePrivateLinkService, hosted: 
         .begins(&cr.uid().unwrap_or_default(), "guest lock", note.as_deref());
     if let (true, Some(note), Some(hosted)) = (new, note, hosted) {
         let event = Event::new(What::Refused, note);
-        cx.events.say(std::slice::from_ref(hosted), &[event]).await;
+        cx.events.emit(std::slice::from_ref(hosted), &[event]).await;
     }
 }
 
-/// Says that the custom resource names subscriptions that the HostedCluster does not.
-async fn tell_of_unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inputs: &plan::PrivateLinkServiceInputs) {
+/// Emits an Event if the custom resource names subscriptions that the HostedCluster does not.
+async fn report_unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inputs: &plan::PrivateLinkServiceInputs) {
     let more = inputs.connecting.unconfirmed(cr);
     let note = format!("{more} of spec.additionalAllowedSubscriptions are not the HostedCluster's and may not connect");
     let event = (more > 0).then(|| Event::new(What::Refused, note));
@@ -276,7 +278,7 @@ async fn tell_of_unconfirmed(cx: &Context, cr: &AzurePrivateLinkService, inputs:
         .await;
 }
 
-/// What the addresses of a service that just went hold up is read again soon, and ever later.
+/// Expedites the read of a NAT subnet that waits for the addresses of a deleted service: first soon, then ever later.
 fn expedite_subnet(cx: &Context, decision: &Decision) {
     if let Some(step) = decision.step(Kind::Subnet)
         && step.found.is_some()
@@ -305,7 +307,7 @@ impl Reconciler for PrivateLinkServiceController {
         cx: &Context,
         cr: &AzurePrivateLinkService,
     ) -> Result<(Self::Inputs, String), ReconcileError> {
-        let mut inputs = observe::surroundings(cx, cr, &self.cluster_index, &self.settings).await?;
+        let mut inputs = observe::read_inputs(cx, cr, &self.cluster_index, &self.settings).await?;
         let fingerprint = observe::fingerprint(&inputs);
         let uid = cr.uid().unwrap_or_default();
         inputs.shown_subnet = self.with(&uid, |known| known.shown_subnet.clone());

@@ -1,9 +1,9 @@
-//! Where in a virtual network the NAT subnet goes. Pure.
+//! Which prefix of a virtual network the NAT subnet gets. Pure.
 
 use ipnet::Ipv4Net;
 use serde_json::Value;
 
-/// The length and pool that the operator wants for NAT subnets.
+/// The length and pool that the operator chose for NAT subnets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NatSubnetRules {
     /// 24 to 28.
@@ -12,46 +12,46 @@ pub struct NatSubnetRules {
     pub pool: Option<Ipv4Net>,
 }
 
-/// How many of the candidates at the top of the space are taken in turn by different clusters.
+/// How many of the candidates at the top of the space different clusters choose from.
 const SPREAD: u64 = 16;
 
 /// A prefix that Azure has refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// The prefix.
+    /// The refused prefix.
     pub prefix: Ipv4Net,
-    /// The [`layout`] of the network in which it was refused, where that is known. In another one it may be taken.
+    /// The [`layout`] of the network in which it was refused, where that is known. In another one it may be free.
     pub layout: Option<u64>,
 }
 
 /// A free prefix in the virtual network, if there is one.
 ///
-/// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same time,
-/// and what was `refused` in this layout is left out.
+/// Packed from the top of the space, so that the rest stays whole; `seed` spreads clusters that choose at the same
+/// time, and what was `refused` in this layout is left out.
 pub fn choose(virtual_network: &Value, rules: NatSubnetRules, seed: &str, refused: &[Refused]) -> Option<Ipv4Net> {
     let now = layout(virtual_network);
-    let stands = |refused: &&Refused| refused.layout.is_none_or(|then| then == now);
-    let taken: Vec<Ipv4Net> = subnets(virtual_network)
+    let still_counts = |refused: &&Refused| refused.layout.is_none_or(|then| then == now);
+    let occupied: Vec<Ipv4Net> = subnets(virtual_network)
         .flat_map(prefixes_of_subnet)
-        .chain(refused.iter().filter(stands).map(|refused| refused.prefix))
+        .chain(refused.iter().filter(still_counts).map(|refused| refused.prefix))
         .collect();
     let free: Vec<Ipv4Net> = spaces(virtual_network, rules)
         .into_iter()
         .flat_map(|space| from_the_top(space, rules.prefix_length))
-        .filter(|candidate| !taken.iter().any(|used| overlaps(*used, *candidate)))
+        .filter(|candidate| !occupied.iter().any(|used| overlaps(*used, *candidate)))
         .take(usize::try_from(SPREAD).unwrap_or(usize::MAX))
         .collect();
-    let turn = hash(seed) % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
-    free.get(usize::try_from(turn).ok()?).copied()
+    let choice = hash(seed) % u64::try_from(free.len()).ok().filter(|n| *n > 0)?;
+    free.get(usize::try_from(choice).ok()?).copied()
 }
 
 /// Stands for the address space of a network and its subnets, as far as they matter here.
 pub fn layout(virtual_network: &Value) -> u64 {
     let own = virtual_network.pointer("/properties/addressSpace/addressPrefixes");
     let space = parse(own.and_then(Value::as_array).into_iter().flatten());
-    let taken = subnets(virtual_network).flat_map(prefixes_of_subnet);
+    let occupied = subnets(virtual_network).flat_map(prefixes_of_subnet);
     let mut all: Vec<String> = space.iter().map(|prefix| format!("+{prefix}")).collect();
-    all.extend(taken.map(|prefix| format!("-{prefix}")));
+    all.extend(occupied.map(|prefix| format!("-{prefix}")));
     all.sort();
     hash(&all.concat())
 }
@@ -140,8 +140,8 @@ mod tests {
         pool: None,
     };
 
-    fn network(space: &[&str], taken: &[&str]) -> Value {
-        let subnets: Vec<Value> = taken
+    fn network(space: &[&str], occupied: &[&str]) -> Value {
+        let subnets: Vec<Value> = occupied
             .iter()
             .map(|p| json!({"properties": {"addressPrefix": p}}))
             .collect();
@@ -262,8 +262,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chosen_prefix_overlaps_nothing(taken in proptest::collection::vec((0_u32..2048, 24_u8..=30), 0..12), length in 24_u8..=28, seed in ".*") {
-            let prefixes: Vec<String> = taken.iter()
+        fn chosen_prefix_overlaps_nothing(occupied in proptest::collection::vec((0_u32..2048, 24_u8..=30), 0..12), length in 24_u8..=28, seed in ".*") {
+            let prefixes: Vec<String> = occupied.iter()
                 .map(|(at, len)| Ipv4Net::new((0x0a00_0000 + at).into(), *len).unwrap().trunc().to_string()).collect();
             let refs: Vec<&str> = prefixes.iter().map(String::as_str).collect();
             let rules = NatSubnetRules { prefix_length: length, pool: None };

@@ -1,4 +1,4 @@
-//! Reads what Kubernetes knows around a custom resource on the management side.
+//! Reads the inputs of the HO role from Kubernetes.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ use crate::controllers::owner;
 use crate::names;
 
 /// The cluster, its pause, the Service and the siblings of a custom resource.
-pub(super) async fn surroundings(
+pub(super) async fn read_inputs(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     cluster_index: &ClusterIndex,
@@ -37,12 +37,12 @@ pub(super) async fn surroundings(
     let hosted = owner::hosted_cluster(cx, cr, cluster_index).await?;
     let (hosted, control_plane) = (hosted.as_ref(), control_plane.as_ref());
     let identity = agreed(cr, hosted, control_plane, &cluster_index.clusters(), settings.cloud);
-    let service = service(cx, cr, &namespace, control_plane).await?;
+    let service = read_service(cx, cr, &namespace, control_plane).await?;
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
-    let going = cr.metadata.deletion_timestamp.is_some();
+    let deleting = cr.metadata.deletion_timestamp.is_some();
     let made = recorded.as_ref().is_some_and(|recorded| recorded.nat_subnet_made);
-    let siblings = if going || (!made && cr.spec.nat_subnet_id.is_none()) {
-        custom_resources::siblings(cx, cr, going).await?
+    let siblings = if deleting || (!made && cr.spec.nat_subnet_id.is_none()) {
+        custom_resources::siblings(cx, cr, deleting).await?
     } else {
         Vec::new()
     };
@@ -56,15 +56,17 @@ pub(super) async fn surroundings(
         Err(_) => identity::deleted_cluster(cr, traces, &cluster_index.clusters()),
     };
     let address_claimed =
-        settings.frontend_match == FrontendMatch::Address && address_claimed(cx, cr, cluster_index).await?;
-    let own = hosted.and_then(|hosted| own(hosted, &cluster_index.clusters()));
-    let subnets_of_older = subnets_of_older(identity.as_ref().ok(), hosted, &cluster_index.clusters());
+        settings.frontend_match == FrontendMatch::Address && is_address_claimed(cx, cr, cluster_index).await?;
+    let own = hosted.and_then(|hosted| own_identity(hosted, &cluster_index.clusters()));
+    let subnets_of_older = subnets_given_by_older(identity.as_ref().ok(), hosted, &cluster_index.clusters());
     Ok(PrivateLinkServiceInputs {
         paused: hosted.and_then(|hosted| identity::paused(&hosted.spec, Timestamp::now())),
         paused_until: hosted.and_then(|hosted| hosted.spec.paused_until.clone()),
         address_claimed,
         sibling_stays: siblings.iter().any(|other| stays(other, cr)),
-        sibling_deleting: siblings.iter().any(|other| goes(other) && !stays(other, cr)),
+        sibling_deleting: siblings
+            .iter()
+            .any(|other| waits_for_deletion(other) && !stays(other, cr)),
         sibling_made_subnet: siblings.iter().any(|other| made_subnet(other)),
         shown_subnet: None,
         given_subnets: given_subnets(&deleted_cluster, control_plane, cluster_index),
@@ -79,7 +81,7 @@ pub(super) async fn surroundings(
     })
 }
 
-/// The cluster, if it may have what the custom resource takes from it besides.
+/// The cluster's identity, if the custom resource may also use the guest and the NAT subnet that it names.
 fn agreed(
     cr: &AzurePrivateLinkService,
     hosted: Option<&HostedCluster>,
@@ -96,11 +98,11 @@ fn agreed(
     problem.map_or(Ok(identity), Err)
 }
 
-/// What a HostedCluster says of its cluster, if no other one had the id before.
-fn own(hosted: &HostedCluster, clusters: &Claims) -> Option<Identity> {
+/// The identity by a HostedCluster alone, if no older one has the cluster id.
+fn own_identity(hosted: &HostedCluster, clusters: &Claims) -> Option<Identity> {
     let own = identity::of_spec(&hosted.name_any(), &hosted.spec).ok()?;
-    let taken = clusters.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id));
-    (!taken).then_some(own)
+    let claimed = clusters.older(&Holder::of(hosted), &Claim::cluster_id(&own.cluster_id));
+    (!claimed).then_some(own)
 }
 
 /// The management cluster that a cluster came from.
@@ -109,14 +111,14 @@ fn adopt_from(hosted: &HostedCluster) -> Option<String> {
     uid.filter(|uid| is_uuid(uid)).cloned()
 }
 
-async fn service(
+async fn read_service(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     namespace: &str,
     control_plane: Option<&HostedControlPlane>,
 ) -> Result<Option<ServiceFacts>, ReconcileError> {
     let name = cr.name_any();
-    // There is no right to read another, and none gets a custom resource.
+    // This role has no right to read another Service, and no other one gets a custom resource.
     if !SERVICES.contains(&name.as_str()) {
         return Ok(None);
     }
@@ -140,17 +142,18 @@ fn addresses(service: Service) -> Vec<IpAddr> {
     ingress.into_iter().filter_map(|point| point.ip?.parse().ok()).collect()
 }
 
-fn goes(sibling: &AzurePrivateLinkService) -> bool {
+fn waits_for_deletion(sibling: &AzurePrivateLinkService) -> bool {
     sibling.metadata.deletion_timestamp.is_some() && served(sibling)
 }
 
-/// Whether a sibling is held until its service is gone. One that is not uses nothing, and nobody would take away after it.
+/// Whether our finalizer holds a sibling until its service is gone. One without it uses nothing, and nobody would clean
+/// up after it.
 fn served(sibling: &AzurePrivateLinkService) -> bool {
     held_by(sibling, HO_FINALIZER)
 }
 
-/// Whether a sibling stays longer than `cr`, and with it what both use. Of those that go together the one with the lowest
-/// name is the last: it waits for the others.
+/// Whether a sibling stays longer than `cr`, and with it what both use. Of those that are deleted together the one with
+/// the lowest name is the last: it waits for the others.
 fn stays(sibling: &AzurePrivateLinkService, cr: &AzurePrivateLinkService) -> bool {
     served(sibling) && (sibling.metadata.deletion_timestamp.is_none() || sibling.name_any() < cr.name_any())
 }
@@ -160,8 +163,8 @@ fn made_subnet(sibling: &AzurePrivateLinkService) -> bool {
     recorded.is_some_and(|recorded| recorded.nat_subnet_made)
 }
 
-/// Whether one that came before has the address, as far as its own Service does not tell otherwise.
-async fn address_claimed(
+/// Whether an older custom resource has the address, and its own Service does not show otherwise.
+async fn is_address_claimed(
     cx: &Context,
     cr: &AzurePrivateLinkService,
     cluster_index: &ClusterIndex,
@@ -177,21 +180,21 @@ async fn address_claimed(
     Ok(false)
 }
 
-/// Whether the Service of another custom resource has the address of this one, or is not to be read here.
+/// Whether the Service of another custom resource has the address of this one, or may not be read.
 async fn has_address(cx: &Context, other: &ClusterRef, cr: &AzurePrivateLinkService) -> Result<bool, ReconcileError> {
     let api: Api<Service> = Api::namespaced(cx.kube.clone(), &other.namespace);
     let address: Option<IpAddr> = cr.spec.load_balancer_ip.as_deref().and_then(|text| text.parse().ok());
     match within(api.get_opt(&other.name)).await {
         Ok(service) => Ok(service.is_some_and(|service| address.is_some_and(|own| addresses(service).contains(&own)))),
-        // Its owner can write what no parser takes: that vouches for nothing, and is no trouble of this one.
+        // Its owner can write what does not parse. That proves nothing and must not block this custom resource.
         Err(ReconcileError::Kube(kube::Error::SerdeError(_))) => Ok(false),
         Err(ReconcileError::Kube(kube::Error::Api(status))) if status.code == 403 => Ok(true),
         Err(error) => Err(error),
     }
 }
 
-/// The NAT subnets of the cluster's name that this control plane gives, or a HostedCluster that may. What a custom resource gives
-/// proves nothing: somebody else's would keep the subnet from going with its cluster.
+/// The NAT subnets of the cluster's name that this control plane gives, or a HostedCluster that may. A custom resource
+/// does not count: a stranger's would keep the subnet from being deleted with its cluster.
 fn given_subnets(
     deleted_cluster: &DeletedCluster,
     control_plane: Option<&HostedControlPlane>,
@@ -211,7 +214,11 @@ fn given_subnets(
 }
 
 /// The NAT subnets of the cluster's name that an older HostedCluster gives.
-fn subnets_of_older(identity: Option<&Identity>, hosted: Option<&HostedCluster>, clusters: &Claims) -> Vec<String> {
+fn subnets_given_by_older(
+    identity: Option<&Identity>,
+    hosted: Option<&HostedCluster>,
+    clusters: &Claims,
+) -> Vec<String> {
     let (Some(identity), Some(hosted)) = (identity, hosted) else {
         return Vec::new();
     };
@@ -224,7 +231,7 @@ fn subnets_of_older(identity: Option<&Identity>, hosted: Option<&HostedCluster>,
     ids.into_iter().filter(older).map(str::to_owned).collect()
 }
 
-/// What of the surroundings can wake a pass, as one text.
+/// The part of the inputs whose change needs a reconcile, as one text.
 pub(super) fn fingerprint(inputs: &PrivateLinkServiceInputs) -> String {
     let problem = |p: &Problem| (p.reason.as_str(), p.message.clone());
     let identity = inputs

@@ -1,8 +1,8 @@
-//! Whether the Private Link Service that stands under our name is this cluster's, by what it hangs on in Azure. Pure.
+//! Whether an existing Private Link Service with the expected name is this cluster's, by what Azure shows of it. Pure.
 //!
-//! Its tags tell most. Where they do not, because HyperShift's own operator made it, the frontend that it forwards to does: it is
-//! that of the cluster's Service. That a frontend is gone proves nothing: Azure keeps one that a service forwards to, so whoever
-//! reads that it is gone reads something old.
+//! Most services are proven by their owner tags. One that HyperShift's own operator made is proven by the frontend that
+//! it forwards to: that of the cluster's Service. A missing frontend proves nothing: Azure keeps a frontend that a
+//! service forwards to, so a read that does not show it is old.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
 use crate::names;
 
-/// The service with this id, if it is a cluster's; nothing is proven yet.
+/// The service with this id as it is if the cluster owns it. Nothing is proven yet.
 pub(super) fn owned(
     id: ResourceId,
     identity: &Identity,
@@ -37,7 +37,7 @@ pub(super) fn owned(
     }
 }
 
-/// The same, with what proves it.
+/// The service, `proven` if it is known or shown to be the cluster's.
 pub(super) fn prove(
     desired: OwnedPrivateLinkService,
     cr: &AzurePrivateLinkService,
@@ -59,7 +59,7 @@ pub(super) fn prove(
     Ok(desired)
 }
 
-/// Whether it forwards to nothing but the frontend of the custom resource's Service, which may be going by now.
+/// Whether it forwards only to the frontend of the custom resource's Service, which may be under deletion.
 fn forwards_to_service(
     body: &Value,
     cr: &AzurePrivateLinkService,
@@ -75,7 +75,7 @@ fn forwards_to_service(
     if inputs.service.as_ref().is_some_and(named) {
         return Ok(true);
     }
-    // Another provider's names tell nothing.
+    // Matching by name has failed. Matching by address, for other providers, needs the identity.
     if settings.frontend_match == FrontendMatch::Name || inputs.identity.is_err() {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! What the HO role does for a custom resource that stays: the NAT subnet, then the Private Link Service. Pure.
+//! What the HO role does for a custom resource that is not deleted: NAT subnet, then Private Link Service. Pure.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt;
@@ -33,7 +33,7 @@ pub struct Settings {
     pub management_cluster: String,
     /// Where Private Link Services are made.
     pub subscription: SubscriptionId,
-    /// The group in it.
+    /// The resource group in it.
     pub resource_group: String,
     /// How NAT subnets are chosen.
     pub nat: NatSubnetRules,
@@ -41,8 +41,8 @@ pub struct Settings {
     pub nat_subnet: Option<ResourceId>,
     /// How frontends are recognised.
     pub frontend_match: FrontendMatch,
-    /// Further scopes in which this process may go on with what was made there, and groups in which it looks for load balancers before
-    /// the whole subscription.
+    /// Further scopes in which this process may manage what was made there. The groups among them are searched for load
+    /// balancers before the whole subscription.
     pub also_manage: Vec<Scope>,
 }
 
@@ -73,20 +73,20 @@ impl Settings {
     }
 }
 
-/// What Kubernetes says about the custom resource's surroundings.
+/// What a decision for a custom resource is made from, as Kubernetes shows it.
 #[derive(Debug, Clone)]
 pub struct PrivateLinkServiceInputs {
     /// The cluster, if HostedCluster and HostedControlPlane agree on it and no other HostedCluster has what it names.
     pub identity: Result<Identity, Problem>,
-    /// What the HostedCluster alone says of the cluster, if no other one had its id before.
+    /// The identity by the HostedCluster alone, if no older HostedCluster has its cluster id.
     pub own: Option<Identity>,
-    /// The HostedCluster, if its control plane is in this namespace: it hears of what happens.
+    /// The HostedCluster, if its control plane is in this namespace: it gets the Events too.
     pub hosted_cluster: Option<ObjectReference>,
     /// Why the cluster is not to be touched now.
     pub paused: Option<Problem>,
     /// `spec.pausedUntil` of the HostedCluster.
     pub paused_until: Option<String>,
-    /// The management cluster that the cluster came from, as an administrator says on the HostedCluster.
+    /// The management cluster that the cluster came from, by an administrator's annotation on the HostedCluster.
     pub adopt_from: Option<String>,
     /// Whom the HostedCluster lets connect.
     pub connecting: Connecting,
@@ -94,15 +94,15 @@ pub struct PrivateLinkServiceInputs {
     pub service: Option<ServiceFacts>,
     /// Whether an older custom resource, of any cluster, has the same `spec.loadBalancerIP`.
     pub address_claimed: bool,
-    /// Whether another custom resource of the same cluster stays, or goes last of those that go together.
+    /// Whether another custom resource of the same cluster stays, or is the last of those that are deleted together.
     pub sibling_stays: bool,
-    /// Whether another one is going, which this one has to outlast.
+    /// Whether another one is under deletion, which this one has to wait for.
     pub sibling_deleting: bool,
     /// Whether another one recorded that the cluster's NAT subnet was made for it.
     pub sibling_made_subnet: bool,
-    /// Whose resources it leaves behind, if it goes.
+    /// The cluster whose resources are deleted with the custom resource.
     pub deleted_cluster: DeletedCluster,
-    /// The NAT subnet that this process has seen a service proven ours to use.
+    /// The NAT subnet that this process observed the cluster's own service to use.
     pub shown_subnet: Option<ResourceId>,
     /// The NAT subnets of the cluster's name that somebody gives, in lower case.
     pub given_subnets: Vec<String>,
@@ -110,10 +110,10 @@ pub struct PrivateLinkServiceInputs {
     pub subnets_of_older: Vec<String>,
 }
 
-/// What was found of the load balancer; kept for the status.
+/// The frontend, or why there is none; the status reports it.
 pub type Found = Result<Frontend, Problem>;
 
-/// What to do for a custom resource that stays, and the frontend it uses.
+/// What to do for a custom resource that is not deleted, and the frontend it uses.
 pub fn build(
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
@@ -121,11 +121,11 @@ pub fn build(
     settings: &Settings,
     refused: &[Refused],
 ) -> Result<(Decision, Found), Needs> {
-    let (decision, found) = bring(cr, inputs, facts, settings, refused)?;
+    let (decision, found) = decide(cr, inputs, facts, settings, refused)?;
     Ok((revocation::revoke(decision, cr, inputs, facts, settings)?, found))
 }
 
-fn bring(
+fn decide(
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
     facts: &Facts,
@@ -154,7 +154,7 @@ fn bring(
 /// (<https://learn.microsoft.com/azure/azure-resource-manager/management/azure-subscription-service-limits>).
 const MAX_SUBSCRIPTIONS: usize = 100;
 
-/// Whether Azure can take every id, name and list that there will be. Asked before the first call.
+/// Whether Azure can take every id, name and list that there will be. Checked before the first call.
 fn usable(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
@@ -167,7 +167,7 @@ fn usable(
     if allowed > MAX_SUBSCRIPTIONS {
         let text =
             format!("{allowed} subscriptions are allowed, the guest's own included; Azure takes {MAX_SUBSCRIPTIONS}");
-        // The guest's side is not concerned.
+        // Not InvalidSpec, which would stop the guest's side too.
         return Err(Problem::new(Reason::PLSCreationFailed, text));
     }
     Ok(())
@@ -179,7 +179,7 @@ fn names_are_usable(cr: &AzurePrivateLinkService, identity: &Identity, settings:
     names::in_group(Kind::PrivateLinkService, subscription, group, &name)?;
     match &cr.spec.nat_subnet_id {
         Some(given) => ResourceId::parse_as(Kind::Subnet, given)?,
-        // In which network is not known yet, and no matter for the name.
+        // The network is not known yet and does not matter for this check.
         None => ResourceId::new(
             Kind::Subnet,
             subscription,
@@ -204,7 +204,7 @@ fn with_frontend(
         Ok(placed) => placed,
         Err(problem) => return Ok(Decision::stuck(problem)),
     };
-    let mut desired = match desired(cr, identity, frontend, (at, chosen.id()), (inputs, settings)) {
+    let mut desired = match desired_service(cr, identity, frontend, (at, chosen.id()), (inputs, settings)) {
         Ok(desired) => desired,
         Err(error) => return Ok(Decision::stuck(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
@@ -212,7 +212,7 @@ fn with_frontend(
     let mut recorded = intent::read(cr.annotations().get(HO_INTENT)).unwrap_or_else(|| HoIntent::of(identity));
     let ready = match &chosen {
         Chosen::Own(id) => {
-            let step = match subnet::bring(id, identity, facts, settings, refused)? {
+            let step = match subnet::ensure_own(id, identity, facts, settings, refused)? {
                 Ok(step) => step,
                 Err(problem) => return Ok(Decision::stuck(problem)),
             };
@@ -235,7 +235,7 @@ fn with_frontend(
     };
     if ready {
         desired.owned = ownership::prove(desired.owned, cr, inputs, facts, settings)?;
-        bring_link_service(cr, &desired, facts, &mut decision, &mut recorded)?;
+        add_service_steps(cr, &desired, facts, &mut decision, &mut recorded)?;
         if decision
             .step(Kind::PrivateLinkService)
             .is_some_and(|step| step.ready().is_some())
@@ -253,7 +253,7 @@ fn with_frontend(
     Ok(decision)
 }
 
-/// The id that the service has or shall have, and its NAT subnet.
+/// The id that the service has or will have, and its NAT subnet.
 fn placed(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
@@ -268,7 +268,7 @@ fn placed(
         Ok(here) => here,
         Err(error) => return Ok(Err(Problem::new(Reason::InvalidSpec, error.to_string()))),
     };
-    let at = match standing(cr, &here, facts, settings)? {
+    let at = match service_id(cr, &here, facts, settings)? {
         Ok(at) => at,
         Err(problem) => return Ok(Err(problem)),
     };
@@ -277,8 +277,8 @@ fn placed(
     Ok(chosen.map(|chosen| (at, chosen)))
 }
 
-/// The id that the service has or shall have. One that is gone from where it was recorded is made anew here.
-fn standing(
+/// The id that the service has or will have. If it is gone from where it was recorded, it is recreated here.
+fn service_id(
     cr: &AzurePrivateLinkService,
     own: &ResourceId,
     facts: &Facts,
@@ -289,8 +289,8 @@ fn standing(
         Ok(None) => return Ok(Ok(own.clone())),
         Err(problem) => return Ok(Err(problem)),
     };
-    let there = *facts.read(Kind::PrivateLinkService, &recorded)? != Observed::Absent;
-    if there || *facts.fresh_read(Kind::PrivateLinkService, &recorded)? != Observed::Absent {
+    let is_found = *facts.read(Kind::PrivateLinkService, &recorded)? != Observed::Absent;
+    if is_found || *facts.fresh_read(Kind::PrivateLinkService, &recorded)? != Observed::Absent {
         return Ok(Ok(recorded));
     }
     if facts.surely_gone.contains(&recorded) {
@@ -304,7 +304,7 @@ fn standing(
     Ok(Err(Problem::new(Reason::Provisioning, text).again(MISSED * 2)))
 }
 
-/// Records the NAT subnet. What was made stays so as long as it is the same one.
+/// Records the NAT subnet. That it was made stays recorded as long as it is the same subnet.
 fn record_subnet(recorded: &mut HoIntent, id: &ResourceId, made: bool) {
     let id = id.to_string();
     let same_one = recorded.nat_subnet.as_deref().is_some_and(|text| same(text, &id));
@@ -312,8 +312,8 @@ fn record_subnet(recorded: &mut HoIntent, id: &ResourceId, made: bool) {
     recorded.nat_subnet = Some(id);
 }
 
-/// The service as it was recorded, or as the status shows it, if that is in another place than this process makes
-/// services in now. Never a second one: the recorded one is gone on with, or nothing is done.
+/// The id of a service in another scope than the one in which this process makes services now, from the intent or the
+/// status. No second service is made: this process manages the recorded one, or reports that it may not.
 pub(super) fn recorded_elsewhere(
     cr: &AzurePrivateLinkService,
     own: &ResourceId,
@@ -335,7 +335,7 @@ pub(super) fn recorded_elsewhere(
     }
 }
 
-fn desired(
+fn desired_service(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     frontend: &Frontend,
@@ -353,8 +353,8 @@ fn desired(
     })
 }
 
-/// Steps for the service. One that must be replaced is replaced only if somebody will connect the guest to the new one.
-fn bring_link_service(
+/// Adds the steps for the service. It is replaced only if somebody will connect the guest to the new one.
+fn add_service_steps(
     cr: &AzurePrivateLinkService,
     desired: &PrivateLinkService,
     facts: &Facts,
@@ -367,8 +367,8 @@ fn bring_link_service(
         recorded.link_service = None;
     }
     if step.verb == Verb::Delete {
-        let served = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);
-        if !served {
+        let will_reconnect = cr.annotations().contains_key(CPO_INTENT) || cr.annotations().contains_key(ALLOW_REPLACE);
+        if !will_reconnect {
             let text = format!(
                 "the Private Link Service has to be replaced ({}); set the annotation {ALLOW_REPLACE}",
                 step.why
@@ -383,7 +383,7 @@ fn bring_link_service(
     Ok(())
 }
 
-/// Adds steps that delete the connections of a service; says whether there are any.
+/// Adds steps that delete the connections of a service. Returns whether there are any.
 pub(super) fn disconnect(observed: &Observed, decision: &mut Decision) -> bool {
     let found = observed.found().map(connections).unwrap_or_default();
     let any = !found.is_empty();

@@ -1,4 +1,4 @@
-//! What a pass over the management side would do. Reads only.
+//! The dry run of the HO role: what a reconcile would do. Reads only.
 
 use jiff::Timestamp;
 use tokio::time::Instant;

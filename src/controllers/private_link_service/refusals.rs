@@ -1,4 +1,4 @@
-//! The prefixes for one NAT subnet that Azure has refused, and for how long.
+//! The prefixes for one NAT subnet that Azure has refused, and for how long they are left out.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use super::nat_prefix::Refused;
 
 /// A refused prefix is left out this long at first, then twice as long each time.
 const FIRST: Duration = Duration::from_secs(300);
-/// The longest.
-const MOST: Duration = Duration::from_secs(3_600);
-/// So many in a row are refused for another reason than a race with other clusters.
+/// The longest time for which a refused prefix is left out.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// So many refusals in a row have another cause than a race with other clusters.
 const RACE: u32 = 16;
-/// So many are remembered; in a race each prefix is another one.
+/// So many refusals are remembered; in a race each prefix is another one.
 const KNOWN: usize = 64;
 
 #[derive(Debug)]
 struct Refusal {
     refused: Refused,
-    lasts: Duration,
+    duration: Duration,
     until: Instant,
 }
 
-/// What was refused, the latest last.
+/// The refused prefixes, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
     all: Vec<Refusal>,
@@ -31,28 +31,28 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Notes a refused prefix. Whether another one is to be tried at once, or the refusal waited out like any other.
+    /// Records a refused prefix. Returns whether to try another one at once, or to wait as after any other refusal.
     pub(super) fn add(&mut self, prefix: Ipv4Net, layout: Option<u64>, now: Instant) -> bool {
         let refused = Refused { prefix, layout };
-        let before = self.all.extract_if(.., |known| known.refused.prefix == prefix).last();
-        let again = before.filter(|known| known.refused == refused);
-        let lasts = again.map_or(FIRST, |known| (known.lasts * 2).min(MOST));
+        let previous = self.all.extract_if(.., |known| known.refused.prefix == prefix).last();
+        let repeated = previous.filter(|known| known.refused == refused);
+        let duration = repeated.map_or(FIRST, |known| (known.duration * 2).min(LONGEST));
         if self.all.len() == KNOWN {
             self.all.remove(0);
         }
         self.all.push(Refusal {
             refused,
-            lasts,
-            until: now + lasts,
+            duration,
+            until: now + duration,
         });
         self.in_a_row = (self.in_a_row + 1) % RACE;
         self.in_a_row > 0
     }
 
-    /// Those that still count.
-    pub(super) fn standing(&self, now: Instant) -> Vec<Refused> {
-        let standing = self.all.iter().filter(|known| known.until > now);
-        standing.map(|known| known.refused).collect()
+    /// The refusals that still count.
+    pub(super) fn active(&self, now: Instant) -> Vec<Refused> {
+        let counting = self.all.iter().filter(|known| known.until > now);
+        counting.map(|known| known.refused).collect()
     }
 }
 
@@ -75,26 +75,26 @@ mod tests {
         }
         assert!(!refusals.add(prefix(16), None, now), "no race");
         assert!(refusals.add(prefix(17), None, now), "the next is one anew");
-        assert_eq!(refusals.standing(now).len(), 17);
+        assert_eq!(refusals.active(now).len(), 17);
         for n in 0..200 {
             refusals.add(prefix(n), None, now);
         }
-        assert_eq!(refusals.standing(now).len(), KNOWN);
+        assert_eq!(refusals.active(now).len(), KNOWN);
     }
 
     #[tokio::test(start_paused = true)]
     async fn refusal_of_a_prefix_ends_later_each_time() {
         let (mut refusals, mut now) = (Refusals::default(), Instant::now());
-        let mut lasts = |layout| {
+        let mut duration = |layout| {
             refusals.add(prefix(1), layout, now);
             let began = now;
-            while !refusals.standing(now).is_empty() {
+            while !refusals.active(now).is_empty() {
                 now += Duration::from_secs(60);
             }
             (now - began).as_secs() / 60
         };
-        let same: Vec<_> = (0..6).map(|_| lasts(Some(1))).collect();
+        let same: Vec<_> = (0..6).map(|_| duration(Some(1))).collect();
         assert_eq!(same, [5, 10, 20, 40, 60, 60]);
-        assert_eq!(lasts(Some(2)), 5, "of another network it says nothing");
+        assert_eq!(duration(Some(2)), 5, "of another network it says nothing");
     }
 }

@@ -1,5 +1,5 @@
-//! Whom the HostedCluster no longer lets connect: a service that stands lets in nobody whom its owner has revoked, whatever
-//! else is to be done for the custom resource, or cannot be done. Pure.
+//! Revoked subscriptions: an existing service lets in nobody whom the HostedCluster's owner has revoked, even if
+//! nothing else can be done for the custom resource. Pure.
 
 use kube::ResourceExt;
 
@@ -16,8 +16,8 @@ use crate::controllers::decision::Decision;
 use crate::controllers::facts::{Facts, Needs, together};
 use crate::names;
 
-/// The same decision, unless the service lets in too many: then they are taken off first, and nothing else is written or has to be
-/// recorded before. Not while the cluster is paused.
+/// Changes the decision if the service lets in too many: it then removes those first, and writes and records nothing
+/// else. Does nothing while the cluster is paused.
 pub(super) fn revoke(
     mut decision: Decision,
     cr: &AzurePrivateLinkService,
@@ -44,9 +44,9 @@ pub(super) fn revoke(
     Ok(decision)
 }
 
-/// The same while the cluster goes: what is deleted besides goes on, or a refusal of this one write would keep the whole service. Not
-/// of a service that is deleted itself.
-pub(super) fn revoke_meanwhile(
+/// Adds the removal to the decision of a teardown. Other deletions continue, because a refusal of this one write would
+/// otherwise keep the whole service. Does nothing if the service itself is deleted.
+pub(super) fn revoke_during_teardown(
     decision: Decision,
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
@@ -69,27 +69,32 @@ pub(super) fn revoke_meanwhile(
     Ok(decision)
 }
 
-/// Whether the service was looked at, and is there or may be.
+/// Whether the service was read, and exists or may exist.
 fn is_known(decision: &Decision) -> bool {
     let service = decision.step(Kind::PrivateLinkService);
     service.is_some_and(|step| step.found.is_some() || step.why.error().is_some())
 }
 
-/// Whether nothing but a change from outside gets it to write the service.
+/// Whether only a change from outside can lead to a write of the service.
 fn is_stuck(decision: &Decision) -> bool {
     let subnet = decision.step(Kind::Subnet);
-    let subnet_is = |step: &Step| step.left() || step.why.error().is_some();
-    decision.problem.is_some() || subnet.is_some_and(subnet_is)
+    let is_blocked = |step: &Step| step.left() || step.why.error().is_some();
+    decision.problem.is_some() || subnet.is_some_and(is_blocked)
 }
 
-/// Where the service stands as a rule, here or where it was recorded; and the further groups that this process manages, for whoever is
-/// to be kept from connecting may have taken the record off. No other custom resource than HyperShift's two has a service.
-fn places(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -> (Vec<ResourceId>, Vec<ResourceId>) {
-    let of = cr.name_any();
-    if !SERVICES.contains(&of.as_str()) {
+/// The ids that the service can have: first the usual one and the recorded one, second those in further groups that
+/// this process manages, because whoever is revoked may have removed the record. Only HyperShift's two custom resources
+/// have a service.
+fn possible_ids(
+    cr: &AzurePrivateLinkService,
+    cluster_id: &str,
+    settings: &Settings,
+) -> (Vec<ResourceId>, Vec<ResourceId>) {
+    let cr_name = cr.name_any();
+    if !SERVICES.contains(&cr_name.as_str()) {
         return Default::default();
     }
-    let name = names::link_service(&of, cluster_id);
+    let name = names::link_service(&cr_name, cluster_id);
     let in_group =
         |subscription, group: &str| names::in_group(Kind::PrivateLinkService, subscription, group, &name).ok();
     let here = in_group(&settings.subscription, &settings.resource_group);
@@ -97,15 +102,16 @@ fn places(cr: &AzurePrivateLinkService, cluster_id: &str, settings: &Settings) -
         .as_ref()
         .and_then(|here| recorded_elsewhere(cr, here, settings).ok()?);
     let first: Vec<ResourceId> = here.into_iter().chain(recorded).collect();
-    let also = settings.also_manage.iter().filter_map(|scope| match scope {
+    let managed = settings.also_manage.iter().filter_map(|scope| match scope {
         Scope::Group(subscription, group) => in_group(subscription, group),
         _ => None,
     });
-    let further = also.filter(|id| !first.contains(id)).collect();
+    let further = managed.filter(|id| !first.contains(id)).collect();
     (first, further)
 }
 
-/// One step for each place in which the service lets in too many, or may and cannot be read. Where it is found nobody looks for another.
+/// One step for each id under which the service lets in too many, or cannot be read. The further ids are read only if
+/// the service is not found under the first.
 fn steps(
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
@@ -124,14 +130,14 @@ fn steps(
         };
         Ok(ensure_present(&desired, facts.read(Kind::PrivateLinkService, id)?))
     };
-    let (first, further) = places(cr, &own.cluster_id, settings);
+    let (first, further) = possible_ids(cr, &own.cluster_id, settings);
     let mut steps = together(first.iter().map(narrow))?;
     if !steps.iter().any(|step| step.found.is_some() && !step.left()) {
-        // What cannot be read there holds up nothing.
+        // A failed read of these blocks nothing.
         let further = together(further.iter().map(narrow))?;
         steps.extend(further.into_iter().filter(Step::writes));
     }
-    // One that is absent is not made, and one that failed is put for this alone.
+    // An absent service is not made. One whose last operation failed is put only to remove somebody.
     let needed = |step: &Step| !(step.why == Why::Absent || step.left() || step.ready().is_some());
     steps.retain(|step| needed(step) && step.why != Why::Failed);
     Ok(steps)

@@ -1,4 +1,4 @@
-//! What the tests of the management side share: its settings, and a cluster with nothing around it.
+//! Samples for the tests of the HO role: its settings, and the inputs of a cluster on its own.
 
 use super::connecting::Connecting;
 use super::frontend::FrontendMatch;
@@ -24,7 +24,7 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-/// Of a proven cluster without a Service, siblings or neighbours.
+/// The inputs of a proven cluster without a Service, siblings or other clusters.
 pub(super) fn alone() -> PrivateLinkServiceInputs {
     PrivateLinkServiceInputs {
         identity: Ok(identity()),

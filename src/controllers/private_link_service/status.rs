@@ -12,7 +12,7 @@ use crate::controllers::abandon;
 use crate::controllers::decision::{Decision, Problem, blocking_problem};
 use crate::controllers::report::{Report, fails, fails_unless_unread};
 
-/// The report of a pass that brings the service about.
+/// The report of a reconcile that makes or repairs the service.
 pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Found, outcomes: &[Outcome]) -> Report {
     let generation = cr.metadata.generation;
     let balancer = match found {
@@ -62,7 +62,7 @@ pub fn after_build(cr: &AzurePrivateLinkService, decision: &Decision, found: &Fo
     }
 }
 
-/// The report of a pass that takes the service away.
+/// The report of a reconcile that deletes the service.
 pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, outcomes: &[Outcome]) -> Report {
     let generation = cr.metadata.generation;
     let problem = blocking_problem(decision, decision.steps.iter().zip(outcomes), |_| {
@@ -80,7 +80,7 @@ pub fn after_teardown(cr: &AzurePrivateLinkService, decision: &Decision, outcome
     }
 }
 
-/// The reason of a step that brings something about; a service that is `known` was there before.
+/// The reason for a step that fails; a service that is `known` existed before.
 fn build_failure(step: &Step, known: bool) -> Reason {
     match (step.kind, &step.why) {
         (Kind::Subnet, _) => Reason::NATSubnetCreationFailed,

@@ -1,4 +1,4 @@
-//! What the HO role does for the NAT subnet: which one it is, brought about, checked, or taken away. Pure.
+//! The NAT subnet of the HO role: how it is chosen, made, checked and deleted. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,14 +18,14 @@ use crate::controllers::facts::{Facts, Needs};
 use crate::controllers::identity::Identity;
 use crate::names;
 
-/// What a person has to mend is looked at again after this long.
+/// How long until a problem that a person has to fix is checked again.
 const AGAIN: Duration = Duration::from_secs(300);
 
-/// The NAT subnet of a custom resource that stays.
+/// The NAT subnet of a custom resource that is not deleted.
 pub(super) enum Chosen {
-    /// The one of our name; this role makes and repairs it.
+    /// The one of the cluster's name, which this role makes and repairs.
     Own(ResourceId),
-    /// One that is given, and by what: it is never written.
+    /// A given one, and the field or setting that gives it. It is never written.
     Given(ResourceId, &'static str),
 }
 
@@ -42,8 +42,8 @@ impl Chosen {
     }
 }
 
-/// The NAT subnet that clusters share, unless this one's owner gives another, its load balancer is in another network, or its
-/// service stands in another subnet, which can never be changed.
+/// The NAT subnet that clusters share, unless this one's owner gives another, its load balancer is in another network,
+/// or its service is in another subnet, which can never be changed.
 pub(super) fn shared(
     cr: &AzurePrivateLinkService,
     frontend: &Frontend,
@@ -65,9 +65,9 @@ pub(super) fn shared(
         .cloned())
 }
 
-/// Which NAT subnet it is. It lies in the network of the frontend. What is wrong with it does not concern the guest's side.
+/// Chooses the NAT subnet, in the virtual network of the frontend. A problem with it does not stop the guest's side.
 ///
-/// One of our name that is `of_older`, given by an older HostedCluster, is that one's.
+/// One of the cluster's name that is in `of_older`, so given by an older HostedCluster, is not used.
 pub(super) fn choose(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
@@ -99,8 +99,8 @@ pub(super) fn choose(
     }
 }
 
-/// The step that brings our own one about.
-pub(super) fn bring(
+/// The step that makes or repairs the cluster's own NAT subnet.
+pub(super) fn ensure_own(
     id: &ResourceId,
     identity: &Identity,
     facts: &Facts,
@@ -157,27 +157,27 @@ pub(super) fn check_given(id: &ResourceId, by: &str, facts: &Facts) -> Result<Op
     })
 }
 
-/// What a custom resource that goes leaves of its NAT subnet. Anybody in its namespace may have recorded another one.
+/// What is known of the NAT subnet of a custom resource under deletion. Anybody in its namespace can forge the record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leftover<'a> {
-    /// The cluster.
+    /// The cluster's identity.
     pub(super) identity: &'a Identity,
     /// The services that the cluster has had in it.
     pub(super) services: &'a [ResourceId],
-    /// Whether this role recorded that it made it.
+    /// Whether this role recorded that it made the subnet.
     pub(super) made: bool,
     /// Whether the HostedCluster has the name, so that no record has to be believed.
     pub(super) vouched: bool,
-    /// The one that a service proven ours uses, or was seen to use.
+    /// The one that the cluster's own service uses or used.
     pub(super) shown: Option<&'a ResourceId>,
     /// The NAT subnets that somebody gives, in lower case.
     pub(super) given: &'a [String],
-    /// How long the custom resource has been going.
+    /// For how long the custom resource has been under deletion.
     pub(super) waited: Duration,
 }
 
 impl Leftover<'_> {
-    /// What it is called, if the cluster can have one.
+    /// The subnet's kind and name, if the cluster can have one.
     pub(super) fn name(&self) -> Option<String> {
         let infra_id = Some(&self.identity.infra_id).filter(|infra_id| !infra_id.is_empty())?;
         Some(format!("{} {}", Kind::Subnet.label(), names::nat_subnet(infra_id)))
@@ -212,8 +212,8 @@ impl Leftover<'_> {
         Ok(subnet.filter(|id| self.may_be(id, settings)))
     }
 
-    /// For how long none of the services can have used it: they are gone since, while the custom resource is deleted. One of
-    /// others under such a name may stay for ever; nothing tells when it was used last.
+    /// For how long none of the services can have used the subnet: since the last of them is gone, and at most since
+    /// the deletion began. A foreign one under such a name may stay for ever: it counts as gone since then.
     fn unused_for(&self, facts: &Facts) -> Result<Duration, Needs> {
         let named: Vec<_> = self.services.iter().map(|id| (Kind::PrivateLinkService, id)).collect();
         facts.reads(&named)?;
@@ -224,7 +224,7 @@ impl Leftover<'_> {
         Ok(self.services.iter().map(gone).fold(self.waited, Duration::min))
     }
 
-    /// The step that takes it away, unless it is or came to be others'.
+    /// The step that deletes the subnet, unless others own or use it.
     pub(super) fn remove(&self, id: ResourceId, facts: &Facts) -> Result<Step, Needs> {
         let observed = facts.read(Kind::Subnet, &id)?;
         let given = self.given.contains(&lower(&id.to_string()));

@@ -1,7 +1,7 @@
-//! What the HO role does for a custom resource that goes: connections, Private Link Service, our NAT subnet. Pure.
+//! What the HO role does for a custom resource under deletion: connections, Private Link Service, own NAT subnet. Pure.
 //!
-//! Works from names and from what was recorded; no other object has to exist still. What was recorded may have been
-//! forged, so it counts only where name, scope and a fresh look agree.
+//! It works from names and from the recorded intent; no other object has to exist any more. The intent may be forged,
+//! so it counts only where name, scope and a fresh read agree.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::controllers::identity::{DeletedCluster, Identity};
 use crate::controllers::intent::{self, HoIntent};
 use crate::names;
 
-/// Steps away. When nothing of ours is left the custom resource may go. What stays for the time being, however long it takes
-/// to go, lets in nobody who is revoked.
+/// The steps that delete what the custom resource has. It is released when nothing of the cluster is left. A service
+/// that stays until then lets in nobody who is revoked.
 pub fn teardown(
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
@@ -33,22 +33,22 @@ pub fn teardown(
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
-    let decision = take_away(cr, inputs, facts, settings, now)?;
-    revocation::revoke_meanwhile(decision, cr, inputs, facts, settings)
+    let decision = decide(cr, inputs, facts, settings, now)?;
+    revocation::revoke_during_teardown(decision, cr, inputs, facts, settings)
 }
 
-fn take_away(
+fn decide(
     cr: &AzurePrivateLinkService,
     inputs: &PrivateLinkServiceInputs,
     facts: &Facts,
     settings: &Settings,
     now: Timestamp,
 ) -> Result<Decision, Needs> {
-    // Nothing is said either: the refusal that stands keeps the other role from what is not the cluster's.
-    let Some(identity) = of_whom(inputs) else {
+    // No condition is written either: the present refusal keeps the other role from what is not the cluster's.
+    let Some(identity) = cluster_of(inputs) else {
         return Ok(Decision::default());
     };
-    let waited = going_for(cr, now);
+    let waited = deleting_for(cr, now);
     if let Some(wait) = other_role_at_work(cr, waited) {
         let problem = Problem::new(Reason::Deleting, "the guest's side is being deleted first");
         return Ok(Decision::stuck(problem.again(wait)));
@@ -58,7 +58,7 @@ fn take_away(
     }
     let recorded: Option<HoIntent> = intent::read(cr.annotations().get(HO_INTENT));
     let mut recorded = recorded.unwrap_or_else(|| HoIntent::of(identity));
-    let id = match deleted_cluster(cr, identity, settings) {
+    let id = match service_to_delete(cr, identity, settings) {
         Ok(Some(id)) => id,
         Ok(None) => return Ok(Decision::default()),
         Err(problem) => return Ok(Decision::stuck(problem)),
@@ -67,10 +67,10 @@ fn take_away(
     let observed = facts.read(Kind::PrivateLinkService, &id)?;
     let desired = ownership::owned(id.clone(), identity, inputs, settings);
     let desired = ownership::prove(desired, cr, inputs, facts, settings)?;
-    let step = service_away(&desired, observed, &mut decision);
+    let step = delete_service(&desired, observed, &mut decision);
     let service_gone = step.gone() || step.left();
     let mut own_services = services(&id, identity);
-    // The addresses of one that stays never go.
+    // A service that stays never releases its addresses.
     own_services.retain(|service| !step.left() || *service != id);
     let shown = shown_subnet(&step).or_else(|| inputs.shown_subnet.clone());
     decision.steps.push(step);
@@ -99,7 +99,7 @@ fn take_away(
     } else if service_gone {
         decision.steps.push(leftover.remove(subnet, facts)?);
     } else {
-        // Which one it is can be seen only while the service stands.
+        // Only an existing service shows which subnet it uses.
         (recorded.link_service, recorded.nat_subnet) = (Some(id.to_string()), Some(subnet.to_string()));
         decision.intent = Some(intent::write(&recorded));
         decision
@@ -115,14 +115,14 @@ fn is_vouched(identity: &Identity, inputs: &PrivateLinkServiceInputs) -> bool {
     inputs.identity.is_ok() || inputs.own.as_ref().is_some_and(has_it)
 }
 
-/// The NAT subnet of a service that is found and is ours, as the step for it tells.
+/// The NAT subnet that an existing, owned service uses, by the step for it.
 pub(super) fn shown_subnet(service: &Step) -> Option<ResourceId> {
     let found = service.found.as_ref().filter(|_| !service.left());
     found.and_then(nat_subnet)
 }
 
-/// The cluster whose things go; none if nothing is known to be its own.
-fn of_whom(inputs: &PrivateLinkServiceInputs) -> Option<&Identity> {
+/// The cluster whose resources are deleted; none if nothing is known to be its own.
+fn cluster_of(inputs: &PrivateLinkServiceInputs) -> Option<&Identity> {
     match (&inputs.identity, &inputs.deleted_cluster) {
         (Ok(identity), _) | (Err(_), DeletedCluster::Of(identity)) => Some(identity),
         (Err(_), DeletedCluster::OfAnother | DeletedCluster::Unknown) => None,
@@ -138,8 +138,8 @@ fn never_made(cr: &AzurePrivateLinkService) -> bool {
     !SERVICES.contains(&cr.name_any().as_str()) && !cr.annotations().contains_key(HO_INTENT) && !shown
 }
 
-/// The step for the service; its connections go first.
-fn service_away(desired: &OwnedPrivateLinkService, observed: &Observed, decision: &mut Decision) -> Step {
+/// The step that deletes the service. Its connections are deleted first.
+fn delete_service(desired: &OwnedPrivateLinkService, observed: &Observed, decision: &mut Decision) -> Step {
     let mut step = ensure_absent(desired, observed);
     if step.verb == Verb::Delete && disconnect(observed, decision) {
         (step.verb, step.why) = (Verb::Wait, Why::Needs("its connections to go"));
@@ -147,11 +147,11 @@ fn service_away(desired: &OwnedPrivateLinkService, observed: &Observed, decision
     step
 }
 
-/// A sibling that goes too is looked at this often.
+/// How often a sibling that is deleted too is checked.
 const SIBLING_POLL: Duration = Duration::from_secs(2);
 
-/// How long the custom resource has been going.
-fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
+/// For how long the custom resource has been under deletion.
+fn deleting_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
     let since = cr.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
     Duration::try_from(now.duration_since(since)).unwrap_or_default()
 }
@@ -160,11 +160,13 @@ fn going_for(cr: &AzurePrivateLinkService, now: Timestamp) -> Duration {
 const GUEST_FIRST: Duration = Duration::from_secs(300);
 
 fn other_role_at_work(cr: &AzurePrivateLinkService, waited: Duration) -> Option<Duration> {
-    let stands = held_by(cr, CPO_FINALIZER);
-    GUEST_FIRST.checked_sub(waited).filter(|rest| stands && !rest.is_zero())
+    let is_held = held_by(cr, CPO_FINALIZER);
+    GUEST_FIRST
+        .checked_sub(waited)
+        .filter(|remaining| is_held && !remaining.is_zero())
 }
 
-/// The services that the cluster can have had: that of this custom resource, and those of its siblings beside it.
+/// The services that the cluster can have had: that of this custom resource, and its siblings' in the same group.
 fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
     let beside = SERVICES.into_iter().filter_map(|cr| {
         let name = names::link_service(cr, &identity.cluster_id);
@@ -173,8 +175,8 @@ fn services(own: &ResourceId, identity: &Identity) -> Vec<ResourceId> {
     std::iter::once(own.clone()).chain(beside).collect()
 }
 
-/// The service to take away; none if its name could never have been used.
-fn deleted_cluster(
+/// The id of the service to delete; none if its name could never have been used.
+fn service_to_delete(
     cr: &AzurePrivateLinkService,
     identity: &Identity,
     settings: &Settings,
@@ -191,7 +193,7 @@ fn deleted_cluster(
     Ok(Some(recorded_elsewhere(cr, &id, settings)?.unwrap_or(id)))
 }
 
-/// The NAT subnet of our name: as recorded, as the service shows it while it stands, or in the load balancer's network.
+/// The NAT subnet of the cluster's name: as recorded, as the service showed it, or in the load balancer's network.
 fn subnet_of(
     recorded: &HoIntent,
     shown: Option<ResourceId>,

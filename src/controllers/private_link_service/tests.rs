@@ -8,11 +8,11 @@ use crate::controllers::context::sample;
 use crate::controllers::samples;
 
 #[tokio::test]
-async fn lock_on_the_guests_side_is_said_once_on_the_hosted_cluster() {
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&said);
+async fn guest_lock_is_reported_once_on_the_hosted_cluster() {
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let recorded = Arc::clone(&paths);
     let server = tower::service_fn(move |request: Request<Body>| {
-        heard.lock().unwrap().push(request.uri().path().to_owned());
+        recorded.lock().unwrap().push(request.uri().path().to_owned());
         async { Ok::<_, BoxError>(Response::builder().status(201).body(Body::from(b"{}".to_vec()))?) }
     });
     let cx = sample::context(kube::Client::new(server, "default"));
@@ -24,14 +24,14 @@ async fn lock_on_the_guests_side_is_said_once_on_the_hosted_cluster() {
         name: Some("example".to_owned()),
         ..ObjectReference::default()
     };
-    tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
-    assert_eq!(*said.lock().unwrap(), [""; 0], "it is not deleted");
+    report_guest_lock(&cx, &cr, Some(&hosted)).await;
+    assert_eq!(*paths.lock().unwrap(), [""; 0], "it is not deleted");
     cr.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
     for _ in 0..3 {
-        tell_of_guest_lock(&cx, &cr, Some(&hosted)).await;
+        report_guest_lock(&cx, &cr, Some(&hosted)).await;
     }
     assert_eq!(
-        *said.lock().unwrap(),
+        *paths.lock().unwrap(),
         ["/apis/events.k8s.io/v1/namespaces/clusters/events"]
     );
 }
@@ -42,15 +42,15 @@ fn endpoint_is_missed_by_two_reads_some_seconds_apart() {
         PrivateLinkServiceController::new(super::samples::settings(), Arc::default()),
         Instant::now(),
     );
-    let told = |seconds: u64, reason| {
+    let reports = |seconds: u64, reason| {
         let mut decision = Decision::stuck(Problem::new(reason, "x"));
-        controller.miss_twice("u", &mut decision, now + Duration::from_secs(seconds));
+        controller.confirm_missing("u", &mut decision, now + Duration::from_secs(seconds));
         decision.problem.is_some()
     };
     let missing = Reason::EndpointNotConnected;
-    assert!(!told(0, missing) && !told(4, missing) && told(5, missing));
-    assert!(told(6, Reason::NotOurs));
-    assert!(!told(7, missing), "it was connected between");
+    assert!(!reports(0, missing) && !reports(4, missing) && reports(5, missing));
+    assert!(reports(6, Reason::NotOurs));
+    assert!(!reports(7, missing), "it was connected between");
 }
 
 #[tokio::test(start_paused = true)]

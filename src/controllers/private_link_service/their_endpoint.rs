@@ -1,5 +1,6 @@
-//! Whether the endpoint of HyperShift's guest side still leads to the service. It is never replaced there, so a service that
-//! was made anew stays without it, and nobody but this role says so. Pure.
+//! Whether the Private Endpoint of HyperShift's guest side still leads to the Private Link Service. Pure.
+//!
+//! HyperShift never replaces the endpoint. A recreated service stays without it, and only this role reports that.
 
 use std::time::Duration;
 
@@ -14,16 +15,16 @@ use crate::azure::resource::Kind;
 use crate::controllers::decision::Problem;
 use crate::controllers::facts::{Facts, Needs};
 
-/// A person has to delete the endpoint.
+/// How often this is checked again while a person has to delete the endpoint.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What to say of a service that stands, if the guest's endpoint is not among its connections.
+/// The problem of a ready service if the guest's endpoint is not among its connections.
 pub(super) fn not_connected(
     cr: &AzurePrivateLinkService,
     service: &ResourceId,
     facts: &Facts,
 ) -> Result<Option<Problem>, Needs> {
-    let Some(endpoint) = kept_by_theirs(cr) else {
+    let Some(endpoint) = endpoint_of_hypershift(cr) else {
         return Ok(None);
     };
     let misses = |body: &Value| !connected_endpoints(body).contains(&endpoint);
@@ -43,9 +44,14 @@ pub(super) fn not_connected(
     Ok(missing.then(|| Problem::new(Reason::EndpointNotConnected, text).again(AGAIN)))
 }
 
-/// The endpoint that the status names, where our guest side does not serve the custom resource.
-fn kept_by_theirs(cr: &AzurePrivateLinkService) -> Option<ResourceId> {
-    let ours = cr.annotations().contains_key(CPO_INTENT);
-    let id = cr.status.as_ref()?.private_endpoint_id.as_ref().filter(|_| !ours)?;
+/// The endpoint in the status, if HyperShift's guest side serves the custom resource and not our CPO role.
+fn endpoint_of_hypershift(cr: &AzurePrivateLinkService) -> Option<ResourceId> {
+    let served_by_cpo = cr.annotations().contains_key(CPO_INTENT);
+    let id = cr
+        .status
+        .as_ref()?
+        .private_endpoint_id
+        .as_ref()
+        .filter(|_| !served_by_cpo)?;
     ResourceId::parse_as(Kind::PrivateEndpoint, id).ok()
 }

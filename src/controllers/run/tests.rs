@@ -22,9 +22,9 @@ mod contradicted;
 mod crowd;
 mod overtaken;
 
-/// Panics in the first pass and settles in the second.
+/// Panics in the first reconcile and succeeds in the second.
 struct Fragile {
-    passes: AtomicUsize,
+    reconciles: AtomicUsize,
     ready: CancellationToken,
 }
 
@@ -42,7 +42,7 @@ impl Reconciler for Fragile {
         cr: AzurePrivateLinkService,
         (): (),
     ) -> Result<ReconcileOutcome, ReconcileError> {
-        assert!(self.passes.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
+        assert!(self.reconciles.fetch_add(1, Ordering::SeqCst) > 0, "in the first pass");
         self.ready.cancel();
         Ok(ReconcileOutcome::ready(cr, Duration::from_secs(300)))
     }
@@ -57,21 +57,21 @@ async fn nothing_is_kept_of_an_object_that_went_without_release() {
     });
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
     let reconciler = Fragile {
-        passes: AtomicUsize::new(0),
+        reconciles: AtomicUsize::new(0),
         ready: CancellationToken::new(),
     };
     let runner = Arc::new(Runner::new(reconciler, cx, Label::PrivateEndpoint));
     let now = Instant::now();
-    let observed = Fingerprint::default();
-    assert_eq!(runner.pacer.begin(("n", "c"), "u", observed, now), Ok(()));
-    runner.pacer.ended("u", observed, Duration::from_secs(300), now);
-    assert!(runner.pacer.early("u", observed, now).is_some());
+    let fingerprint = Fingerprint::default();
+    assert_eq!(runner.pacer.begin(("n", "c"), "u", fingerprint, now), Ok(()));
+    runner.pacer.finish("u", fingerprint, Duration::from_secs(300), now);
+    assert!(runner.pacer.early("u", fingerprint, now).is_some());
     let cached = Arc::new(samples::cr(json!({}), json!({})));
     Arc::clone(&runner).reconcile(cached).await.unwrap();
-    assert_eq!(runner.pacer.early("u", observed, now), None);
+    assert_eq!(runner.pacer.early("u", fingerprint, now), None);
 }
 
-/// Somebody else is always quicker.
+/// Always meets a conflict: somebody else is quicker.
 struct Outrun;
 
 impl Reconciler for Outrun {
@@ -93,7 +93,7 @@ impl Reconciler for Outrun {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conflicts_in_a_row_come_ever_less_often_and_count_as_failed_at_last() {
+async fn conflicts_in_a_row_wait_longer_and_at_last_count_as_failed() {
     let cx = Arc::new(context());
     let runner = Arc::new(Runner::new(Outrun, Arc::clone(&cx), Label::PrivateEndpoint));
     for wait in [200, 400, 800, 1600, 3200] {
@@ -105,14 +105,14 @@ async fn conflicts_in_a_row_come_ever_less_often_and_count_as_failed_at_last() {
     }
     let text = cx.metrics.render().unwrap();
     for sample in [
-        "hyperlink_passes_total{controller=\"endpoint\",result=\"waiting\"} 4",
-        "hyperlink_passes_total{controller=\"endpoint\",result=\"failed\"} 1",
+        "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"waiting\"} 4",
+        "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"failed\"} 1",
     ] {
         assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
 }
 
-/// Its API server knows one object.
+/// A context whose API server knows one object.
 fn context() -> Context {
     let answers = tower::service_fn(|_: Request<Body>| async {
         let cr = samples::cr(json!({}), json!({}));
@@ -122,10 +122,10 @@ fn context() -> Context {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
+async fn panic_ends_its_reconcile_and_not_the_controller() {
     let cx = Arc::new(context());
     let reconciler = Fragile {
-        passes: AtomicUsize::new(0),
+        reconciles: AtomicUsize::new(0),
         ready: CancellationToken::new(),
     };
     let ready = reconciler.ready.clone();
@@ -146,9 +146,9 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
     controller.await.expect("the controller ends as asked");
     let text = cx.metrics.render().unwrap();
     for sample in [
-        "hyperlink_panics_total{controller=\"endpoint\"} 1",
-        "hyperlink_passes_total{controller=\"endpoint\",result=\"panicked\"} 1",
-        "hyperlink_passes_total{controller=\"endpoint\",result=\"settled\"} 1",
+        "hyperlink_reconcile_panics_total{controller=\"private_endpoint\"} 1",
+        "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"panicked\"} 1",
+        "hyperlink_reconcile_total{controller=\"private_endpoint\",result=\"ready\"} 1",
     ] {
         assert!(text.lines().any(|line| line == sample), "{sample} not in\n{text}");
     }
@@ -157,10 +157,7 @@ async fn panic_in_a_pass_costs_that_pass_and_not_the_controller() {
 #[rstest]
 #[case::out_of_reach(Class::Down, ReconcileResult::Failed)]
 #[case::no_time(Class::Throttled, ReconcileResult::Ready)]
-fn pass_that_could_not_read_is_no_success_though_all_is_true_still(
-    #[case] class: Class,
-    #[case] expected: ReconcileResult,
-) {
+fn failed_read_is_no_success_though_all_conditions_are_true(#[case] class: Class, #[case] expected: ReconcileResult) {
     let step = Step {
         kind: Kind::PrivateLinkService,
         id: samples::id(&samples::management("privateLinkServices/pls-id")),
@@ -177,6 +174,6 @@ fn pass_that_could_not_read_is_no_success_though_all_is_true_still(
         ..Report::default()
     };
     let cr = samples::cr(json!({}), json!({}));
-    let ended = ReconcileOutcome::reported(cr, Duration::ZERO, &report, &decision, &[Outcome::Nothing]);
-    assert_eq!(ended.result, expected);
+    let outcome = ReconcileOutcome::reported(cr, Duration::ZERO, &report, &decision, &[Outcome::Nothing]);
+    assert_eq!(outcome.result, expected);
 }

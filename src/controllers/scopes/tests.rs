@@ -10,7 +10,7 @@ fn group() -> String {
     format!("/subscriptions/{}/RESOURCEGROUPS/GUEST", GUEST.to_uppercase())
 }
 
-/// Entries that do not say otherwise may have the sample's domain.
+/// Allowed scopes of these entries. An entry without base domains may have the sample's domain.
 fn allowed(mut entries: Value) -> AllowedScopes {
     for entry in entries.as_array_mut().unwrap() {
         let entry = entry.as_object_mut().unwrap();
@@ -26,7 +26,7 @@ fn cr(change: impl FnOnce(&mut AzurePrivateLinkService)) -> AzurePrivateLinkServ
     cr
 }
 
-fn said(allowed: &AllowedScopes, cr: &AzurePrivateLinkService) -> Option<String> {
+fn refusal_of(allowed: &AllowedScopes, cr: &AzurePrivateLinkService) -> Option<String> {
     let problem = allowed.refusal(cr, &[])?;
     assert_eq!(problem.reason, Reason::ScopeNotAllowed);
     Some(problem.message)
@@ -37,10 +37,10 @@ fn said(allowed: &AllowedScopes, cr: &AzurePrivateLinkService) -> Option<String>
 #[case::that_cluster(json!([{"namespace": "clusters", "names": ["other", "example"], "scopes": [group()]}]))]
 #[case::subscription_covers_its_groups(json!([{"namespace": "clusters", "scopes": [format!("/subscriptions/{GUEST}")]}]))]
 #[case::beside_others(json!([{"namespace": "cluster", "scopes": []}, {"namespace": "clusters", "scopes": [group()]}]))]
-#[case::named_goes_before_general(json!([
+#[case::named_counts_before_general(json!([
     {"namespace": "clusters", "scopes": []}, {"namespace": "clusters", "names": ["example"], "scopes": [group()]}]))]
 fn control_plane_with_an_entry_is_served(#[case] entries: Value) {
-    assert_eq!(said(&allowed(entries), &cr(|_| ())), None);
+    assert_eq!(refusal_of(&allowed(entries), &cr(|_| ())), None);
 }
 
 #[rstest]
@@ -50,7 +50,7 @@ fn control_plane_with_an_entry_is_served(#[case] entries: Value) {
 #[case::other_cluster(json!([{"namespace": "clusters", "names": ["other"], "scopes": [group()]}]))]
 fn control_plane_without_an_entry_is_refused(#[case] entries: Value) {
     let expected = "the namespace has no entry in the allowed scopes";
-    assert_eq!(said(&allowed(entries), &cr(|_| ())).as_deref(), Some(expected));
+    assert_eq!(refusal_of(&allowed(entries), &cr(|_| ())).as_deref(), Some(expected));
 }
 
 #[rstest]
@@ -66,7 +66,7 @@ fn control_plane_that_may_be_anothers_is_refused(#[case] entries: Value) {
         });
         let expected = "the namespace has several entries in the allowed scopes";
         assert_eq!(
-            said(&allowed(entries.clone()), &cr).as_deref(),
+            refusal_of(&allowed(entries.clone()), &cr).as_deref(),
             Some(expected),
             "{claimed}"
         );
@@ -85,11 +85,11 @@ fn forged_annotation_is_refused(#[case] annotation: Option<&str>) {
         cr.metadata.annotations = annotation.map(|text| [(CLUSTER_ANNOTATION.to_owned(), text.to_owned())].into());
     });
     let expected = "the HostedCluster is not that of the entry in the allowed scopes";
-    assert_eq!(said(&allowed(entries), &cr).as_deref(), Some(expected));
+    assert_eq!(refusal_of(&allowed(entries), &cr).as_deref(), Some(expected));
 }
 
 #[test]
-fn named_entry_is_for_that_name_and_not_for_another_that_derives_the_same_namespace() {
+fn named_entry_is_not_for_another_name_with_that_namespace() {
     let entries = allowed(json!([{"namespace": "a", "names": ["b.c"], "scopes": [group()]}]));
     let of = |claimed: &str| {
         cr(|cr| {
@@ -97,9 +97,9 @@ fn named_entry_is_for_that_name_and_not_for_another_that_derives_the_same_namesp
             cr.annotations_mut().insert(CLUSTER_ANNOTATION.into(), claimed.into());
         })
     };
-    assert_eq!(said(&entries, &of("a/b.c")), None);
+    assert_eq!(refusal_of(&entries, &of("a/b.c")), None);
     for forged in ["a/b-c", "a-b/c"] {
-        assert!(said(&entries, &of(forged)).is_some(), "{forged}");
+        assert!(refusal_of(&entries, &of(forged)).is_some(), "{forged}");
     }
 }
 
@@ -112,8 +112,11 @@ fn general_entry_is_for_its_own_namespace_alone() {
             cr.annotations_mut().insert(CLUSTER_ANNOTATION.into(), claimed.into());
         })
     };
-    assert_eq!(said(&entries, &of("a/b-c")), None);
-    assert!(said(&entries, &of("a-b/c")).is_some(), "derives the same control plane");
+    assert_eq!(refusal_of(&entries, &of("a/b-c")), None);
+    assert!(
+        refusal_of(&entries, &of("a-b/c")).is_some(),
+        "derives the same control plane"
+    );
 }
 
 #[test]
@@ -125,14 +128,14 @@ fn name_of_a_cluster_is_never_empty() {
             .insert(CLUSTER_ANNOTATION.into(), "clusters/example".into());
     });
     let expected = "the namespace has no entry in the allowed scopes";
-    assert_eq!(said(&entries, &cr).as_deref(), Some(expected));
+    assert_eq!(refusal_of(&entries, &cr).as_deref(), Some(expected));
 }
 
 #[test]
 fn subscription_in_scope_may_connect() {
     let entries = allowed(json!([{"namespace": "clusters", "scopes": [group(), format!("/subscriptions/{OTHER}")]}]));
     let cr = cr(|cr| cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.into()]));
-    assert_eq!(said(&entries, &cr), None);
+    assert_eq!(refusal_of(&entries, &cr), None);
 }
 
 fn foreign(path: &str) -> String {
@@ -159,11 +162,11 @@ fn everything_that_is_asked_for_has_to_be_allowed(
 ) {
     let entries = allowed(json!([{"namespace": "clusters", "scopes": [group()]}]));
     let expected = format!("{field} is outside of the allowed scopes");
-    assert_eq!(said(&entries, &cr(change)), Some(expected));
+    assert_eq!(refusal_of(&entries, &cr(change)), Some(expected));
 }
 
 #[test]
-fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselves() {
+fn network_and_connecting_subscription_are_allowed_separately() {
     let network = foreign("virtualNetworks/v");
     let entries = allowed(json!([{"namespace": "clusters", "scopes": [group(), network],
         "additionalAllowedSubscriptions": [OTHER]}]));
@@ -172,9 +175,9 @@ fn network_in_another_group_and_connecting_subscriptions_are_allowed_by_themselv
         cr.spec.guest_subnet_id = foreign("virtualNetworks/v/subnets/s");
         cr.spec.additional_allowed_subscriptions = Some(vec![OTHER.to_uppercase()]);
     };
-    assert_eq!(said(&entries, &cr(asked)), None);
+    assert_eq!(refusal_of(&entries, &cr(asked)), None);
     let in_the_foreign_group = |cr: &mut AzurePrivateLinkService| cr.spec.resource_group_name = "guest2".into();
-    assert!(said(&entries, &cr(in_the_foreign_group)).is_some());
+    assert!(refusal_of(&entries, &cr(in_the_foreign_group)).is_some());
 }
 
 #[rstest]
@@ -208,9 +211,9 @@ fn damaged_file_allows_nothing_because_it_is_not_taken(#[case] text: &str) {
 #[case::number_for_a_name("hostedClusters:\n- namespace: 12\n  scopes: []\n", "line 2, column 14")]
 #[case::truth_for_a_name("hostedClusters:\n- namespace: true\n  scopes: []\n", "line 2, column 14")]
 #[case::cut_off("hostedClusters:\n- {namespace: a, scopes: [", "line 2, column 26")]
-fn error_names_line_and_column_on_one_line(#[case] text: &str, #[case] place: &str) {
+fn error_names_line_and_column_on_one_line(#[case] text: &str, #[case] position: &str) {
     let error = AllowedScopes::parse(text).unwrap_err().to_string();
-    assert!(error.contains(place) && error.lines().count() == 1, "{error}");
+    assert!(error.contains(position) && error.lines().count() == 1, "{error}");
 }
 
 #[rstest]
@@ -250,36 +253,41 @@ fn namespaces_are_excluded_by_their_whole_names() {
 #[case::none(&[], false)]
 fn base_domain_is_one_of_the_entrys_or_lies_below_one(#[case] domains: &[&str], #[case] expected: bool) {
     let entries = allowed(json!([{"namespace": "clusters", "scopes": [group()], "baseDomains": domains}]));
-    assert_eq!(said(&entries, &cr(|_| ())).is_none(), expected);
+    assert_eq!(refusal_of(&entries, &cr(|_| ())).is_none(), expected);
     let without = cr(|cr| cr.spec.base_domain = None);
-    assert_eq!(said(&entries, &without), None, "nothing to allow");
+    assert_eq!(refusal_of(&entries, &without), None, "nothing to allow");
 }
 
-/// Whether `clusters/example`, with the zone `apps.example.com`, is kept from hiding the names of another cluster in its network.
-fn is_kept_from_hiding(theirs: Value, cluster: &str, base_domain: &str) -> bool {
+/// Whether `clusters/example`, with the zone `apps.example.com`, is refused because it would hide the names of another
+/// cluster in its network.
+fn is_refused_for_hiding(theirs: Value, cluster: &str, base_domain: &str) -> bool {
     let own = json!({"namespace": "clusters", "names": ["example", "friend"], "scopes": [group()]});
     let entries = allowed(json!([own, theirs]));
-    let neighbour = NetworkPeer {
+    let peer = NetworkPeer {
         cluster: cluster.parse().unwrap(),
         base_domain: base_domain.to_owned(),
     };
-    entries.refusal(&cr(|_| ()), &[neighbour]).is_some()
+    entries.refusal(&cr(|_| ()), &[peer]).is_some()
 }
 
 #[test]
-fn zone_that_hides_a_neighbours_domain_is_refused() {
+fn zone_that_hides_the_domain_of_another_cluster_is_refused() {
     let theirs = || json!({"namespace": "clusters", "names": ["victim"], "scopes": [group()]});
-    assert!(is_kept_from_hiding(theirs(), "clusters/victim", "int.apps.example.com"));
+    assert!(is_refused_for_hiding(
+        theirs(),
+        "clusters/victim",
+        "int.apps.example.com"
+    ));
     for beside in [
         "apps.example.com",
         "example.com",
         "other.example.com",
         "xapps.example.com",
     ] {
-        assert!(!is_kept_from_hiding(theirs(), "clusters/victim", beside), "{beside}");
+        assert!(!is_refused_for_hiding(theirs(), "clusters/victim", beside), "{beside}");
     }
     assert!(
-        !is_kept_from_hiding(theirs(), "clusters/friend", "int.apps.example.com"),
+        !is_refused_for_hiding(theirs(), "clusters/friend", "int.apps.example.com"),
         "those of one entry trust each other"
     );
 }
@@ -289,5 +297,5 @@ fn zone_that_hides_a_neighbours_domain_is_refused() {
 #[case::whose_entry_has_not_the_domain(json!({"namespace": "clusters", "names": ["rogue"], "scopes": [group()], "baseDomains": ["x.org"]}))]
 #[case::whose_entry_has_not_the_network(json!({"namespace": "clusters", "names": ["rogue"], "scopes": []}))]
 fn cluster_that_may_not_be_there_keeps_nobody_from_a_zone(#[case] theirs: Value) {
-    assert!(!is_kept_from_hiding(theirs, "clusters/rogue", "int.apps.example.com"));
+    assert!(!is_refused_for_hiding(theirs, "clusters/rogue", "int.apps.example.com"));
 }

@@ -1,4 +1,4 @@
-//! What is made of the events of a watch: which objects are gone, and which have changed in anything that a pass looks at.
+//! Filters of watch events: which objects are gone, and which have changed in anything that a reconcile reads.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,8 @@ use futures::{Stream, TryStreamExt, future};
 use kube::ResourceExt;
 use kube::runtime::{WatchStreamExt, watcher};
 
-/// Calls `forget` with the UID of each object that is gone: the watch tells of its end, or a new list no longer has it.
+/// Calls `forget` with the UID of each object that is gone: the watch shows its deletion, or a new list no longer has
+/// it.
 pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&watcher::Event<K>) + Send {
     let (mut known, mut listed) = (HashSet::new(), HashSet::new());
     move |event| match event {
@@ -26,17 +27,18 @@ pub(super) fn gone<K: ResourceExt>(forget: impl Fn(&str) + Send) -> impl FnMut(&
     }
 }
 
-/// The objects that have come, changed or gone, for who does not read their status: that is written far more often than all else.
+/// The objects that are added, changed or removed, for a controller that does not read their status: that is written
+/// far more often than all else.
 pub(super) fn changes<K: ResourceExt + Send>(
     events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<K, watcher::Error>> + Send {
     let mut known = Known::default();
     events
-        .try_filter(move |event| future::ready(known.tells_more(event)))
+        .try_filter(move |event| future::ready(known.has_news(event)))
         .touched_objects()
 }
 
-/// What earlier events have told, by UID.
+/// What earlier events have shown, by UID.
 #[derive(Default)]
 struct Known {
     objects: HashMap<String, u64>,
@@ -44,8 +46,8 @@ struct Known {
 }
 
 impl Known {
-    /// Whether an event tells more than what is known; what is gone for good is not kept.
-    fn tells_more<K: ResourceExt>(&mut self, event: &watcher::Event<K>) -> bool {
+    /// Whether an event shows more than what is known; what is gone for good is dropped.
+    fn has_news<K: ResourceExt>(&mut self, event: &watcher::Event<K>) -> bool {
         let uid = |object: &K| object.uid().unwrap_or_default();
         match event {
             watcher::Event::Init => self.listed.clear(),
@@ -66,7 +68,7 @@ impl Known {
     }
 }
 
-/// Stands for an object without its status, and for its spec by its generation.
+/// A hash of an object without its status, with its generation for its spec.
 fn without_status(object: &impl ResourceExt) -> u64 {
     let meta = object.meta();
     let mut hasher = DefaultHasher::new();
@@ -96,7 +98,7 @@ mod tests {
         serde_json::from_value(cluster).unwrap()
     }
 
-    async fn told(events: Vec<Event<HostedCluster>>) -> usize {
+    async fn wakes(events: Vec<Event<HostedCluster>>) -> usize {
         let changed = changes(stream::iter(events.into_iter().map(Ok)));
         changed.map(Result::unwrap).count().await
     }
@@ -113,36 +115,36 @@ mod tests {
     #[case::finalizer(json!({"finalizers": ["a"]}), 2)]
     #[case::deletion(json!({"deletionTimestamp": "2026-01-01T00:00:00Z"}), 2)]
     #[case::owner(json!({"ownerReferences": [{"apiVersion": "v", "kind": "k", "name": "n", "uid": "o"}]}), 2)]
-    #[case::made_anew(json!({"uid": "v"}), 2)]
+    #[case::recreated(json!({"uid": "v"}), 2)]
     #[tokio::test]
-    async fn change_is_told_unless_it_is_of_the_status(#[case] changed: Value, #[case] times: usize) {
+    async fn change_is_forwarded_unless_it_is_of_the_status(#[case] changed: Value, #[case] times: usize) {
         let first = || listed(cluster(json!({})));
         let watched = [first(), vec![Event::Apply(cluster(changed.clone()))]].concat();
-        assert_eq!(told(watched).await, times);
-        let listed_anew = [first(), listed(cluster(changed))].concat();
-        assert_eq!(told(listed_anew).await, times);
+        assert_eq!(wakes(watched).await, times);
+        let relists = [first(), listed(cluster(changed))].concat();
+        assert_eq!(wakes(relists).await, times);
     }
 
     #[test]
     fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
         let mut known = Known::default();
-        let made_anew = || cluster(json!({"uid": "v"}));
+        let recreated = || cluster(json!({"uid": "v"}));
         for event in [
             listed(cluster(json!({}))),
-            listed(made_anew()),
-            vec![Event::Apply(made_anew())],
+            listed(recreated()),
+            vec![Event::Apply(recreated())],
         ]
         .concat()
         {
-            known.tells_more(&event);
+            known.has_news(&event);
         }
         assert_eq!(known.objects.keys().collect::<Vec<_>>(), ["v"]);
         assert_eq!(known.listed.len(), 0);
     }
 
     #[tokio::test]
-    async fn end_of_an_object_is_always_told() {
+    async fn deletion_of_an_object_is_always_forwarded() {
         let end = vec![Event::Delete(cluster(json!({})))];
-        assert_eq!(told([listed(cluster(json!({}))), end].concat()).await, 2);
+        assert_eq!(wakes([listed(cluster(json!({}))), end].concat()).await, 2);
     }
 }

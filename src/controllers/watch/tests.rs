@@ -38,7 +38,7 @@ fn object(uid: &str) -> AzurePrivateLinkService {
     cr
 }
 
-/// Of the objects a, b and c, of which something is kept, those that are left after these events.
+/// The objects of a, b and c of which something is still kept after these events.
 fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) -> Vec<&'static str> {
     let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| {
         std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>()
@@ -47,30 +47,30 @@ fn left_after(events: impl IntoIterator<Item = Event<AzurePrivateLinkService>>) 
     let runner = Arc::new(Runner::new(Idle, cx, Label::PrivateEndpoint));
     let now = Instant::now();
     let all = ["a", "b", "c"];
-    let mut hears = forgets(&runner);
+    let mut handle = forget_gone(&runner);
     for event in [
         Event::Init,
         Event::InitApply(object("a")),
         Event::InitApply(object("b")),
     ] {
-        hears(&event);
+        handle(&event);
     }
     for event in [Event::InitDone, Event::Apply(object("c"))] {
-        hears(&event);
+        handle(&event);
     }
     for uid in all {
         assert_eq!(runner.pacer.begin(("n", "c"), uid, Fingerprint::default(), now), Ok(()));
         runner
             .pacer
-            .ended(uid, Fingerprint::default(), Duration::from_secs(300), now);
+            .finish(uid, Fingerprint::default(), Duration::from_secs(300), now);
     }
-    events.into_iter().for_each(|event| hears(&event));
-    let kept = |uid: &&str| runner.pacer.early(uid, Fingerprint::default(), now).is_some();
-    all.into_iter().filter(kept).collect()
+    events.into_iter().for_each(|event| handle(&event));
+    let is_kept = |uid: &&str| runner.pacer.early(uid, Fingerprint::default(), now).is_some();
+    all.into_iter().filter(is_kept).collect()
 }
 
 #[tokio::test]
-async fn nothing_is_kept_of_what_the_watch_says_is_gone() {
+async fn nothing_is_kept_of_what_the_watch_shows_as_gone() {
     assert_eq!(left_after([Event::Delete(object("b"))]), ["a", "c"]);
 }
 
@@ -83,7 +83,7 @@ async fn nothing_is_kept_of_what_went_while_the_watch_was_broken() {
         Event::InitDone,
     ];
     assert_eq!(left_after(listed), ["b"]);
-    // A list that breaks off tells nothing.
+    // A list that breaks off shows nothing.
     assert_eq!(
         left_after([Event::Init, Event::InitApply(object("b"))]),
         ["a", "b", "c"]
@@ -123,9 +123,9 @@ fn change_around_many_that_are_not_served_wakes_those_that_are() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_while_the_watch_was_broken_has_a_pass_once_the_list_is_complete() {
+async fn object_added_while_unwatched_is_reconciled_after_the_list() {
     let (feed, events) = futures::channel::mpsc::unbounded();
-    let (passes, mut passed) = futures::channel::mpsc::unbounded();
+    let (reconciles, mut reconciled) = futures::channel::mpsc::unbounded();
     let health = Arc::new(WatchHealth::new(Arc::new(
         crate::metrics::Metrics::new("1", "c").unwrap(),
     )));
@@ -140,29 +140,29 @@ async fn what_came_while_the_watch_was_broken_has_a_pass_once_the_list_is_comple
     };
     let controller = Controller::for_stream(changes(planes), reader).reconcile_all_on(scope.changes());
     let reconcile = move |control_plane: Arc<HostedControlPlane>, _| {
-        passes.unbounded_send(control_plane.name_any()).unwrap();
+        reconciles.unbounded_send(control_plane.name_any()).unwrap();
         async { Ok::<_, ReconcileError>(Action::await_change()) }
     };
     let end = |_, _: &ReconcileError, _| Action::await_change();
     tokio::spawn(controller.run(reconcile, end, Arc::new(())).for_each(async |_| {}));
-    let tell = |events: Vec<Event<HostedControlPlane>>| {
+    let send = |events: Vec<Event<HostedControlPlane>>| {
         events
             .into_iter()
             .for_each(|event| feed.unbounded_send(Ok(event)).unwrap());
         // In simulated time: everything that can be done has been done by then.
         tokio::time::sleep(Duration::from_secs(10))
     };
-    tell(vec![
+    send(vec![
         Event::Init,
         Event::InitApply(control_plane("old")),
         Event::InitDone,
     ])
     .await;
-    assert_eq!(passed.try_recv().unwrap(), "old");
-    tell(vec![Event::Init, Event::InitApply(control_plane("new"))]).await;
-    assert!(passed.try_recv().is_err(), "it is in no store yet");
-    tell(vec![Event::InitApply(control_plane("old")), Event::InitDone]).await;
-    let mut had: Vec<String> = std::iter::from_fn(|| passed.try_recv().ok()).collect();
-    had.sort();
-    assert_eq!(had, ["new", "old"]);
+    assert_eq!(reconciled.try_recv().unwrap(), "old");
+    send(vec![Event::Init, Event::InitApply(control_plane("new"))]).await;
+    assert!(reconciled.try_recv().is_err(), "it is in no store yet");
+    send(vec![Event::InitApply(control_plane("old")), Event::InitDone]).await;
+    let mut names: Vec<String> = std::iter::from_fn(|| reconciled.try_recv().ok()).collect();
+    names.sort();
+    assert_eq!(names, ["new", "old"]);
 }

@@ -1,4 +1,4 @@
-//! Which objects an event is for.
+//! Which objects an event concerns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::controllers::cluster_index::ClusterIndex;
 use crate::controllers::custom_resources::CustomResources;
 use crate::names;
 
-/// The custom resources that are served and to which a HostedCluster matters: its own, those of clusters that name what it names, and those
-/// that were refused for what another one had.
+/// The custom resources that are served and that depend on a HostedCluster: its own, those of clusters that name what
+/// it names, and those that were refused because another cluster had what they name.
 pub(super) fn concerned(
     known: &CustomResources,
     cluster_index: &ClusterIndex,
@@ -50,8 +50,8 @@ fn is_contested(cr: &AzurePrivateLinkService) -> bool {
     conditions.any(|condition| contested.contains(&condition.reason.as_str()))
 }
 
-/// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and whoever may
-/// write in the namespace changes its control plane as often as he likes.
+/// The custom resources in the namespace of a control plane that are served: there may be thousands of others, and
+/// whoever may write in the namespace can change its control plane as often as he likes.
 pub(super) fn in_its_namespace(
     known: &CustomResources,
     control_plane: &HostedControlPlane,
@@ -59,7 +59,7 @@ pub(super) fn in_its_namespace(
     known.of_namespace(&control_plane.namespace().unwrap_or_default())
 }
 
-/// The custom resources that share with this one what serves both.
+/// The custom resources that use the same resources in Azure as this one.
 pub(super) fn siblings(
     known: &Store<AzurePrivateLinkService>,
     cr: &AzurePrivateLinkService,
@@ -71,7 +71,7 @@ pub(super) fn siblings(
         .collect()
 }
 
-/// The control plane that owns an object, or those of its namespace: what nobody owns may stand in their way.
+/// The control plane that owns an object, or all of its namespace: an object without an owner may be in their way.
 pub(super) fn control_planes_of<K: ResourceExt>(
     known: &Store<HostedControlPlane>,
     object: &K,

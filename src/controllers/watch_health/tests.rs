@@ -6,14 +6,14 @@ use super::*;
 
 type Item = watcher::Result<Event<()>>;
 
-/// A watch of HostedClusters that is read on and on, and what it is fed by.
-struct Ground {
+/// A watch of HostedClusters that is read without end, and what feeds it.
+struct HealthTest {
     metrics: Arc<Metrics>,
     health: Arc<WatchHealth>,
     feed: UnboundedSender<Item>,
 }
 
-impl Ground {
+impl HealthTest {
     fn new() -> Self {
         let metrics = Arc::new(Metrics::new("1", "c").unwrap());
         let health = Arc::new(WatchHealth::new(Arc::clone(&metrics)));
@@ -23,7 +23,7 @@ impl Ground {
         Self { metrics, health, feed }
     }
 
-    /// What is told after these events.
+    /// The health after these events.
     async fn after(&self, events: impl IntoIterator<Item = Item>) -> Health {
         for event in events {
             self.feed.unbounded_send(event).unwrap();
@@ -58,94 +58,101 @@ fn failing() -> Health {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_that_fails_for_good_is_told_and_counted_until_news_come() {
-    let ground = Ground::new();
+async fn lasting_failure_is_reported_and_counted_until_an_event() {
+    let health_test = HealthTest::new();
     assert_eq!(
-        (ground.after([]).await, ground.counted()),
+        (health_test.after([]).await, health_test.counted()),
         (unlisted("the first list"), "0".into())
     );
     let listed = [Ok(Event::Init), Ok(Event::InitDone)];
-    assert_eq!(ground.after(listed).await, Health::Good);
-    assert_eq!(ground.after([forbidden()]).await, Health::Good, "one error is usual");
+    assert_eq!(health_test.after(listed).await, Health::Good);
     assert_eq!(
-        (ground.after([forbidden()]).await, ground.counted()),
+        health_test.after([forbidden()]).await,
+        Health::Good,
+        "one error is usual"
+    );
+    assert_eq!(
+        (health_test.after([forbidden()]).await, health_test.counted()),
         (failing(), "1".into())
     );
     assert_eq!(
-        (ground.after([forbidden()]).await, ground.counted()),
+        (health_test.after([forbidden()]).await, health_test.counted()),
         (failing(), "1".into())
     );
     assert_eq!(
-        (ground.after([Ok(Event::Apply(()))]).await, ground.counted()),
+        (health_test.after([Ok(Event::Apply(()))]).await, health_test.counted()),
         (Health::Good, "0".into())
     );
     assert_eq!(
-        ground.after([forbidden()]).await,
+        health_test.after([forbidden()]).await,
         Health::Good,
         "the first in a row again"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_never_comes_keeps_the_role_from_being_ready_and_says_why() {
-    let ground = Ground::new();
+async fn missing_list_keeps_the_role_unready_with_a_reason() {
+    let health_test = HealthTest::new();
     let failed = || Err(watcher::Error::InitialListFailed(refused(404, "NotFound")));
     let tries = [Ok(Event::Init), failed(), Ok(Event::Init), failed(), Ok(Event::Init)];
     assert_eq!(
-        ground.after(tries).await,
+        health_test.after(tries).await,
         unlisted("the first list of hostedclusters: not installed")
     );
     tokio::time::sleep(QUIET * 2).await;
     assert_eq!(
-        ground.after([]).await,
+        health_test.after([]).await,
         unlisted("the first list of hostedclusters: not installed")
     );
     assert_eq!(
-        (ground.after([Ok(Event::InitDone)]).await, ground.counted()),
+        (health_test.after([Ok(Event::InitDone)]).await, health_test.counted()),
         (Health::Good, "0".into())
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn connection_that_a_proxy_ends_each_minute_is_no_failure() {
-    let ground = Ground::new();
-    ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
+    let health_test = HealthTest::new();
+    health_test.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
     for _ in 0..5 {
-        let ended = watcher::Error::WatchFailed(kube::Error::LinesCodecMaxLineLengthExceeded);
-        assert_eq!(ground.after([Err(ended)]).await, Health::Good);
+        let error = watcher::Error::WatchFailed(kube::Error::LinesCodecMaxLineLengthExceeded);
+        assert_eq!(health_test.after([Err(error)]).await, Health::Good);
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn list_that_is_made_anew_is_told_once_it_is_complete() {
-    let ground = Ground::new();
-    let mut anew = ground.health.listed_anew();
-    ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
-    ground
+async fn relist_is_signalled_once_it_is_complete() {
+    let health_test = HealthTest::new();
+    let mut relists = health_test.health.relists();
+    health_test.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
+    health_test
         .after([Ok(Event::Apply(())), Ok(Event::Init), Ok(Event::InitApply(()))])
         .await;
-    assert!(!anew.has_changed().unwrap());
-    ground.after([Ok(Event::InitDone)]).await;
-    assert!(anew.has_changed().unwrap());
-    anew.mark_unchanged();
-    ground.after([Ok(Event::Apply(()))]).await;
-    assert!(!anew.has_changed().unwrap());
+    assert!(!relists.has_changed().unwrap());
+    health_test.after([Ok(Event::InitDone)]).await;
+    assert!(relists.has_changed().unwrap());
+    relists.mark_unchanged();
+    health_test.after([Ok(Event::Apply(()))]).await;
+    assert!(!relists.has_changed().unwrap());
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_after_a_broken_watch_is_good_and_after_a_broken_list_is_not() {
-    let ground = Ground::new();
-    ground.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
-    assert_eq!(ground.after([forbidden(), forbidden()]).await, failing());
+async fn silence_is_good_after_a_broken_watch_but_not_a_broken_list() {
+    let health_test = HealthTest::new();
+    health_test.after([Ok(Event::Init), Ok(Event::InitDone)]).await;
+    assert_eq!(health_test.after([forbidden(), forbidden()]).await, failing());
     tokio::time::sleep(QUIET - Duration::from_secs(1)).await;
-    assert_eq!(ground.after([forbidden()]).await, failing());
+    assert_eq!(health_test.after([forbidden()]).await, failing());
     tokio::time::sleep(QUIET).await;
-    assert_eq!((ground.after([]).await, ground.counted()), (Health::Good, "0".into()));
+    assert_eq!(
+        (health_test.after([]).await, health_test.counted()),
+        (Health::Good, "0".into())
+    );
     let list = || Err(watcher::Error::InitialListFailed(refused(403, "Forbidden")));
-    assert_eq!(ground.after([forbidden(), list()]).await, failing());
+    assert_eq!(health_test.after([forbidden(), list()]).await, failing());
     tokio::time::sleep(QUIET * 2).await;
-    assert_eq!(ground.after([]).await, failing());
+    assert_eq!(health_test.after([]).await, failing());
 }
 
 #[rstest]
@@ -156,8 +163,10 @@ async fn silence_after_a_broken_watch_is_good_and_after_a_broken_list_is_not() {
     Health::Failing("no news of hostedclusters: not installed, or the answer cannot be read".into())
 )]
 #[tokio::test(start_paused = true)]
-async fn what_fails_is_told_in_few_words(#[case] error: watcher::Error, #[case] told: Health) {
-    let ground = Ground::new();
-    ground.after([Ok(Event::Init), Ok(Event::InitDone), forbidden()]).await;
-    assert_eq!(ground.after([Err(error)]).await, told);
+async fn failure_is_reported_in_few_words(#[case] error: watcher::Error, #[case] expected: Health) {
+    let health_test = HealthTest::new();
+    health_test
+        .after([Ok(Event::Init), Ok(Event::InitDone), forbidden()])
+        .await;
+    assert_eq!(health_test.after([Err(error)]).await, expected);
 }

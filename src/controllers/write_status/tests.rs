@@ -13,7 +13,7 @@ use crate::conditions::NewCondition;
 use crate::controllers::context::sample;
 use crate::controllers::samples;
 
-/// Its API server takes every status without this field, and keeps what was written.
+/// A context whose API server accepts every status without this field, and keeps what was written.
 fn context(refused: &'static str, written: &Arc<Mutex<Vec<Value>>>) -> Context {
     let written = Arc::clone(written);
     let answers = tower::service_fn(move |request: Request<Body>| {
@@ -26,7 +26,7 @@ fn context(refused: &'static str, written: &Arc<Mutex<Vec<Value>>>) -> Context {
                 let answer = json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "details": {"causes": causes}});
                 (422, answer)
             } else {
-                // An Event has none.
+                // An Event has no status.
                 let status = body["status"].as_object().cloned();
                 written.lock().unwrap().extend(status.map(Value::Object));
                 let mut cr = serde_json::to_value(samples::cr(json!({}), json!({})))?;
@@ -54,32 +54,32 @@ fn report() -> Report {
 }
 
 #[tokio::test]
-async fn field_that_the_api_server_does_not_take_holds_up_nothing_else_and_is_told() {
+async fn rejected_field_is_reported_and_holds_up_nothing_else() {
     let written = Arc::default();
     let cx = context("baseDomainDNSZoneID", &written);
     let cr = samples::cr(json!({}), json!({}));
     write_status(&cx, cr, None, &report()).await.unwrap();
     let written = written.lock().unwrap();
     assert_eq!(written[0], json!({"privateEndpointIP": "10.0.0.5"}));
-    let said = |kind: ConditionType| {
+    let condition_of = |kind: ConditionType| {
         let all = written[1]["conditions"].as_array().unwrap();
         let found = all.iter().find(|one| one["type"] == kind.as_str()).unwrap();
         ["status", "reason", "message"].map(|field| found[field].as_str().unwrap().to_owned())
     };
     let wrong = "the API server does not take status.baseDomainDNSZoneID";
     let failed = (Status::False.as_str(), Reason::AzureError.as_str());
-    assert_eq!(said(ConditionType::AzurePrivateEndpointAvailable)[2], "fine");
+    assert_eq!(condition_of(ConditionType::AzurePrivateEndpointAvailable)[2], "fine");
     assert_eq!(
-        said(ConditionType::AzurePrivateDNSAvailable),
+        condition_of(ConditionType::AzurePrivateDNSAvailable),
         [failed.0, failed.1, wrong]
     );
-    let whole = said(ConditionType::AzurePrivateLinkServiceAvailable);
+    let whole = condition_of(ConditionType::AzurePrivateLinkServiceAvailable);
     assert_eq!(whole[0], failed.0, "{whole:?}");
     assert_eq!(written.len(), 2);
 }
 
 #[tokio::test]
-async fn status_that_the_api_server_does_not_take_for_another_reason_is_an_error() {
+async fn status_rejected_for_another_reason_is_an_error() {
     let written = Arc::default();
     let cx = context("conditions", &written);
     let report = Report {
@@ -91,8 +91,8 @@ async fn status_that_the_api_server_does_not_take_for_another_reason_is_an_error
     assert!(error.is_some_and(|error| error.invalid()));
 }
 
-/// Its API server says to these patches of a status that somebody else was first, has the object as it was made `meanwhile`, and
-/// counts patches.
+/// A context whose API server answers these patches of a status with a conflict, has the object as `meanwhile` changed
+/// it, and counts patches.
 fn busy(conflicts: Range<usize>, meanwhile: &Value, patches: &Arc<AtomicUsize>) -> Context {
     let cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
     let stored = Arc::new(Mutex::new(cr));
@@ -131,21 +131,21 @@ fn busy(conflicts: Range<usize>, meanwhile: &Value, patches: &Arc<AtomicUsize>) 
 #[case::others_wrote(0..1, json!({"metadata": {"resourceVersion": "2"}}), true, 3)]
 #[case::others_wrote_after_the_fields(1..2, json!({"metadata": {"resourceVersion": "2"}}), true, 3)]
 #[case::others_write_on_and_on(0..9, json!({"metadata": {"resourceVersion": "2"}}), false, 3)]
-#[case::others_wrote_what_a_pass_reads(0..1, json!({"status": {"privateLinkServiceAlias": "pls.abc.azure"}}), false, 1)]
-#[case::it_goes(0..1, json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}}), false, 1)]
+#[case::others_wrote_what_a_reconcile_reads(0..1, json!({"status": {"privateLinkServiceAlias": "pls.abc.azure"}}), false, 1)]
+#[case::it_is_deleted(0..1, json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["another"]}}), false, 1)]
 #[case::it_is_gone(0..1, Value::Null, false, 1)]
 #[case::it_shall_be_otherwise(0..1, json!({"metadata": {"generation": 7}}), false, 1)]
 #[tokio::test]
 async fn report_is_written_onto_what_others_have_written_meanwhile(
     #[case] conflicts: Range<usize>,
     #[case] meanwhile: Value,
-    #[case] taken: bool,
+    #[case] is_written: bool,
     #[case] sent: usize,
 ) {
     let patches = Arc::default();
     let cx = busy(conflicts, &meanwhile, &patches);
     let written = write_status(&cx, samples::cr(json!({}), json!({})), None, &report()).await;
-    assert_eq!(written.is_ok(), taken);
+    assert_eq!(written.is_ok(), is_written);
     assert!(
         written.err().is_none_or(|error| error.conflict()),
         "the pass is run again"

@@ -14,7 +14,7 @@ pub(super) fn object(name: &str, status: Option<Status>, reason: Option<Reason>,
     ObservedObject {
         namespace: "clusters-one".into(),
         name: name.into(),
-        leaving: None,
+        deleting_for: None,
         conditions: ConditionType::ALL.map(observed).into(),
         load_balancer: None,
         zones: Vec::new(),
@@ -30,7 +30,7 @@ pub(super) fn sees(objects: Vec<ObservedObject>) -> Metrics {
 pub(super) const NOT_OURS: (Option<Status>, Option<Reason>) = (Some(Status::False), Some(Reason::NotOurs));
 
 #[test]
-fn process_that_knows_no_custom_resources_says_nothing_of_them() {
+fn process_that_knows_no_custom_resources_reports_none() {
     let text = metrics().render().unwrap();
     for name in [
         "hyperlink_objects",
@@ -44,8 +44,8 @@ fn process_that_knows_no_custom_resources_says_nothing_of_them() {
 
 #[test]
 fn custom_resources_are_counted_by_state_and_condition() {
-    let going = ObservedObject {
-        leaving: Some(Duration::from_secs(70)),
+    let deleting = ObservedObject {
+        deleting_for: Some(Duration::from_secs(70)),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 500)
     };
     let metrics = sees(vec![
@@ -53,12 +53,12 @@ fn custom_resources_are_counted_by_state_and_condition() {
         object("ill", NOT_OURS.0, NOT_OURS.1, 100),
         object("worse", NOT_OURS.0, NOT_OURS.1, 300),
         object("new", None, None, 5),
-        going,
+        deleting,
     ]);
     for sample in [
         r#"hyperlink_objects{state="available"} 1"#,
         r#"hyperlink_objects{state="unavailable"} 3"#,
-        r#"hyperlink_objects{state="leaving"} 1"#,
+        r#"hyperlink_objects{state="deleting"} 1"#,
         r#"hyperlink_conditions{status="True",type="AzurePLSCreated"} 1"#,
         r#"hyperlink_conditions{status="False",type="AzurePLSCreated"} 3"#,
         r#"hyperlink_conditions{status="Unknown",type="AzurePLSCreated"} 1"#,
@@ -91,7 +91,7 @@ fn page_grows_by_two_lines_for_each_unavailable_custom_resource() {
 }
 
 #[test]
-fn when_nothing_goes_and_nothing_fails_there_are_no_ages() {
+fn without_deletions_and_failures_there_are_no_ages() {
     let metrics = sees(vec![object("well", Some(Status::True), None, 10)]);
     let text = metrics.render().unwrap();
     for age in ["not_true", "deletion_age"] {
@@ -127,18 +127,18 @@ fn junk_of_one_namespace_hides_nothing_of_another() {
 }
 
 #[test]
-fn each_unavailable_custom_resource_is_told_and_of_the_rest_the_oldest() {
+fn each_unavailable_custom_resource_is_shown_or_the_oldest() {
     let all: Vec<_> = (0..500).map(|n| in_namespace("one", &format!("n{n}"), n)).collect();
-    let told = not_true_in("one", &all);
-    let of = |name: &str| told.iter().filter(|line| line.contains(name)).count();
+    let free_text = not_true_in("one", &all);
+    let of = |name: &str| free_text.iter().filter(|line| line.contains(name)).count();
     assert_eq!(of("AzurePrivateLinkServiceAvailable"), 500);
-    assert_eq!(told.len(), 500 + 32);
+    assert_eq!(free_text.len(), 500 + 32);
     assert_eq!(of("\"n499\""), ConditionType::ALL.len());
     assert_eq!(of("\"n0\""), 1);
 }
 
 #[test]
-fn quotas_are_told_where_most_of_them_is_used() {
+fn quotas_are_reported_where_most_of_them_is_used() {
     let id = |subscription: &str, kind: &str, name: &str| {
         let id = format!("/subscriptions/{subscription}/resourceGroups/g/providers/Microsoft.Network/{kind}/{name}");
         ResourceId::parse(&id).unwrap()
@@ -156,8 +156,8 @@ fn quotas_are_told_where_most_of_them_is_used() {
         object("without", Some(Status::False), None, 1),
     ]);
     for sample in [
-        r#"hyperlink_quota_used{quota="link_services_per_load_balancer"} 2"#,
-        r#"hyperlink_quota_limit{quota="link_services_per_load_balancer"} 8"#,
+        r#"hyperlink_quota_used{quota="private_link_services_per_load_balancer"} 2"#,
+        r#"hyperlink_quota_limit{quota="private_link_services_per_load_balancer"} 8"#,
         r#"hyperlink_quota_used{quota="zones_per_subscription"} 3"#,
         r#"hyperlink_quota_limit{quota="zones_per_subscription"} 1000"#,
     ] {
@@ -168,11 +168,11 @@ fn quotas_are_told_where_most_of_them_is_used() {
 /// Whoever writes in a namespace makes any number of custom resources with a finalizer of ours and deletes them.
 #[test]
 fn custom_resources_that_go_make_a_limited_number_of_series() {
-    let going = |n| ObservedObject {
-        leaving: Some(Duration::from_secs(n)),
+    let deleting = |n| ObservedObject {
+        deleting_for: Some(Duration::from_secs(n)),
         ..object(&format!("n{n}"), None, None, 1)
     };
-    let text = sees((0..500).map(going).collect()).render().unwrap();
+    let text = sees((0..500).map(deleting).collect()).render().unwrap();
     let series = text
         .lines()
         .filter(|line| line.starts_with("hyperlink_object_deletion_age_seconds{"));

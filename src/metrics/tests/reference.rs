@@ -7,11 +7,11 @@ use super::*;
 
 /// Everything is used once, so that everything is exported.
 fn everything() -> Metrics {
-    let going = ObservedObject {
-        leaving: Some(Duration::ZERO),
+    let deleting = ObservedObject {
+        deleting_for: Some(Duration::ZERO),
         ..object("going", NOT_OURS.0, NOT_OURS.1, 1)
     };
-    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), going]);
+    let metrics = sees(vec![object("ill", NOT_OURS.0, NOT_OURS.1, 1), deleting]);
     metrics
         .reconcile(Controller::PrivateEndpoint)
         .end(ReconcileResult::Ready);
@@ -79,7 +79,7 @@ fn labels_are_bounded_and_meet_none_of_prometheus_own() {
         "pod",
         "container",
         "service",
-        "endpoint",
+        "private_endpoint",
         "job",
         "instance",
         "node",

@@ -60,7 +60,7 @@ fn ingress(points: Value) -> Verdict {
 }
 
 #[test]
-fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
+fn custom_resource_is_named_after_its_service_and_has_an_owner() {
     let mut service = service();
     service.metadata.name = Some("oauth-openshift".into());
     let Verdict::Desire(desired) = verdict(&service, &control_plane()) else {
@@ -83,8 +83,8 @@ fn custom_resource_is_named_after_its_service_and_owned_by_the_control_plane() {
 #[case::no_topology(changed(|_, c| azure(c).topology = None), "ignore")]
 #[case::swift(changed(|_, c| azure(c).private.as_mut().unwrap().kind = Some(PrivateType::Other)), "ignore")]
 #[case::not_azure(changed(|_, c| c.spec.platform.kind = Some(crate::api::hypershift::PlatformType::Other)), "ignore")]
-#[case::control_plane_is_going(changed(|_, c| c.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "ignore")]
-#[case::service_is_going(changed(|s, _| s.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "the Service is being deleted")]
+#[case::control_plane_is_deleting(changed(|_, c| c.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "ignore")]
+#[case::service_is_deleting(changed(|s, _| s.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now()))), "the Service is being deleted")]
 #[case::no_service(decide(None, &control_plane(), "AzurePublicCloud", now()), "there is no Service")]
 #[case::foreign_service(changed(|s, _| s.metadata.owner_references = None), "the HostedControlPlane does not own the Service")]
 #[case::no_status(changed(|s, _| s.status = None), "the Service has no address yet")]
@@ -107,12 +107,12 @@ fn a_control_plane_that_is_not_ready_makes_nothing(#[case] verdict: Verdict, #[c
 #[case::one_twice(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.4"}]), None)]
 #[case::one_with_a_name(json!([{"ip": "10.1.0.4", "hostname": "x"}, {"hostname": "y"}]), None)]
 #[case::two(json!([{"ip": "10.1.0.4"}, {"ip": "10.1.0.3"}]), Some("the Service has 2 addresses: only 10.1.0.4 is used"))]
-fn service_with_two_addresses_is_served_by_the_first_and_told(#[case] points: Value, #[case] told: Option<&str>) {
+fn first_of_two_addresses_is_used_and_a_complaint_made(#[case] points: Value, #[case] complaint: Option<&str>) {
     let Verdict::Desire(desired) = ingress(points) else {
         panic!()
     };
     assert_eq!(desired.derived.spec.load_balancer_ip.as_deref(), Some("10.1.0.4"));
-    assert_eq!(desired.derived.complaints, Vec::from_iter(told.map(str::to_owned)));
+    assert_eq!(desired.derived.complaints, Vec::from_iter(complaint.map(str::to_owned)));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn a_cluster_that_is_not_paused_is_served(#[case] until: &str) {
 }
 
 #[test]
-fn pause_that_ends_is_looked_at_again_then() {
+fn end_of_a_pause_is_reconciled() {
     let again = Some(Duration::from_secs(90));
     assert_eq!(
         paused("2026-08-22T10:01:30Z"),
@@ -142,7 +142,7 @@ fn pause_that_ends_is_looked_at_again_then() {
 #[case::by_the_router("Route", false)]
 #[case::by_a_load_balancer("LoadBalancer", true)]
 #[case::in_a_way_that_is_new("Pigeon", false)]
-fn oauth_has_a_path_of_its_own_while_a_load_balancer_publishes_it(#[case] kind: &str, #[case] own: bool) {
+fn oauth_has_its_own_path_while_a_load_balancer_publishes_it(#[case] kind: &str, #[case] own: bool) {
     let strategy = json!({"service": "OAuthServer", "servicePublishingStrategy": {"type": kind}});
     let other = json!({"service": "APIServer", "servicePublishingStrategy": {"type": "LoadBalancer"}});
     let spec: ClusterSpec = serde_json::from_value(json!({"services": [other, strategy]})).unwrap();
@@ -225,7 +225,7 @@ fn subscriptions_are_allowed_and_revoked() {
 }
 
 #[test]
-fn of_too_many_subscriptions_none_is_added_and_the_revoked_ones_go() {
+fn of_too_many_subscriptions_only_revoked_ones_are_removed() {
     let many: Vec<String> = (0..=MOST_SUBSCRIPTIONS).map(|n| n.to_string()).collect();
     assert_eq!(list(&[], &many), None);
     assert_eq!(list(&["1", "2"], &many), None);
@@ -246,7 +246,7 @@ fn lost_annotation_is_put_back() {
 #[case::made_by_hand(json!([]))]
 #[case::of_another_controller(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "other", "controller": true}]))]
 #[case::not_controlled(json!([{"apiVersion": "v", "kind": "HostedControlPlane", "name": "example", "uid": "hcp"}]))]
-fn custom_resource_that_the_control_plane_does_not_own_is_left_alone(#[case] owners: Value) {
+fn custom_resource_of_another_owner_is_left_alone(#[case] owners: Value) {
     let (mut current, mut next) = (desired().resource, desired());
     current.metadata.owner_references = serde_json::from_value(owners).unwrap();
     next.derived.spec.load_balancer_ip = Some("10.1.0.5".into());

@@ -45,7 +45,7 @@ fn topology(value: &str) -> impl FnOnce(&mut Value) {
 #[case::by_a_load_balancer(host_of(strategy(json!({"type": "LoadBalancer", "loadBalancer": {"hostname": "api.example.com"}}))), Ok(Host::None))]
 #[case::by_a_load_balancer_though_a_route_is_named(host_of(strategy(json!({"type": "LoadBalancer", "route": {"hostname": "api.example.com"}}))), Ok(Host::None))]
 #[case::of_unicode(host_of(strategy(json!({"type": "Route", "route": {"hostname": "äpi.example.com"}}))), Err("the host name of APIServer is not a DNS name: it is not published".into()))]
-fn host_names_of_routes_are_published_where_there_is_no_public_side(
+fn host_names_of_routes_are_published_without_a_public_side(
     #[case] found: Result<Host, String>,
     #[case] expected: Result<Host, String>,
 ) {
@@ -73,11 +73,11 @@ fn names_lead_to_the_address_of_an_available_endpoint() {
     assert_eq!(target(Some(&cr(Status::False, Some("10.0.0.5")))), Target::Unsure);
     assert_eq!(target(Some(&cr(Status::True, None))), Target::Unsure);
     assert_eq!(target(None), Target::Gone);
-    let mut going = cr(Status::True, Some("10.0.0.5"));
-    going.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+    let mut deleting = cr(Status::True, Some("10.0.0.5"));
+    deleting.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
         jiff::Timestamp::UNIX_EPOCH,
     ));
-    assert_eq!(target(Some(&going)), Target::Gone);
+    assert_eq!(target(Some(&deleting)), Target::Gone);
 }
 
 #[rstest]
@@ -125,7 +125,7 @@ fn foreign(change: impl FnOnce(&mut Service)) -> Service {
 }
 
 #[rstest]
-#[case::as_wanted(named("api.example.com"), AT, "keep")]
+#[case::up_to_date(named("api.example.com"), AT, "keep")]
 #[case::other_host(named("new.example.com"), AT, "patch")]
 #[case::other_address(named("api.example.com"), Target::At([10, 0, 0, 9].into()), "patch")]
 #[case::host_is_gone(Host::None, AT, "delete")]
@@ -134,7 +134,7 @@ fn foreign(change: impl FnOnce(&mut Service)) -> Service {
 #[case::other_host_while_the_endpoint_is_not_available(named("new.example.com"), Target::Unsure, "delete")]
 #[case::custom_resource_is_gone(named("api.example.com"), Target::Gone, "delete")]
 #[case::another_cluster_has_the_host(named("api.example.com"), Target::Refused, "delete")]
-#[case::not_for_us_to_say(Host::NotOurs, Target::Gone, "keep")]
+#[case::not_for_us_to_decide(Host::NotOurs, Target::Gone, "keep")]
 fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Target, #[case] expected: &str) {
     let hcp = control_plane(|_| {});
     let word = |step| match step {
@@ -160,15 +160,15 @@ fn service_follows_host_name_and_endpoint(#[case] host: Host, #[case] target: Ta
 }
 
 #[test]
-fn service_of_another_type_is_changed_back_and_one_that_goes_is_left() {
+fn service_of_another_type_is_restored_and_a_deleted_one_left() {
     let (hcp, host) = (control_plane(|_| {}), named("api.example.com"));
     let other = foreign(|s| s.spec.as_mut().unwrap().type_ = Some("ClusterIP".into()));
     assert!(matches!(step(API, &host, AT, Some(&other), &hcp), Step::Patch(_)));
-    let going = foreign(|s| {
+    let deleting = foreign(|s| {
         let time = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(jiff::Timestamp::UNIX_EPOCH);
         s.metadata.deletion_timestamp = Some(time);
     });
-    assert_eq!(step(API, &Host::None, AT, Some(&going), &hcp), Step::Keep);
+    assert_eq!(step(API, &Host::None, AT, Some(&deleting), &hcp), Step::Keep);
 }
 
 #[test]

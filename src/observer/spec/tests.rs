@@ -83,16 +83,16 @@ fn subscriptions_that_differ_in_case_are_one() {
 }
 
 #[test]
-fn subscriptions_that_are_none_are_left_out_and_told() {
+fn invalid_subscriptions_are_left_out_and_reported() {
     let list = json!([uuid(1), "", "ä", "not-a-uuid", format!("{{{}}}", uuid(2)), 7]);
     let derived = of(link("additionalAllowedSubscriptions", list)).unwrap();
     assert_eq!(derived.spec.additional_allowed_subscriptions, Some(vec![uuid(1)]));
-    let [told] = derived.complaints.as_slice() else {
+    let [expected] = derived.complaints.as_slice() else {
         panic!("{:?}", derived.complaints)
     };
     assert!(
-        told.ends_with("additionalAllowedSubscriptions: 4 that are no UUIDs are left out"),
-        "{told}"
+        expected.ends_with("additionalAllowedSubscriptions: 4 that are no UUIDs are left out"),
+        "{expected}"
     );
     let none = of(link("additionalAllowedSubscriptions", json!(["x"]))).unwrap();
     assert_eq!(none.spec.additional_allowed_subscriptions, None);
@@ -103,7 +103,7 @@ fn subscriptions_that_are_none_are_left_out_and_told() {
 #[case::one_too_many(51, false)]
 #[case::as_many_as_azure_takes(100, false)]
 #[case::more_than_azure_takes(101, false)]
-fn too_many_subscriptions_are_told_and_nothing_else_suffers(#[case] count: usize, #[case] fits: bool) {
+fn too_many_subscriptions_are_reported_and_the_rest_is_served(#[case] count: usize, #[case] fits: bool) {
     let all: Vec<_> = (0..count).map(uuid).collect();
     let derived = of(link("additionalAllowedSubscriptions", json!(all))).unwrap();
     assert_eq!(derived.spec.additional_allowed_subscriptions.is_some(), fits);
@@ -113,11 +113,11 @@ fn too_many_subscriptions_are_told_and_nothing_else_suffers(#[case] count: usize
 }
 
 #[test]
-fn nat_subnet_that_does_not_parse_is_not_replaced_by_one_of_our_own() {
+fn invalid_nat_subnet_is_not_replaced_by_an_own_one() {
     let derived = of(link("natSubnetID", json!("my-subnet"))).unwrap();
     assert_eq!(derived.spec.nat_subnet_id, None);
-    let told = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
-    assert_eq!(derived.unmakeable.as_deref(), Some(told));
+    let expected = "platform.azure.private.privateLink.natSubnetID: not an ARM resource id";
+    assert_eq!(derived.unmakeable.as_deref(), Some(expected));
     assert_eq!(of(link("natSubnetID", json!(""))).unwrap().unmakeable, None);
 }
 
@@ -147,7 +147,7 @@ fn base_domain_is_that_of_oauth_else_that_of_the_cluster(#[case] strategy: Value
 }
 
 #[test]
-fn route_of_oauth_goes_before_its_load_balancer() {
+fn route_of_oauth_precedes_its_load_balancer() {
     let by = |kind: &str, at: &str, host: &str| json!({"service": "OAuthServer", "servicePublishingStrategy": {"type": kind, at: {"hostname": host}}});
     let derived = of(|spec| {
         spec["services"] = json!([
@@ -180,7 +180,7 @@ fn base_domain_of_the_cluster_is_taken_as_a_name(
 }
 
 #[test]
-fn pause_that_means_nothing_is_told() {
+fn invalid_pause_is_reported() {
     let derived = of(|spec| spec["pausedUntil"] = json!("tomorrow")).unwrap();
     assert_eq!(derived.complaints.len(), 1);
     let derived = of(|spec| spec["pausedUntil"] = json!("1999-12-31T23:59:59Z")).unwrap();

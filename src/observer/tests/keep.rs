@@ -5,37 +5,37 @@ use rstest::rstest;
 use super::*;
 
 #[tokio::test]
-async fn custom_resource_that_goes_is_left_until_it_is_gone() {
+async fn custom_resource_under_deletion_is_left_until_it_is_gone() {
     let (mut cluster, external) = at_rest();
     cluster.objects.get_mut("services/oauth-openshift").unwrap()["status"] =
         json!({"loadBalancer": {"ingress": [{"ip": "10.1.0.9"}]}});
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["deletionTimestamp"] = json!("2026-08-22T10:00:00Z");
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    assert_eq!((ground.written(), ground.notes()), (vec![], vec![]));
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    assert_eq!((test_env.written(), test_env.notes()), (vec![], vec![]));
 }
 
 #[tokio::test]
-async fn custom_resource_of_somebody_else_is_left_and_told() {
+async fn foreign_custom_resource_is_left_and_reported() {
     let (mut cluster, external) = at_rest();
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/oauth-openshift")).unwrap();
     custom["metadata"]["ownerReferences"] = json!([]);
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, resync());
-    let told = "oauth-openshift: the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
-    assert_eq!(ground.notes(), [told]);
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, resync());
+    let note = "oauth-openshift: the custom resource does not belong to the HostedControlPlane: delete it, and it is made anew";
+    assert_eq!(test_env.notes(), [note]);
+    assert_eq!(test_env.written(), [""; 0]);
 }
 
 #[tokio::test]
-async fn what_is_left_out_is_told_beside_what_is_kept() {
+async fn complaints_are_reported_beside_what_is_kept() {
     let (mut cluster, external) = at_rest();
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["pausedUntil"] = json!("tomorrow");
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, resync());
-    let notes = ground.notes();
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, resync());
+    let notes = test_env.notes();
     assert!(notes[0].contains("pausedUntil is neither"), "{notes:?}");
     assert_eq!(notes.len(), SERVICES.len());
 }
@@ -48,9 +48,9 @@ async fn host_name_is_withdrawn_only_as_it_was_read() {
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let hcp = cluster.objects.get_mut("hostedcontrolplanes/example").unwrap();
     hcp["spec"]["services"][0]["servicePublishingStrategy"]["route"] = json!({});
-    let ground = Ground::with(cluster, holding(&external));
-    assert_eq!(ground.reconcile().await, Action::await_change());
-    let written = std::mem::take(&mut ground.cluster.lock().unwrap().written);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    assert_eq!(test_env.reconcile().await, Action::await_change());
+    let written = std::mem::take(&mut test_env.cluster.lock().unwrap().written);
     let [(method, object, body)] = written.as_slice() else {
         panic!("{written:?}");
     };
@@ -81,18 +81,18 @@ async fn host_name_that_another_cluster_has_is_withdrawn(#[case] endpoint: &str,
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!(endpoint);
     cluster.objects.get_mut("hostedcontrolplanes/example").unwrap()["spec"]["pausedUntil"] = paused;
-    let ground = Ground::with(cluster, holding(&external));
-    ground.reconcile().await;
-    assert_eq!(ground.written(), [format!("DELETE {EXTERNAL}")]);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    test_env.reconcile().await;
+    assert_eq!(test_env.written(), [format!("DELETE {EXTERNAL}")]);
 }
 
 #[tokio::test]
-async fn host_name_stays_while_the_endpoint_is_not_available_for_a_moment() {
+async fn host_name_stays_while_the_endpoint_is_briefly_unavailable() {
     let (mut cluster, external) = at_rest();
     cluster.objects.insert(EXTERNAL.into(), external.clone());
     let custom = cluster.objects.get_mut(&format!("{CUSTOM}/private-router")).unwrap();
     custom["status"]["conditions"][0]["status"] = json!("False");
-    let ground = Ground::with(cluster, holding(&external));
-    ground.reconcile().await;
-    assert_eq!(ground.written(), [""; 0]);
+    let test_env = TestEnv::with(cluster, holding(&external));
+    test_env.reconcile().await;
+    assert_eq!(test_env.written(), [""; 0]);
 }

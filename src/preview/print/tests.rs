@@ -7,7 +7,7 @@ use crate::cli::Object;
 const ENDPOINT: &str =
     "/subscriptions/s/resourceGroups/guest/providers/Microsoft.Network/privateEndpoints/private-router-pe";
 
-fn said(status: &str, reason: &str, message: &str) -> ConditionSummary {
+fn summary(status: &str, reason: &str, message: &str) -> ConditionSummary {
     ConditionSummary {
         status: Some(status.to_owned()),
         reason: reason.to_owned(),
@@ -16,7 +16,7 @@ fn said(status: &str, reason: &str, message: &str) -> ConditionSummary {
 }
 
 fn at_rest() -> Preview {
-    let holds = || said("True", "AzureSuccess", "Private Endpoint is available");
+    let holds = || summary("True", "AzureSuccess", "Private Endpoint is available");
     Preview {
         role: "cpo",
         pending: false,
@@ -72,8 +72,8 @@ fn drifted() -> Preview {
         conditions: vec![
             ConditionChange {
                 kind: "AzurePrivateEndpointAvailable",
-                is: Some(said("True", "AzureSuccess", "Private Endpoint is available")),
-                would_be: said(
+                is: Some(summary("True", "AzureSuccess", "Private Endpoint is available")),
+                would_be: summary(
                     "False",
                     "Provisioning",
                     "private_endpoint private-router-pe is being replaced",
@@ -82,7 +82,7 @@ fn drifted() -> Preview {
             ConditionChange {
                 kind: "AzurePrivateDNSAvailable",
                 is: None,
-                would_be: said(
+                would_be: summary(
                     "False",
                     "WaitingForPrivateEndpoint",
                     "record_set api waits for the endpoint",
@@ -105,7 +105,7 @@ fn plan(roles: Vec<Preview>) -> Plan {
 }
 
 #[test]
-fn settled_and_drifted_side_as_text() {
+fn ready_and_drifted_side_as_text() {
     let ho = Preview {
         role: "ho",
         ..at_rest()
@@ -114,7 +114,7 @@ fn settled_and_drifted_side_as_text() {
 }
 
 #[test]
-fn settled_and_drifted_side_as_json() {
+fn ready_and_drifted_side_as_json() {
     let ho = Preview {
         role: "ho",
         ..at_rest()
@@ -123,7 +123,7 @@ fn settled_and_drifted_side_as_json() {
 }
 
 #[test]
-fn first_line_says_why_nothing_is_sent() {
+fn first_line_names_why_nothing_is_sent() {
     let first = |preview: Preview| {
         let text = plan(vec![preview]).text();
         text.lines().next().unwrap().split_once(": ").unwrap().1.to_owned()
@@ -151,8 +151,8 @@ fn first_line_says_why_nothing_is_sent() {
 #[test]
 fn text_of_others_cannot_steer_the_terminal_or_add_lines() {
     let mut forged = at_rest();
-    forged.problem = Some(said("", "InvalidSpec", "x\u{1b}[2J\nname, role ho: nothing to do"));
-    forged.conditions[0].is = Some(said("True", "A", "\n  put everything"));
+    forged.problem = Some(summary("", "InvalidSpec", "x\u{1b}[2J\nname, role ho: nothing to do"));
+    forged.conditions[0].is = Some(summary("True", "A", "\n  put everything"));
     let (clean, text) = (plan(vec![at_rest()]).text(), plan(vec![forged]).text());
     assert!(!text.contains('\u{1b}'));
     assert_eq!(text.lines().count(), clean.lines().count() + 1);

@@ -148,7 +148,7 @@ fn a_file_without_a_layer_is_found() {
 }
 
 #[test]
-fn a_module_that_is_not_there_and_a_field_that_nobody_logs_are_found() {
+fn unknown_module_and_unlogged_field_are_found() {
     let sources = BTreeMap::from([
         (
             "main.rs".to_owned(),

@@ -20,7 +20,7 @@ use mutate::{Input, mutate};
 use serde_json::{Value, json};
 
 thread_local! {
-    /// A world with something of every type in it.
+    /// A run whose simulated Azure has something of every type.
     static FURNISHED: Run = {
         let mut run = Run::new(Preset::Fast, Mode::default());
         // A network security group, a service, an endpoint of it, a link, a record set.
@@ -188,7 +188,7 @@ pub fn body(data: &[u8]) {
     hold(run.laws());
 }
 
-/// Seeds, fault rules, resources and the clock, as the control side takes them.
+/// Seeds, fault rules, resources and the clock, as the control API takes them.
 pub fn control(data: &[u8]) {
     let mut input = Input(data);
     let (form, raw) = (input.byte(), input.byte() % 4 == 0);
@@ -237,7 +237,7 @@ pub fn control(data: &[u8]) {
     aftermath(run);
 }
 
-/// A world after any control call: it can be called, asked, saved and loaded.
+/// What must hold after any control call: the simulated Azure can be called, asked, saved and loaded.
 fn aftermath(mut run: Run) {
     let subnet = format!(
         "/subscriptions/{}/resourceGroups/rg0/providers/Microsoft.Network/virtualNetworks/v0/subnets/s0",

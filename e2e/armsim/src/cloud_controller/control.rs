@@ -1,4 +1,4 @@
-//! Calls to the simulator's control face, as the cloud controller needs them.
+//! Calls to the simulator's control API, as the cloud controller needs them.
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// One call may take this long.
 const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// A call to the control face that did not do what it was for.
+/// A call to the control API that did not do what it was for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlError {
     /// No answer.
@@ -23,7 +23,7 @@ pub(crate) enum ControlError {
     Refused(StatusCode, String),
 }
 
-/// The control face at one address.
+/// The control API at one address.
 pub(crate) struct Control {
     base: String,
     client: Client<HttpConnector, Full<Bytes>>,
@@ -66,7 +66,7 @@ impl Control {
             .map(drop)
     }
 
-    /// Says what stands behind a frontend; nothing when `name` is absent.
+    /// Sets what stands behind a frontend; nothing when `name` is absent.
     pub(crate) async fn stand_behind(
         &self,
         load_balancer: &str,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn refusal_and_silence_are_told_apart() {
+    async fn refusal_and_silence_are_distinguished() {
         let (server, control) = seeded().await;
         let refused = control.put("/nonsense", &json!({})).await.unwrap_err();
         assert!(

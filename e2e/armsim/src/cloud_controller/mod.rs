@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use control::{Control, ControlError};
-use service::Want;
+use service::Desired;
 
-/// Frontends are looked at again at this interval, because the simulator's state can be changed behind everybody's back.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Frontends are checked again at this interval, because the simulator's state can be changed behind everybody's back.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// What the controller works with.
@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Options {
     /// The cluster whose Services are served.
     pub kubeconfig: PathBuf,
-    /// The simulator's control face, `http://127.0.0.1:PORT`.
+    /// The simulator's control API, `http://127.0.0.1:PORT`.
     pub control: String,
     /// ARM id of the load balancer that gets the frontends.
     pub load_balancer: String,
@@ -38,7 +38,7 @@ pub struct Options {
     pub subnet: String,
 }
 
-/// Why the controller could not start or one pass failed.
+/// Why the controller could not start or one reconcile failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CloudControllerError {
     /// The kubeconfig cannot be used.
@@ -78,8 +78,8 @@ struct Context {
     options: Options,
 }
 
-/// Serves Services until told to stop. Prints one line of JSON to standard output when all Services have been read once.
-/// Lost connections are taken up again.
+/// Serves Services until `stop` is cancelled. Prints one line of JSON to standard output when all Services have been
+/// read once. Lost connections are taken up again.
 ///
 /// # Errors
 /// Only a kubeconfig that cannot be used; everything later is retried.
@@ -110,18 +110,18 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), CloudC
         control: Control::new(&options.control),
         options,
     });
-    // One at a time: each pass reads, edits and writes the one load balancer.
-    let passes = Controller::for_stream(watch, reader)
+    // One at a time: each reconcile reads, edits and writes the one load balancer.
+    let reconciles = Controller::for_stream(watch, reader)
         .with_config(controller::Config::default().concurrency(1))
         .graceful_shutdown_on(async move { stop.cancelled().await })
         .run(reconcile, |service, error, _| failed(&service, error), context)
         .for_each(|_| async {});
-    tokio::pin!(passes);
+    tokio::pin!(reconciles);
     tokio::select! {
-        () = &mut passes => return Ok(()),
+        () = &mut reconciles => return Ok(()),
         () = ready => {}
     }
-    passes.await;
+    reconciles.await;
     Ok(())
 }
 
@@ -131,10 +131,10 @@ fn failed(service: &Service, error: &CloudControllerError) -> Action {
 }
 
 async fn reconcile(service: Arc<Service>, context: Arc<Context>) -> Result<Action, CloudControllerError> {
-    match service::want(&service) {
-        Want::Ignore => Ok(Action::await_change()),
-        Want::Nothing => context.take_away(&service).await,
-        Want::Frontend => context.give(&service).await,
+    match service::desired(&service) {
+        Desired::Ignore => Ok(Action::await_change()),
+        Desired::Nothing => context.take_away(&service).await,
+        Desired::Frontend => context.give(&service).await,
     }
 }
 
@@ -168,7 +168,7 @@ impl Context {
                 .patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch))
                 .await?;
         }
-        Ok(Action::requeue(LOOK_AGAIN))
+        Ok(Action::requeue(RECHECK_INTERVAL))
     }
 
     async fn take_away(&self, service: &Service) -> Result<Action, CloudControllerError> {

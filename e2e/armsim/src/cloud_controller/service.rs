@@ -14,23 +14,23 @@ const FRONTEND_NAME_MAX: usize = 32;
 
 /// What is to be done about a Service.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Want {
+pub(crate) enum Desired {
     /// A frontend with an address.
     Frontend,
-    /// What we made is to go: the Service is leaving, or asks for something else now.
+    /// What this controller made is to be deleted: the Service is being deleted, or asks for something else now.
     Nothing,
-    /// Never was ours.
+    /// This controller never made anything for it.
     Ignore,
 }
 
-/// Reads the Service's wish.
-pub(crate) fn want(service: &Service) -> Want {
+/// Reads what the Service asks for.
+pub(crate) fn desired(service: &Service) -> Desired {
     if service.metadata.deletion_timestamp.is_none() && asks(service) {
-        Want::Frontend
+        Desired::Frontend
     } else if has_finalizer(service) {
-        Want::Nothing
+        Desired::Nothing
     } else {
-        Want::Ignore
+        Desired::Ignore
     }
 }
 
@@ -63,7 +63,8 @@ pub(crate) fn frontend_name(uid: &str) -> String {
         .collect()
 }
 
-/// A merge patch, guarded by the version that was read, that adds or removes our finalizer; `None` when it is so already.
+/// A merge patch, guarded by the version that was read, that adds or removes the finalizer; `None` when it is so
+/// already.
 pub(crate) fn finalizer_patch(service: &Service, present: bool) -> Option<Value> {
     if has_finalizer(service) == present {
         return None;
@@ -82,8 +83,8 @@ pub(crate) fn status_patch(service: &Service, address: Option<&str>) -> Option<V
         .flatten()
         .map(|ingress| ingress.ip.as_deref())
         .collect();
-    let wanted: Vec<Option<&str>> = address.map(Some).into_iter().collect();
-    if shown == wanted {
+    let desired_ips: Vec<Option<&str>> = address.map(Some).into_iter().collect();
+    if shown == desired_ips {
         return None;
     }
     let ingress: Option<Vec<Value>> = address.map(|ip| vec![json!({"ip": ip})]);
@@ -103,40 +104,43 @@ mod tests {
 
     #[test]
     fn internal_load_balancer_service_gets_a_frontend() {
-        assert_eq!(want(&service(|_| {})), Want::Frontend);
+        assert_eq!(desired(&service(|_| {})), Desired::Frontend);
         assert_eq!(
-            want(&service(|s| s["metadata"]["annotations"][INTERNAL] = json!("false"))),
-            Want::Ignore
+            desired(&service(|s| s["metadata"]["annotations"][INTERNAL] = json!("false"))),
+            Desired::Ignore
         );
         assert_eq!(
-            want(&service(|s| s["metadata"]["annotations"] = json!(null))),
-            Want::Ignore
+            desired(&service(|s| s["metadata"]["annotations"] = json!(null))),
+            Desired::Ignore
         );
-        assert_eq!(want(&service(|s| s["spec"]["type"] = json!("ClusterIP"))), Want::Ignore);
         assert_eq!(
-            want(&service(|s| s["spec"]["loadBalancerClass"] = json!("example.com/other"))),
-            Want::Ignore
+            desired(&service(|s| s["spec"]["type"] = json!("ClusterIP"))),
+            Desired::Ignore
+        );
+        assert_eq!(
+            desired(&service(|s| s["spec"]["loadBalancerClass"] = json!("example.com/other"))),
+            Desired::Ignore
         );
     }
 
     #[test]
-    fn service_that_leaves_or_stops_matching_loses_its_frontend_only_if_it_had_one() {
-        let leaving = |s: &mut Value| s["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-        assert_eq!(want(&service(leaving)), Want::Ignore);
-        let ours = |s: &mut Value| s["metadata"]["finalizers"] = json!([FINALIZER]);
+    fn deleted_or_changed_service_loses_a_frontend_it_had() {
+        let deleting = |s: &mut Value| s["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert_eq!(desired(&service(deleting)), Desired::Ignore);
+        let finalizer = |s: &mut Value| s["metadata"]["finalizers"] = json!([FINALIZER]);
         assert_eq!(
-            want(&service(|s| {
-                leaving(s);
-                ours(s)
+            desired(&service(|s| {
+                deleting(s);
+                finalizer(s)
             })),
-            Want::Nothing
+            Desired::Nothing
         );
         assert_eq!(
-            want(&service(|s| {
+            desired(&service(|s| {
                 s["spec"]["type"] = json!("ClusterIP");
-                ours(s)
+                finalizer(s)
             })),
-            Want::Nothing
+            Desired::Nothing
         );
     }
 

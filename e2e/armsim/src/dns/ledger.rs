@@ -33,7 +33,7 @@ impl Ledger {
         newest.is_some_and(|newest| newest > operation.seq)
     }
 
-    /// An operation ends, with effect or without; says whether others still run on its target.
+    /// An operation ends, with effect or without; returns whether others still run on its target.
     pub(crate) fn ended(&mut self, operation: &Operation, effective: bool) -> bool {
         let key = operation.target.key();
         let Some(entry) = self.0.get_mut(&key) else {

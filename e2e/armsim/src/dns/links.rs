@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::etag::{self, Unmet};
-use super::write::{Tracked, Wanted, is_live, live, refused};
+use super::write::{Tracked, WriteRequest, is_live, live, refused};
 use super::{link_rules, names};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
@@ -24,7 +24,7 @@ const UPSERT: Pace = Pace {
     tails: &[(0.05, 45.0)],
     retry_after_s: 30,
 };
-/// The unseen operation that ends the time in which a deleted link is still shown.
+/// The hidden operation that ends the time in which a deleted link is still shown.
 const FORGET: &str = "ForgetVirtualNetworkLink";
 /// The first version that shows `resolutionPolicy`.
 const SHOWS_RESOLUTION_POLICY: &str = "2024-06-01";
@@ -53,20 +53,20 @@ pub(super) fn registers(link: &Resource) -> bool {
     link.property("registrationEnabled") == true
 }
 
-/// Whether a name that the zone lacks is looked for in public DNS.
+/// Whether a name that the zone lacks is resolved in public DNS.
 pub(crate) fn falls_back(link: &Resource) -> bool {
     link.property("resolutionPolicy") == "NxDomainRedirect"
 }
 
-/// Whether names of the zone can be looked up from the VNet. Once they can, writing the link again does not interrupt it:
-/// HyperShift's operator does so without end, and its clusters work.
+/// Whether names of the zone can be resolved from the VNet. Once they can, writing the link again does not interrupt
+/// it: HyperShift's operator does so without end, and its clusters work.
 pub(crate) fn resolves(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
     is_live(link) && (link.hidden["resolved"] == true || !is_fresh(link, now, lag_s))
 }
 
 fn is_fresh(link: &Resource, now: Timestamp, lag_s: f64) -> bool {
     let lag = SignedDuration::from_millis((lag_s * 1000.0) as i64);
-    now.duration_since(link.settled) < lag
+    now.duration_since(link.changed) < lag
 }
 
 fn link_state(link: &Resource, now: Timestamp, lag_s: f64) -> &'static str {
@@ -117,8 +117,13 @@ impl Tracked for Links {
         }
     }
 
-    fn judge(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted, known: Option<&Resource>) -> Result<(), ErrorDetail> {
-        let sent = &wanted.body["properties"];
+    fn judge(
+        cx: &Context<'_>,
+        id: &ResourceId,
+        request: &WriteRequest,
+        known: Option<&Resource>,
+    ) -> Result<(), ErrorDetail> {
+        let sent = &request.body["properties"];
         let to = sent["virtualNetwork"]["id"].as_str().or(known.map(vnet));
         let to = to.unwrap_or_default();
         if known.is_some_and(|known| !vnet(known).eq_ignore_ascii_case(to)) {
@@ -130,18 +135,18 @@ impl Tracked for Links {
         let Some(vnet) = cx.state.store.find(to) else {
             return refused("BadRequest", format!("The virtual network '{to}' does not exist."));
         };
-        let kept = known.filter(|_| wanted.partial).map(registers);
+        let kept = known.filter(|_| request.partial).map(registers);
         let registering = sent["registrationEnabled"].as_bool().or(kept).unwrap_or_default();
         link_rules::check_others(cx, id, &vnet.id, registering)?;
         let newly_registering = registering && !known.is_some_and(registers);
         link_rules::check_quotas(cx, id, known.is_none(), newly_registering)
     }
 
-    fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
+    fn store(cx: &mut Context<'_>, id: &ResourceId, request: &WriteRequest) {
         let known = live(cx, id).cloned();
-        let mut body = wanted.envelope(known.as_ref().map(|known| &known.body));
-        let kept = known.as_ref().filter(|_| wanted.partial);
-        let sent = &wanted.body["properties"];
+        let mut body = request.envelope(known.as_ref().map(|known| &known.body));
+        let kept = known.as_ref().filter(|_| request.partial);
+        let sent = &request.body["properties"];
         let value = |name: &str, default: Value| {
             let kept = kept.map_or(&Value::Null, |known| known.property(name));
             let written = [&sent[name], kept].into_iter().find(|value| !value.is_null());
@@ -178,7 +183,7 @@ impl Tracked for Links {
                 .ok(),
             outcome: Outcome::Succeed,
             status: OperationStatus::InProgress,
-            // Nobody is told of it.
+            // No URL shows it to a client.
             lost: true,
             ..operation.clone()
         };

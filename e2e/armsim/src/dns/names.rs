@@ -151,9 +151,9 @@ mod tests {
     #[case("privatelink.azure.com", Ok("privatelink.azure.com"))]
     fn zone_names(#[case] name: &str, #[case] expected: Result<&str, &str>) {
         match (zone(name), expected) {
-            (Ok(got), Ok(want)) => assert_eq!(got, want),
-            (Err(got), Err(want)) => assert!(got.contains(want), "{got}"),
-            (got, want) => panic!("{name}: got {got:?}, want {want:?}"),
+            (Ok(got), Ok(expected)) => assert_eq!(got, expected),
+            (Err(got), Err(expected)) => assert!(got.contains(expected), "{got}"),
+            (got, expected) => panic!("{name}: got {got:?}, want {expected:?}"),
         }
     }
 

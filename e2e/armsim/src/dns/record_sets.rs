@@ -211,13 +211,13 @@ fn show(set: &Resource) -> Value {
     })
 }
 
-fn list(cx: &Context<'_>, call: &Call<'_>, wanted: impl Fn(&Resource) -> bool) -> Result<Reply, ArmError> {
+fn list(cx: &Context<'_>, call: &Call<'_>, is_listed: impl Fn(&Resource) -> bool) -> Result<Reply, ArmError> {
     let suffix = call
         .parameter("$recordsetnamesuffix")
         .filter(|suffix| !suffix.is_empty());
     let suffix = suffix.map(|suffix| format!(".{}", suffix.to_ascii_lowercase()));
     let found = of(&cx.state.store, &call.id)
-        .filter(|set| wanted(set) && suffix.as_deref().is_none_or(|suffix| set.id.name().ends_with(suffix)));
+        .filter(|set| is_listed(set) && suffix.as_deref().is_none_or(|suffix| set.id.name().ends_with(suffix)));
     // By name, then by type.
     let key = |set: &Resource| format!("{} {}", set.id.name(), set.resource_type);
     let mut found: Vec<(String, &Resource)> = found.map(|set| (key(set), set)).collect();
@@ -225,7 +225,7 @@ fn list(cx: &Context<'_>, call: &Call<'_>, wanted: impl Fn(&Resource) -> bool) -
     page(call, found, PAGE, show)
 }
 
-/// Record sets are not known to ARM: the service itself says that one is missing.
+/// Record sets are not known to ARM: the service itself reports that one is missing.
 fn missing(id: &ResourceId) -> ArmError {
     let message = format!(
         "The resource record '{}' does not exist in resource group '{}' of subscription '{}'.",

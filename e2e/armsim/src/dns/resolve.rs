@@ -1,8 +1,8 @@
 //! How a name is looked up in one VNet's view of private DNS.
 //!
-//! Pure: given the zones linked to the VNet and the names in a zone, says which zone answers and which record set. The
-//! most specific linked zone answers alone: a name that it lacks does not exist, even if a shorter linked zone has it.
-//! Wildcards follow RFC 4592: they stand only for names below an ancestor that has no closer relative in the zone.
+//! Pure: given the zones linked to the VNet and the names in a zone, decides which zone answers and which record set.
+//! The most specific linked zone answers alone: a name that it lacks does not exist, even if a shorter linked zone has
+//! it. Wildcards follow RFC 4592: they stand only for names below an ancestor that has no closer relative in the zone.
 
 /// Of the `zones` (in any case, without trailing dot), the position of the longest that holds `name`.
 pub(crate) fn most_specific<'a>(zones: impl Iterator<Item = &'a str>, name: &str) -> Option<usize> {
@@ -13,7 +13,7 @@ pub(crate) fn most_specific<'a>(zones: impl Iterator<Item = &'a str>, name: &str
         .map(|(_, position)| position)
 }
 
-/// `name` seen from `zone`: `@` for the apex, the labels before the zone's name below it, nothing outside.
+/// `name` relative to `zone`: `@` for the apex, the labels before the zone's name below it, nothing outside.
 pub(crate) fn relative(name: &str, zone: &str) -> Option<String> {
     let name = normal(name);
     let zone = normal(zone);

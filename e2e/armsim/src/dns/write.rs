@@ -18,7 +18,7 @@ use crate::engine::resource::{ProvisioningState, Resource};
 
 /// The first version of private DNS as a service of its own.
 pub(super) const FIRST_VERSION: &str = "2018-09-01";
-/// Rows of a page unless `$top` says otherwise.
+/// Rows of a page unless `$top` asks for another number.
 pub(super) const PAGE: usize = 100;
 
 /// What zones and links do differently.
@@ -43,10 +43,15 @@ pub(crate) trait Tracked: Sync {
     fn check_parent(cx: &Context<'_>, id: &ResourceId) -> Result<(), ArmError>;
 
     /// What is refused when the operation ends. `known` is what is there.
-    fn judge(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted, known: Option<&Resource>) -> Result<(), ErrorDetail>;
+    fn judge(
+        cx: &Context<'_>,
+        id: &ResourceId,
+        request: &WriteRequest,
+        known: Option<&Resource>,
+    ) -> Result<(), ErrorDetail>;
 
     /// Puts the resource under a new etag.
-    fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted);
+    fn store(cx: &mut Context<'_>, id: &ResourceId, request: &WriteRequest);
 
     /// What stands in the way of a deletion, at once and again at the end.
     fn check_deletion(_cx: &Context<'_>, _id: &ResourceId) -> Result<(), ErrorDetail> {
@@ -58,7 +63,7 @@ pub(crate) trait Tracked: Sync {
         cx.remove(&operation.target);
     }
 
-    /// The end of an operation that [`Tracked::take_away`] began; says whether it was one.
+    /// The end of an operation that [`Tracked::take_away`] began; returns whether it was one.
     fn forget(_cx: &mut Context<'_>, _operation: &Operation) -> bool {
         false
     }
@@ -105,13 +110,13 @@ impl<T: Tracked> Kind for TrackedKind<T> {
         T::check_name(call.id.name()).map_err(|message| ArmError::service(400, "BadRequest", message))?;
         check_envelope(&call.body, T::TYPE)?;
         T::check_body(&call.id, &call.body, true)?;
-        accept::<T>(cx, call, Verb::Put, Wanted::of(call, false))
+        accept::<T>(cx, call, Verb::Put, WriteRequest::of(call, false))
     }
 
     fn patch(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
         live(cx, &call.id).ok_or_else(|| ArmError::resource_not_found(&call.id))?;
         T::check_body(&call.id, &call.body, false)?;
-        accept::<T>(cx, call, Verb::Put, Wanted::of(call, true))
+        accept::<T>(cx, call, Verb::Put, WriteRequest::of(call, true))
     }
 
     fn delete(&self, cx: &mut Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
@@ -119,7 +124,7 @@ impl<T: Tracked> Kind for TrackedKind<T> {
             return Ok(Reply::new(204).by_gateway());
         }
         T::check_deletion(cx, &call.id).map_err(|error| ArmError::gateway(409, &error.code, error.message))?;
-        accept::<T>(cx, call, Verb::Delete, Wanted::of(call, false))
+        accept::<T>(cx, call, Verb::Delete, WriteRequest::of(call, false))
     }
 
     fn render(&self, cx: &Context<'_>, resource: &Resource) -> Value {
@@ -134,12 +139,12 @@ impl<T: Tracked> Kind for TrackedKind<T> {
     }
 
     fn install(&self, cx: &mut Context<'_>, id: &ResourceId, body: Value) -> Result<(), ArmError> {
-        let wanted = Wanted {
+        let request = WriteRequest {
             body,
             condition: Condition::default(),
             partial: false,
         };
-        T::store(cx, &stored(id, T::TYPE), &wanted);
+        T::store(cx, &stored(id, T::TYPE), &request);
         Ok(())
     }
 
@@ -152,14 +157,14 @@ impl<T: Tracked> Kind for TrackedKind<T> {
 
 /// What the end of an operation needs to know of its request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct WriteRequest {
     pub(super) body: Value,
     pub(super) condition: Condition,
     /// Whether `body` is laid over what is there, as PATCH does.
     pub(super) partial: bool,
 }
 
-impl Wanted {
+impl WriteRequest {
     /// The request as sent.
     pub(super) fn of(call: &Call<'_>, partial: bool) -> Self {
         let condition = Condition::new(call.header("if-match"), call.header("if-none-match"));
@@ -195,7 +200,12 @@ impl Wanted {
 }
 
 /// Begins a write of `call`'s resource: 202, `{}` for all but a DELETE.
-fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted: Wanted) -> Result<Reply, ArmError> {
+fn accept<T: Tracked>(
+    cx: &mut Context<'_>,
+    call: &Call<'_>,
+    verb: Verb,
+    request: WriteRequest,
+) -> Result<Reply, ArmError> {
     let unreadable = |_| ArmError::service(500, "InternalServerError", "The request could not be kept.");
     let target = stored(&call.id, T::TYPE);
     let (name, pace) = match verb {
@@ -212,7 +222,7 @@ fn accept<T: Tracked>(cx: &mut Context<'_>, call: &Call<'_>, verb: Verb, wanted:
         api_version: &call.api_version,
         pace: &pace,
         outcome: Outcome::Succeed,
-        payload: serde_json::to_value(wanted).map_err(unreadable)?,
+        payload: serde_json::to_value(request).map_err(unreadable)?,
     });
     cx.state.dns.begun(&target);
     if let Some(known) = cx.state.store.get_mut(&target) {
@@ -253,15 +263,15 @@ fn finish<T: Tracked>(cx: &mut Context<'_>, operation: &Operation) {
 }
 
 fn put_at_end<T: Tracked>(cx: &mut Context<'_>, operation: &Operation) -> Result<(), ErrorDetail> {
-    let (id, wanted) = (&operation.target, Wanted::read(operation));
+    let (id, request) = (&operation.target, WriteRequest::read(operation));
     T::check_parent(cx, id).map_err(|refused| refused.error)?;
     let known = live(cx, id);
-    check_condition::<T>(&wanted, id, known)?;
-    if known.is_none() && wanted.partial {
+    check_condition::<T>(&request, id, known)?;
+    if known.is_none() && request.partial {
         return Err(ArmError::resource_not_found(id).error);
     }
-    T::judge(cx, id, &wanted, known)?;
-    T::store(cx, id, &wanted);
+    T::judge(cx, id, &request, known)?;
+    T::store(cx, id, &request);
     Ok(())
 }
 
@@ -270,15 +280,19 @@ fn delete_at_end<T: Tracked>(cx: &mut Context<'_>, operation: &Operation) -> Res
     let Some(known) = live(cx, id) else {
         return Ok(());
     };
-    check_condition::<T>(&Wanted::read(operation), id, Some(known))?;
+    check_condition::<T>(&WriteRequest::read(operation), id, Some(known))?;
     T::check_deletion(cx, id)?;
     T::take_away(cx, operation);
     Ok(())
 }
 
-fn check_condition<T: Tracked>(wanted: &Wanted, id: &ResourceId, known: Option<&Resource>) -> Result<(), ErrorDetail> {
+fn check_condition<T: Tracked>(
+    request: &WriteRequest,
+    id: &ResourceId,
+    known: Option<&Resource>,
+) -> Result<(), ErrorDetail> {
     let current = known.map(|known| known.etag.as_str());
-    let unmet = wanted.condition.check(current).map_err(|unmet| T::unmet(id, unmet));
+    let unmet = request.condition.check(current).map_err(|unmet| T::unmet(id, unmet));
     unmet.or_else(|message| refused("PreconditionFailed", message))
 }
 

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::etag::Unmet;
-use super::write::{Tracked, Wanted, refused};
+use super::write::{Tracked, WriteRequest, refused};
 use super::{links, names, record, record_sets};
 use crate::engine::context::Context;
 use crate::engine::error::{ArmError, ErrorDetail};
@@ -40,7 +40,12 @@ impl Tracked for Zones {
         Err(ArmError::group_not_found(id.resource_group().unwrap_or_default()))
     }
 
-    fn judge(cx: &Context<'_>, id: &ResourceId, _wanted: &Wanted, known: Option<&Resource>) -> Result<(), ErrorDetail> {
+    fn judge(
+        cx: &Context<'_>,
+        id: &ResourceId,
+        _request: &WriteRequest,
+        known: Option<&Resource>,
+    ) -> Result<(), ErrorDetail> {
         let most = cx.state.quotas(id.subscription()).zones;
         let subscription = ResourceId::parse(&format!("/subscriptions/{}", id.subscription()));
         let there = subscription.map_or(0, |all| cx.state.store.of_type(&all, TYPE).count());
@@ -52,9 +57,9 @@ impl Tracked for Zones {
     }
 
     /// A new zone gets its identity and its SOA.
-    fn store(cx: &mut Context<'_>, id: &ResourceId, wanted: &Wanted) {
+    fn store(cx: &mut Context<'_>, id: &ResourceId, request: &WriteRequest) {
         let known = cx.state.store.get(id).map(|known| known.body.clone());
-        let mut body = wanted.envelope(known.as_ref());
+        let mut body = request.envelope(known.as_ref());
         body["properties"]["internalId"] = match &known {
             Some(known) => known["properties"]["internalId"].clone(),
             None => json!(STANDARD.encode(format!("ImmutableZoneIdentity;{};0", cx.guid()))),

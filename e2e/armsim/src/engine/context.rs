@@ -38,7 +38,7 @@ pub(crate) struct Begin<'a> {
     pub(crate) region: &'a str,
     pub(crate) api_version: &'a str,
     pub(crate) pace: &'a Pace,
-    /// How it ends unless a fault rule says otherwise.
+    /// How it ends unless a fault rule sets another outcome.
     pub(crate) outcome: Outcome,
     pub(crate) payload: Value,
 }
@@ -75,13 +75,13 @@ impl<'a> Context<'a> {
         format!("W/\"{}\"", self.guid())
     }
 
-    /// Puts a resource as it is, settled, under a new weak etag; what the engine keeps apart leaves the body.
+    /// Puts a resource as it is, `Succeeded`, under a new weak etag; what the engine keeps apart leaves the body.
     pub(crate) fn store(&mut self, resource_type: &str, id: &ResourceId, body: Value) {
         let etag = self.weak_etag();
         self.store_with_etag(resource_type, id, body, etag);
     }
 
-    /// The same under a given etag.
+    /// Puts a resource as [`Self::store`] does, under a given etag.
     pub(crate) fn store_with_etag(&mut self, resource_type: &str, id: &ResourceId, mut body: Value, etag: String) {
         strip(&mut body);
         let known = self.state.store.get(id);
@@ -95,7 +95,7 @@ impl<'a> Context<'a> {
             state: ProvisioningState::Succeeded,
             operation: None,
             created: self.now,
-            settled: self.now,
+            changed: self.now,
             hidden,
         });
     }
@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
     /// to finish it.
     pub(crate) fn begin(&mut self, begin: Begin<'_>) -> String {
         let id = self.guid();
-        let mut pace = self.state.told.unwrap_or(*begin.pace);
+        let mut pace = self.state.next_pace.unwrap_or(*begin.pace);
         if !self.state.switches.rare_durations {
             pace.tails = &[];
         }
@@ -177,7 +177,7 @@ impl<'a> Context<'a> {
         {
             resource.state = state;
             resource.etag = etag;
-            resource.settled = now;
+            resource.changed = now;
         }
     }
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::id::ResourceId;
 use super::kind::Stack;
 
-/// The code of a refusal that says to come again.
+/// The code of a refusal that asks the caller to retry.
 pub(crate) const RETRYABLE: &str = "RetryableError";
 
-/// Who made an error. ARM says so in the header `X-Ms-Failure-Cause`; not every provider does.
+/// Who made an error. ARM names it in the header `X-Ms-Failure-Cause`; not every provider does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// ARM itself.
@@ -110,7 +110,7 @@ impl ArmError {
         if self.wrapped { json!({ "error": error }) } else { error }
     }
 
-    /// What `X-Ms-Failure-Cause` says. Microsoft.Network names itself in retryable errors only.
+    /// The value of `X-Ms-Failure-Cause`. Microsoft.Network names itself in retryable errors only.
     pub(crate) fn failure_cause(&self, stack: Stack) -> Option<&'static str> {
         match self.cause {
             Cause::Gateway => Some("gateway"),

@@ -82,7 +82,7 @@ pub enum OperationFaultKind {
     Cancel,
     /// Never ends.
     Hang,
-    /// Goes on, but its status URL is gone.
+    /// Continues, but its status URL is gone.
     Lost,
 }
 
@@ -205,21 +205,21 @@ impl Faults {
     /// Counts the call for every rule up to the one that hits it, and returns that one's action.
     pub(crate) fn hit(&mut self, method: &str, path: &str, principal: &str) -> Option<FaultAction> {
         for (rule, count) in &mut self.rules {
-            let want = &rule.matches;
-            let matches = want
+            let criteria = &rule.matches;
+            let matches = criteria
                 .method
                 .as_ref()
-                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(method))
-                && want.path.as_ref().is_none_or(|pattern| pattern.0.is_match(path))
-                && want
+                .is_none_or(|expected| expected.eq_ignore_ascii_case(method))
+                && criteria.path.as_ref().is_none_or(|pattern| pattern.0.is_match(path))
+                && criteria
                     .principal
                     .as_ref()
-                    .is_none_or(|wanted| wanted.eq_ignore_ascii_case(principal));
+                    .is_none_or(|expected| expected.eq_ignore_ascii_case(principal));
             if !matches {
                 continue;
             }
             *count += 1;
-            if *count >= want.from && *count - want.from < want.times {
+            if *count >= criteria.from && *count - criteria.from < criteria.times {
                 return Some(rule.action.clone());
             }
         }

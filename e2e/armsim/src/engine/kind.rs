@@ -124,7 +124,7 @@ pub(crate) struct LinkedScope {
     pub(crate) action: &'static str,
 }
 
-/// A resource type. Every method has the default that most types want.
+/// A resource type. Every method has the default that most types need.
 pub(crate) trait Kind: Sync {
     /// In Azure's spelling: `Microsoft.Network/virtualNetworks/subnets`.
     fn resource_type(&self) -> &'static str;
@@ -229,7 +229,7 @@ pub(crate) trait Kind: Sync {
     fn removed(&self, _cx: &mut Context<'_>, _gone: &Resource) {}
 }
 
-/// The usual end: the resource settles, or goes.
+/// The usual end: the resource gets its final state, or is removed.
 pub(crate) fn finish(cx: &mut Context<'_>, operation: &Operation) {
     match (operation.status, operation.verb) {
         (OperationStatus::Succeeded, Verb::Delete) => cx.remove(&operation.target),

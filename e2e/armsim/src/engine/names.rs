@@ -1,4 +1,4 @@
-//! Names of resources: what is refused before a type looks at anything else.
+//! Names of resources: what is refused before a type checks anything else.
 //!
 //! Rules: <https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules>.
 

@@ -1,6 +1,6 @@
 //! Long-running operations: what is known of one while it runs and after it ended.
 //!
-//! An operation ends when somebody looks at a time at or after its end; what its end does to the resource is the
+//! An operation ends when the first call comes at or after its end; what its end does to the resource is the
 //! decision of the resource's type.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

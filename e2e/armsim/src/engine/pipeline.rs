@@ -147,7 +147,7 @@ fn writes(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::DELETE)
 }
 
-/// What is looked at before the type: path, api-version given, subscription, budgets.
+/// What is checked before the type is asked: path, api-version given, subscription, budgets.
 fn enter(
     cx: &mut Context<'_>,
     caller: &Caller,
@@ -332,7 +332,7 @@ fn group_exists(cx: &Context<'_>, method: &Method, target: &Target) -> Result<()
     }
 }
 
-/// The id as the world shows it: known resources keep their spelling.
+/// The id as the simulated Azure shows it: known resources keep their spelling.
 fn spelled(cx: &Context<'_>, target: &Target, kind: &dyn Kind) -> ResourceId {
     let id = target.scope();
     if let Some(found) = cx.state.store.get(id) {

@@ -94,7 +94,7 @@ pub(crate) fn poll(cx: &mut Context<'_>, poll: &Poll<'_>) -> Result<Reply, ArmEr
     }
 }
 
-/// Who has a signed URL may ask it, unless a switch wants the role too; without the signature the role is needed.
+/// Who has a signed URL may ask it, unless a switch requires the role too; without the signature the role is needed.
 fn may_poll(cx: &Context<'_>, poll: &Poll<'_>, signature: Signature) -> Result<(), ArmError> {
     let switches = &cx.state.switches;
     let always = match poll.resource_type {
@@ -112,7 +112,7 @@ fn may_poll(cx: &Context<'_>, poll: &Poll<'_>, signature: Signature) -> Result<(
 fn status(cx: &Context<'_>, operation: &Operation) -> Reply {
     let mut reply = Reply::new(200).body(words(operation));
     if operation.running() && operation.retry_after_s > 0 {
-        // The first polls of a long operation are told to come back sooner than the later ones.
+        // The first polls of a long operation get a shorter `Retry-After` than the later ones.
         let old = cx.now.duration_since(operation.started).as_secs() >= 15;
         let seconds = if old && operation.retry_after_s == 10 {
             20

@@ -1,4 +1,4 @@
-//! How long operations take and when callers are told to ask again, in each preset.
+//! How long operations take and what `Retry-After` asks callers to wait, in each preset.
 
 use std::str::FromStr;
 
@@ -77,7 +77,7 @@ impl Preset {
         SignedDuration::from_millis((seconds * 1000.0) as i64)
     }
 
-    /// What `Retry-After` says where Azure says `recorded_s`.
+    /// `Retry-After` in seconds where Azure sends `recorded_s`.
     pub(crate) fn retry_after(self, recorded_s: u32) -> u32 {
         match self {
             Self::Fast => recorded_s.min(1),

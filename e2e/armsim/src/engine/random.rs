@@ -1,4 +1,4 @@
-//! The only source of chance: a small generator whose state is part of the world, so that equal calls give equal answers.
+//! The only source of chance: a small generator that is part of the saved state, so that equal calls give equal answers.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! One resource as the world keeps it, and the store of all of them.
+//! One resource as the simulated Azure keeps it, and the store of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,8 @@ pub(crate) struct Resource {
     /// When it was first put.
     pub(crate) created: Timestamp,
     /// When the last write ended.
-    pub(crate) settled: Timestamp,
+    #[serde(rename = "settled")]
+    pub(crate) changed: Timestamp,
     /// What the server knows and does not show.
     #[serde(default)]
     pub(crate) hidden: Value,
@@ -63,8 +64,8 @@ impl Resource {
         self.body["properties"][name] = value;
     }
 
-    /// Whether no operation is changing it.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether no operation is changing or deleting it.
+    pub(crate) fn is_idle(&self) -> bool {
         !matches!(self.state, ProvisioningState::Updating | ProvisioningState::Deleting)
     }
 }
@@ -235,7 +236,7 @@ mod tests {
             state: ProvisioningState::Succeeded,
             operation: None,
             created: Timestamp::UNIX_EPOCH,
-            settled: Timestamp::UNIX_EPOCH,
+            changed: Timestamp::UNIX_EPOCH,
             hidden: Value::Null,
         }
     }

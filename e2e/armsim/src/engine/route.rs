@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn paths_mean_what_arm_means() {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
-        for (path, want) in [
+        for (path, expected) in [
             (
                 format!("{net}/privateEndpoints/e"),
                 format!("Microsoft.Network/privateEndpoints {net}/privateEndpoints/e"),
@@ -256,7 +256,7 @@ mod tests {
             ("*".into(), "InvalidResourcePath".into()),
             ("/favicon.ico".into(), "InvalidResourcePath".into()),
         ] {
-            assert_eq!(of("GET", &path), want);
+            assert_eq!(of("GET", &path), expected);
         }
         assert_eq!(
             of("POST", &format!("{net}/virtualNetworks/v/check")),
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn questions_to_arm_are_known() {
         let net = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network";
-        for (path, want) in [
+        for (path, expected) in [
             ("/subscriptions".to_owned(), "Subscriptions ".to_owned()),
             ("/subscriptions/s/".into(), "Subscription /subscriptions/s".into()),
             (
@@ -295,7 +295,7 @@ mod tests {
                 format!("Permissions {net}/privateEndpoints/e"),
             ),
         ] {
-            assert_eq!(of("GET", &path), want);
+            assert_eq!(of("GET", &path), expected);
         }
     }
 }

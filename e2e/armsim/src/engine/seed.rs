@@ -1,9 +1,9 @@
-//! The seed: a whole small world from JSON. Unknown keys are errors that name them, except inside `resources`.
+//! The seed: a whole small Azure from JSON. Unknown keys are errors that name them, except inside `resources`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A world to start from. Absent is the default.
+/// The state to start from. What is absent has its default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Seed {
@@ -30,7 +30,7 @@ impl Seed {
     }
 }
 
-/// Why a seed is refused. The world stays as it was.
+/// Why a seed is refused. The state stays as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// Not the form of a seed.
@@ -269,7 +269,7 @@ pub struct Switches {
     pub rejected_connections_block_delete: bool,
     /// Whether a rejected connection can be approved again.
     pub rejected_can_be_approved: bool,
-    /// Seconds after a private link service has settled in which its alias is not known yet.
+    /// Seconds after the creation of a private link service has ended in which its alias is not known yet.
     pub alias_lag_s: f64,
     /// Whether a few operations take as long as the longest that were recorded; otherwise each takes what most of its kind do.
     pub rare_durations: bool,

@@ -15,13 +15,13 @@ use super::seed::{Quotas, Role, Service, Subscription, Switches, Tenant, Throttl
 use super::throttle::Throttle;
 use crate::{dns, resources};
 
-/// The state of one world.
+/// The state of one simulated Azure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) preset: Preset,
     /// How long the next operations take, whatever they are, where that is known.
     #[serde(skip)]
-    pub(crate) told: Option<Pace>,
+    pub(crate) next_pace: Option<Pace>,
     pub(crate) random: Random,
     pub(crate) store: Store,
     pub(crate) operations: Operations,
@@ -48,7 +48,7 @@ impl State {
     pub(crate) fn new(preset: Preset, random: Random) -> Self {
         Self {
             preset,
-            told: None,
+            next_pace: None,
             random,
             store: Store::default(),
             operations: Operations::default(),

@@ -1,4 +1,5 @@
-//! Budgets of calls: ARM's token buckets and the providers' windows. Counts each call, refuses, and says what is left.
+//! Budgets of calls: ARM's token buckets and the providers' windows. Counts each call, refuses, and reports what is
+//! left.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +110,8 @@ pub(crate) struct Counting<'a> {
 }
 
 impl Throttle {
-    /// Counts one call; leaves in `remaining` what the answer says of the budgets, also that of a refusal by a provider.
+    /// Counts one call; leaves in `remaining` what the answer shows of the budgets, also that of a refusal by a
+    /// provider.
     pub(crate) fn count(
         &mut self,
         seed: &ThrottleSeed,
@@ -163,7 +165,7 @@ impl Throttle {
         Ok(())
     }
 
-    /// Takes one token; nothing if there is none, or if the caller came back before it was told to.
+    /// Takes one token; nothing if there is none, or if the caller came back before its `Retry-After` was over.
     fn take(&mut self, key: &str, bucket: &Bucket, now: Timestamp, enabled: bool) -> Option<u32> {
         let full = f64::from(bucket.bucket);
         let level = self.buckets.entry(key.to_owned()).or_insert(Level {
@@ -248,7 +250,7 @@ fn throttled(whose: &str, id: &str, call: &Counting<'_>, kind: Counted, bucket: 
     error
 }
 
-/// Seconds that a caller is told to wait: until a tenth of the bucket is back.
+/// Seconds of `Retry-After`: until a tenth of the bucket is back.
 fn wait_s(bucket: &Bucket) -> u32 {
     ((f64::from(bucket.bucket) / 10.0 / bucket.per_s.max(0.001)).ceil() as u32).max(1)
 }

@@ -64,16 +64,16 @@ pub(crate) fn free(cx: &Context<'_>, subnet: &Resource) -> impl Iterator<Item = 
     all.filter(move |address| !used.is_some_and(|used| used.contains_key(address)))
 }
 
-/// The address that `wanted` or chance would give, without taking it; `also` are taken by the same call.
+/// The address that `requested` or chance would give, without taking it; `also` are taken by the same call.
 pub(crate) fn choose(
     cx: &Context<'_>,
     subnet: &Resource,
-    wanted: Option<&str>,
+    requested: Option<&str>,
     also: &[Ipv4Addr],
 ) -> Result<Ipv4Addr, ArmError> {
     let refuse = |code: &str, message: String| Err(ArmError::service(400, code, message));
     let prefix = || prefixes(&subnet.body["properties"]).join(",");
-    let Some(wanted) = wanted else {
+    let Some(requested) = requested else {
         if let Some(address) = free(cx, subnet).find(|address| !also.contains(address)) {
             return Ok(address);
         }
@@ -82,7 +82,7 @@ pub(crate) fn choose(
             format!("Subnet {name} with address prefix {prefix} does not have enough capacity for 1 IP addresses.");
         return refuse("SubnetIsFull", message);
     };
-    let address: Option<Ipv4Addr> = wanted.parse().ok();
+    let address: Option<Ipv4Addr> = requested.parse().ok();
     let nets = nets(subnet);
     let Some((address, net)) = address.and_then(|address| {
         let net = nets.iter().find(|net| net.contains(&address))?;
@@ -90,17 +90,20 @@ pub(crate) fn choose(
     }) else {
         let prefix = prefix();
         let message =
-            format!("Private static IP address {wanted} does not belong to the range of subnet prefix {prefix}.");
+            format!("Private static IP address {requested} does not belong to the range of subnet prefix {prefix}.");
         return refuse("PrivateIPAddressNotInSubnet", message);
     };
     if !usable(net).contains(&u32::from(address)) {
         let message =
-            format!("Private static IP address {wanted} falls within reserved IP range of subnet prefix {net}.");
+            format!("Private static IP address {requested} falls within reserved IP range of subnet prefix {net}.");
         return refuse("PrivateIPAddressInReservedRange", message);
     }
     let used = cx.state.addresses.get(&subnet.id.key());
     if also.contains(&address) || used.is_some_and(|used| used.contains_key(&address)) {
-        return refuse("PrivateIPAddressInUse", format!("The IP address {wanted} is in use."));
+        return refuse(
+            "PrivateIPAddressInUse",
+            format!("The IP address {requested} is in use."),
+        );
     }
     Ok(address)
 }
@@ -128,18 +131,18 @@ pub(crate) fn claim(
     let before = before.filter(|before| id_of(&before["subnet"]).is_some_and(|old| subnet.id.is(old)));
     let before = before.and_then(|before| before["privateIPAddress"].as_str());
     let fixed = is_static(given);
-    let wanted = given["privateIPAddress"].as_str().filter(|address| !address.is_empty());
+    let requested = given["privateIPAddress"].as_str().filter(|address| !address.is_empty());
     // A dynamic address that a client sends back is none that it asks for.
-    let wanted = if fixed { wanted } else { before.or(wanted) };
-    let address = match wanted
-        .filter(|wanted| before == Some(*wanted))
+    let requested = if fixed { requested } else { before.or(requested) };
+    let address = match requested
+        .filter(|requested| before == Some(*requested))
         .and_then(|own| own.parse().ok())
     {
         Some(own) => own,
         None => {
             let here = claims.iter().filter(|claim| claim.subnet.is(subnet.id.as_str()));
             let also: Vec<Ipv4Addr> = here.map(|claim| claim.address).collect();
-            choose(cx, subnet, wanted, &also)?
+            choose(cx, subnet, requested, &also)?
         }
     };
     Ok(Claim {

@@ -35,7 +35,7 @@ impl Written for Connections {
         &ABOUT
     }
 
-    /// Approves or rejects. Asynchronous, though its spec says otherwise.
+    /// Approves or rejects. Asynchronous, though its spec does not show it.
     fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
         if put.call.is_none() {
             let id = put.id.clone();

@@ -166,9 +166,9 @@ pub(crate) fn see(cx: &mut Context<'_>, id: &ResourceId, state: &Value) {
     };
     for list in [AUTOMATIC, MANUAL] {
         for item in endpoint.body["properties"][list].as_array_mut().into_iter().flatten() {
-            let seen = &mut item["properties"]["privateLinkServiceConnectionState"];
-            if seen["status"] != json!("Disconnected") && seen != state {
-                *seen = state.clone();
+            let shown = &mut item["properties"]["privateLinkServiceConnectionState"];
+            if shown["status"] != json!("Disconnected") && shown != state {
+                *shown = state.clone();
                 endpoint.etag.clone_from(&etag);
             }
         }

@@ -38,9 +38,9 @@ pub(crate) fn normalise(
         Some(known) => (known["resourceGuid"].clone(), known["networkInterfaces"].clone(), None),
         None => {
             let configurations = addresses(cx, &subnet, from)?;
-            // Seed and control calls may say what the server makes for others.
-            let told = from["resourceGuid"].as_str().filter(|_| put.call.is_none());
-            let guid = told.map_or_else(|| cx.guid(), str::to_owned);
+            // Seed and control calls may set what the server makes for others.
+            let given_guid = from["resourceGuid"].as_str().filter(|_| put.call.is_none());
+            let guid = given_guid.map_or_else(|| cx.guid(), str::to_owned);
             let suffix = cx.guid();
             let name = if custom.is_empty() {
                 format!("{}.nic.{suffix}", id.name())
@@ -80,10 +80,10 @@ fn one_connection(put: &Put<'_>, item: &Value, old: &Value, target: Option<&Targ
     let from = &item["properties"];
     let before = items(old).iter().find(|known| known["name"] == item["name"]);
     let before = before.map(|known| known["properties"]["privateLinkServiceConnectionState"].clone());
-    // Seed and control calls say what the state is.
-    let told = Some(&from["privateLinkServiceConnectionState"])
+    // Seed and control calls may set the state.
+    let given_state = Some(&from["privateLinkServiceConnectionState"])
         .filter(|state| put.call.is_none() && state["status"].is_string());
-    let state = told.cloned().or(before).unwrap_or_else(|| {
+    let state = given_state.cloned().or(before).unwrap_or_else(|| {
         if manual {
             connection::state("Pending", "Awaiting Approval")
         } else {
@@ -117,18 +117,18 @@ fn addresses(cx: &mut Context<'_>, subnet: &ResourceId, from: &Value) -> Result<
         .iter()
         .filter_map(|item| item["properties"]["privateIPAddress"].as_str())
         .collect();
-    let wanted: Vec<Option<&str>> = if fixed.is_empty() {
+    let requests: Vec<Option<&str>> = if fixed.is_empty() {
         vec![None]
     } else {
         fixed.into_iter().map(Some).collect()
     };
     let mut made = Vec::new();
     let mut taken = Vec::new();
-    for wanted in wanted {
-        let address = address::choose(cx, cx.find(subnet)?, wanted, &taken)?;
+    for request in requests {
+        let address = address::choose(cx, cx.find(subnet)?, request, &taken)?;
         taken.push(address);
         let name = format!("privateEndpointIpConfig.{}", cx.guid());
-        let method = if wanted.is_some() { "Static" } else { "Dynamic" };
+        let method = if request.is_some() { "Static" } else { "Dynamic" };
         made.push(IpConfiguration {
             name,
             subnet: subnet.clone(),

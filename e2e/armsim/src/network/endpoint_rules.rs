@@ -1,7 +1,7 @@
 //! What Azure refuses of a private endpoint: subnet, target and its visibility, quotas, immutable fields.
 //!
 //! Codes that begin with `PrivateEndpoint...CannotBeChanged`, `...Required`, `...NotSupported` and `...LimitReached`
-//! are ours: Azure's own are not documented.
+//! are the simulator's: Azure's own are not documented.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
     Err(ArmError::service(400, code, message))
 }
 
-/// Every rule for a PUT, in the order in which they are looked at.
+/// Every rule for a PUT, in the order in which they are checked.
 pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Target, ArmError> {
     let (id, body) = (put.id, put.given);
     let properties = &body["properties"];

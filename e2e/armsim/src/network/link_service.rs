@@ -65,11 +65,11 @@ impl Written for PrivateLinkServices {
     }
 
     fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
-        let wanted = match put.call {
+        let desired = match put.call {
             Some(_) => rules::check(cx, put)?,
-            None => rules::Wanted::of(cx, put.id, put.given)?,
+            None => rules::DesiredService::of(cx, put.id, put.given)?,
         };
-        let (body, addresses) = normalise(cx, put, &wanted)?;
+        let (body, addresses) = normalise(cx, put, &desired)?;
         let alias = body["properties"]["alias"]
             .as_str()
             .unwrap_or_default()
@@ -191,7 +191,7 @@ fn nic_id(body: &Value) -> Option<ResourceId> {
 fn normalise(
     cx: &mut Context<'_>,
     put: &Put<'_>,
-    wanted: &rules::Wanted,
+    desired: &rules::DesiredService,
 ) -> Result<(Value, Vec<IpConfiguration>), ArmError> {
     let (id, location, given) = (put.id, put.location, put.given);
     let known = cx
@@ -200,13 +200,13 @@ fn normalise(
         .get(id)
         .map(|known| known.body["properties"].clone())
         .unwrap_or_default();
-    let addresses = new_addresses(cx, &known, wanted)?;
+    let addresses = new_addresses(cx, &known, desired)?;
     let mut body = tracked(location, given);
     let from = &given["properties"];
-    // Seed and control calls may say what the server makes for others.
-    let told = put.call.is_none();
+    // Seed and control calls may set what the server makes for others.
+    let installed = put.call.is_none();
     let mut make = |name: &str, new: &dyn Fn(String) -> Value| match (&known[name], &from[name]) {
-        (Value::Null, given) if told && !given.is_null() => given.clone(),
+        (Value::Null, given) if installed && !given.is_null() => given.clone(),
         (Value::Null, _) => new(cx.guid()),
         (old, _) => old.clone(),
     };
@@ -219,15 +219,15 @@ fn normalise(
         }),
         "fqdns": from["fqdns"].as_array().cloned().unwrap_or_default(),
         "enableProxyProtocol": from["enableProxyProtocol"].as_bool().unwrap_or(false),
-        "ipConfigurations": wanted.configurations.iter().map(rules::NatConfiguration::stored).collect::<Vec<_>>(),
-        FRONTENDS: wanted.frontends.iter().map(|frontend| json!({ "id": frontend })).collect::<Vec<_>>(),
+        "ipConfigurations": desired.configurations.iter().map(rules::NatConfiguration::stored).collect::<Vec<_>>(),
+        FRONTENDS: desired.frontends.iter().map(|frontend| json!({ "id": frontend })).collect::<Vec<_>>(),
     });
     for list in ["visibility", "autoApproval"] {
         if from[list]["subscriptions"].is_array() {
             properties[list] = json!({ "subscriptions": from[list]["subscriptions"] });
         }
     }
-    if let Some(address) = &wanted.destination {
+    if let Some(address) = &desired.destination {
         properties["destinationIPAddress"] = json!(address);
     }
     body["properties"] = properties;
@@ -261,13 +261,17 @@ pub(crate) fn is_provisioned(service: &Resource) -> bool {
 }
 
 /// The addresses of the NAT configurations that were not there before, or ask for another one.
-fn new_addresses(cx: &Context<'_>, known: &Value, wanted: &rules::Wanted) -> Result<Vec<IpConfiguration>, ArmError> {
+fn new_addresses(
+    cx: &Context<'_>,
+    known: &Value,
+    desired: &rules::DesiredService,
+) -> Result<Vec<IpConfiguration>, ArmError> {
     let interface = known["networkInterfaces"][0]["id"].as_str();
     let interface = interface.and_then(|id| cx.state.store.find(id));
     let held = interface.map_or(&Value::Null, |found| found.property(nic::CONFIGURATIONS));
     let mut addresses = Vec::new();
     let mut taken = Vec::new();
-    for configuration in &wanted.configurations {
+    for configuration in &desired.configurations {
         let fixed = configuration.address.as_deref();
         let method = if fixed.is_some() { "Static" } else { "Dynamic" };
         let held = by_name(held, &configuration.name).map(|item| &item["properties"]);

@@ -1,7 +1,7 @@
 //! What Azure refuses of a private link service: references, network policies, quotas, immutable fields.
 //!
 //! Codes that begin with `PrivateLinkService...CannotBeChanged`, `...NotSupported`, `...Required` and
-//! `...LimitReached` are ours: Azure's own are not documented.
+//! `...LimitReached` are the simulator's: Azure's own are not documented.
 
 use serde_json::{Value, json};
 
@@ -42,13 +42,13 @@ impl NatConfiguration {
 }
 
 /// A service as asked for, references resolved.
-pub(crate) struct Wanted {
+pub(crate) struct DesiredService {
     pub(crate) configurations: Vec<NatConfiguration>,
     pub(crate) frontends: Vec<ResourceId>,
     pub(crate) destination: Option<String>,
 }
 
-impl Wanted {
+impl DesiredService {
     /// Reads a body; refuses what refers to nothing.
     pub(crate) fn of(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<Self, ArmError> {
         let properties = &body["properties"];
@@ -96,37 +96,37 @@ fn refuse<T>(code: &str, message: String) -> Result<T, ArmError> {
     Err(ArmError::service(400, code, message))
 }
 
-/// Every rule for a PUT, in the order in which they are looked at.
-pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<Wanted, ArmError> {
+/// Every rule for a PUT, in the order in which they are checked.
+pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>) -> Result<DesiredService, ArmError> {
     let (id, location, body) = (put.id, put.location, put.given);
-    let wanted = Wanted::of(cx, id, body)?;
-    if wanted.configurations.is_empty() {
+    let desired = DesiredService::of(cx, id, body)?;
+    if desired.configurations.is_empty() {
         return refuse(
             "PrivateLinkServiceIpConfigurationRequired",
             format!("Private link service {id} needs an IP configuration."),
         );
     }
-    if wanted.frontends.is_empty() == wanted.destination.is_none() {
+    if desired.frontends.is_empty() == desired.destination.is_none() {
         let message =
             format!("Private link service {id} needs either a load balancer frontend or a destination IP address.");
         return refuse("PrivateLinkServiceFrontendRequired", message);
     }
-    if wanted.frontends.len() > 1 {
+    if desired.frontends.len() > 1 {
         let message =
             format!("Private link service {id} cannot have more than one load balancer frontend IP configuration.");
         return refuse("PrivateLinkServiceMultipleFrontendsNotSupported", message);
     }
-    unchangeable(cx, id, &wanted)?;
-    subnets(cx, put, &wanted)?;
-    load_balancer(cx, id, location, &wanted)?;
+    unchangeable(cx, id, &desired)?;
+    subnets(cx, put, &desired)?;
+    load_balancer(cx, id, location, &desired)?;
     lists(cx, id, body)?;
-    quotas(cx, id, &wanted)?;
-    Ok(wanted)
+    quotas(cx, id, &desired)?;
+    Ok(desired)
 }
 
 /// The frontend, the primary configuration's subnet, and NAT configurations once they are there; but a dynamic address
 /// can be made a static one.
-fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<(), ArmError> {
+fn unchangeable(cx: &Context<'_>, id: &ResourceId, desired: &DesiredService) -> Result<(), ArmError> {
     let Some(known) = cx.state.store.get(id) else {
         return Ok(());
     };
@@ -135,14 +135,14 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
         .filter_map(|item| item["id"].as_str())
         .collect();
     let same =
-        old.len() == wanted.frontends.len() && wanted.frontends.iter().all(|new| old.iter().any(|old| new.is(old)));
-    if !same || known.property("destinationIPAddress").as_str() != wanted.destination.as_deref() {
+        old.len() == desired.frontends.len() && desired.frontends.iter().all(|new| old.iter().any(|old| new.is(old)));
+    if !same || known.property("destinationIPAddress").as_str() != desired.destination.as_deref() {
         let message = format!("The load balancer frontend of private link service {id} cannot be changed.");
         return refuse("PrivateLinkServiceFrontendCannotBeChanged", message);
     }
     for item in items(known.property("ipConfigurations")) {
         let name = item["name"].as_str().unwrap_or_default();
-        let Some(new) = wanted
+        let Some(new) = desired
             .configurations
             .iter()
             .find(|new| new.name.eq_ignore_ascii_case(name))
@@ -164,9 +164,9 @@ fn unchangeable(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<()
     Ok(())
 }
 
-fn subnets(cx: &Context<'_>, put: &Put<'_>, wanted: &Wanted) -> Result<(), ArmError> {
+fn subnets(cx: &Context<'_>, put: &Put<'_>, desired: &DesiredService) -> Result<(), ArmError> {
     let id = put.id;
-    for configuration in &wanted.configurations {
+    for configuration in &desired.configurations {
         let found = subnet::usable(cx, put, configuration.subnet.as_str())?;
         let enabled = found.property("privateLinkServiceNetworkPolicies").as_str() != Some("Disabled");
         if enabled {
@@ -189,8 +189,8 @@ fn same_region(id: &ResourceId, location: &str, other: &ResourceId, body: &Value
     Err(missing(id, other.as_str()))
 }
 
-fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wanted) -> Result<(), ArmError> {
-    for frontend in &wanted.frontends {
+fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, desired: &DesiredService) -> Result<(), ArmError> {
+    for frontend in &desired.frontends {
         let (_, balancer, properties) = frontend_of(cx, id, frontend.as_str())?;
         let balancer = cx.find(&balancer)?;
         must_be_provisioned(cx, balancer, balancer.state, id)?;
@@ -206,7 +206,7 @@ fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wan
             .as_str()
             .and_then(|subnet| ResourceId::parse(subnet).ok());
         let vnet = vnet.map(|subnet| subnet::vnet_id(&subnet));
-        let elsewhere = wanted.configurations.iter().find(|configuration| {
+        let elsewhere = desired.configurations.iter().find(|configuration| {
             vnet.as_ref()
                 .is_some_and(|vnet| !vnet.is(subnet::vnet_id(&configuration.subnet).as_str()))
         });
@@ -221,7 +221,7 @@ fn load_balancer(cx: &Context<'_>, id: &ResourceId, location: &str, wanted: &Wan
     Ok(())
 }
 
-/// Lengths of the subscription lists; auto-approval goes only to who can see the service.
+/// Lengths of the subscription lists; only subscriptions that can see the service may be auto-approved.
 fn lists(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError> {
     let limit = cx.state.quotas(id.subscription()).allowed_subscriptions;
     let list = |name: &str| -> Vec<String> {
@@ -243,9 +243,9 @@ fn lists(cx: &Context<'_>, id: &ResourceId, body: &Value) -> Result<(), ArmError
     Ok(())
 }
 
-fn quotas(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<(), ArmError> {
+fn quotas(cx: &Context<'_>, id: &ResourceId, desired: &DesiredService) -> Result<(), ArmError> {
     let quotas = cx.state.quotas(id.subscription());
-    if wanted.configurations.len() > quotas.nat_ips_per_pls {
+    if desired.configurations.len() > quotas.nat_ips_per_pls {
         let message = format!(
             "Private link service {id} cannot have more than {} IP configurations.",
             quotas.nat_ips_per_pls
@@ -264,7 +264,7 @@ fn quotas(cx: &Context<'_>, id: &ResourceId, wanted: &Wanted) -> Result<(), ArmE
         );
         return refuse("PrivateLinkServiceLimitReached", message);
     }
-    for balancer in wanted.frontends.iter().filter_map(ResourceId::parent) {
+    for balancer in desired.frontends.iter().filter_map(ResourceId::parent) {
         if link_service::on_load_balancer(cx, &balancer).len() >= quotas.pls_per_load_balancer {
             let limit = quotas.pls_per_load_balancer;
             let message = format!("Cannot create more than {limit} private link services on load balancer {balancer}.");

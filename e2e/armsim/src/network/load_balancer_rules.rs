@@ -1,7 +1,7 @@
 //! What Azure refuses of a load balancer: what its parts and frontends refer to, and frontends in use.
 //!
-//! `FrontendIPConfigurationInUseByPrivateLinkService` and `LoadBalancer...CannotBeChanged` are ours: Azure's own codes
-//! are not documented.
+//! `FrontendIPConfigurationInUseByPrivateLinkService` and `LoadBalancer...CannotBeChanged` are the simulator's: Azure's
+//! own codes are not documented.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(crate) fn joins(properties: &Value) -> Vec<LinkedScope> {
         .collect()
 }
 
-/// Every rule for a PUT, in the order in which they are looked at.
+/// Every rule for a PUT, in the order in which they are checked.
 pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, frontends: &[(&str, &Value)]) -> Result<(), ArmError> {
     let known = cx.state.store.get(put.id);
     let sku = put.given["sku"]["name"].as_str().unwrap_or("Basic");

@@ -1,4 +1,4 @@
-//! What can be asked of a region: whether a private link service can be seen by its alias.
+//! What can be asked of a region: whether a private link service is visible by its alias.
 
 use http::Method;
 use serde_json::{Value, json};

@@ -135,8 +135,8 @@ fn own(cx: &mut Context<'_>, kept: &mut Map<String, Value>, made: Option<&Value>
         kept.insert(name.clone(), value.clone());
     }
     for owner in ["privateEndpoint", "privateLinkService"] {
-        let told = &put.given["properties"][owner];
-        let value = made.map_or(told, |made| &made[owner]);
+        let given_owner = &put.given["properties"][owner];
+        let value = made.map_or(given_owner, |made| &made[owner]);
         if put.call.is_none() || made.is_some() {
             kept.extend(Some((owner.to_owned(), value.clone())).filter(|(_, value)| !value.is_null()));
         }

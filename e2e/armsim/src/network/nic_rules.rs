@@ -1,7 +1,7 @@
 //! What Azure refuses of a network interface: who manages it, its subnet, what it refers to.
 //!
 //! `NetworkInterfaceIsManagedByAnotherResource`, `NetworkInterface...Required`, `...NotSupported` and
-//! `...CannotBeChanged` are ours: Azure's own codes are not documented.
+//! `...CannotBeChanged` are the simulator's: Azure's own codes are not documented.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub(crate) fn joins(properties: &Value) -> Vec<LinkedScope> {
     links
 }
 
-/// The interface of an endpoint or link service lives and goes with that.
+/// Refuses a change of the interface of an endpoint or link service: it is created and deleted with that.
 pub(crate) fn not_managed(found: &Resource) -> Result<(), ArmError> {
     let Some(owner) = found.body["managedBy"].as_str() else {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn not_managed(found: &Resource) -> Result<(), ArmError> {
     refuse("NetworkInterfaceIsManagedByAnotherResource", message)
 }
 
-/// Every rule for a PUT, in the order in which they are looked at.
+/// Every rule for a PUT, in the order in which they are checked.
 pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, configurations: &[(&str, &Value)]) -> Result<(), ArmError> {
     let id = put.id;
     if configurations.is_empty() {

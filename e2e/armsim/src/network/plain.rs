@@ -28,7 +28,7 @@ pub(crate) struct Plain {
     idles: bool,
 }
 
-/// Minutes without traffic after which a connection is dropped, unless said otherwise.
+/// Minutes without traffic after which a connection is dropped, unless the body sets another number.
 const IDLE_MINUTES: u8 = 4;
 
 const fn about(resource_type: &'static str, noun: &'static str, create: Pace) -> About {

@@ -1,4 +1,4 @@
-//! What is looked at before a type's own rules: etags and the region.
+//! What is checked before a type's own rules: etags and the region.
 
 use crate::engine::context::Context;
 use crate::engine::error::ArmError;
@@ -6,20 +6,20 @@ use crate::engine::kind::Call;
 
 use super::shape::{region, region_of};
 
-/// `If-Match`, which Microsoft.Network honours though its spec does not say so, and `If-None-Match` by switch.
+/// `If-Match`, which Microsoft.Network honours though its spec does not list it, and `If-None-Match` by switch.
 pub(crate) fn precondition(cx: &Context<'_>, call: &Call<'_>, current: Option<&str>) -> Result<(), ArmError> {
     let bare = |etag: &str| etag.trim().trim_start_matches("W/").trim_matches('"').to_owned();
     let failed = |what: String| {
         Err(ArmError::service(412, "PreconditionFailed", "Precondition failed.")
             .because("PreconditionFailedEtagMismatch", what))
     };
-    let wanted = call.header("if-match").map(str::trim).filter(|etag| !etag.is_empty());
-    if let Some(wanted) = wanted.filter(|etag| *etag != "*" || current.is_none())
-        && current.is_none_or(|current| bare(current) != bare(wanted))
+    let required = call.header("if-match").map(str::trim).filter(|etag| !etag.is_empty());
+    if let Some(required) = required.filter(|etag| *etag != "*" || current.is_none())
+        && current.is_none_or(|current| bare(current) != bare(required))
     {
         let has = current.unwrap_or("(none)");
         return failed(format!(
-            "Etag provided in if-match header {wanted} does not match etag {has} of resource {} in NRP data store.",
+            "Etag provided in if-match header {required} does not match etag {has} of resource {} in NRP data store.",
             call.id
         ));
     }

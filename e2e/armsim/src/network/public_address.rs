@@ -55,10 +55,12 @@ impl Written for PublicAddresses {
         kept.insert("resourceGuid".to_owned(), resource_guid(cx, put.id));
         if kept["publicIPAllocationMethod"] == json!("Static") {
             let had = known.map(|known| known["ipAddress"].clone()).filter(Value::is_string);
-            let told = put.given["properties"]["ipAddress"]
+            let given_address = put.given["properties"]["ipAddress"]
                 .as_str()
                 .filter(|_| put.call.is_none());
-            let address = had.or(told.map(|told| json!(told))).unwrap_or_else(|| fresh(cx));
+            let address = had
+                .or(given_address.map(|address| json!(address)))
+                .unwrap_or_else(|| fresh(cx));
             kept.insert("ipAddress".to_owned(), address);
         }
         body["properties"] = json!(kept);

@@ -14,7 +14,7 @@ pub(crate) fn referenced<'a>(cx: &'a Context<'_>, by: &ResourceId, id: &str) -> 
     cx.state.store.find(id).ok_or_else(|| missing(by, id))
 }
 
-/// The same; it is provisioned and in `region`.
+/// The resource that a body refers to, provisioned and in `region`, or the refusal.
 pub(crate) fn usable<'a>(
     cx: &'a Context<'_>,
     by: &ResourceId,
@@ -44,7 +44,7 @@ pub(crate) fn missing(by: &ResourceId, id: &str) -> ArmError {
     ArmError::service(400, "InvalidResourceReference", message).because("NotFound", format!("Resource {id} not found."))
 }
 
-/// A neighbour that is not in `state` Succeeded stops the write for a while: 429 without any throttling.
+/// A referenced resource that is not in `state` Succeeded stops the write for a while: 429 without any throttling.
 pub(crate) fn must_be_provisioned(
     cx: &Context<'_>,
     used: &Resource,

@@ -84,7 +84,7 @@ impl Written for RouteTables {
 /// Each route's prefix and next hop, and that no two have one prefix.
 fn check(id: &ResourceId, routes: &[(&str, &Value)]) -> Result<(), ArmError> {
     let refuse = |code: &str, message: String| Err(ArmError::service(400, code, message));
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut earlier: Vec<(&str, &str)> = Vec::new();
     for (name, item) in routes {
         let given = &item["properties"];
         let prefix = given["addressPrefix"].as_str().unwrap_or_default();
@@ -96,12 +96,12 @@ fn check(id: &ResourceId, routes: &[(&str, &Value)]) -> Result<(), ArmError> {
             );
             return refuse("InvalidAddressPrefixFormat", message);
         }
-        if let Some((other, _)) = seen.iter().find(|(_, taken)| *taken == prefix) {
+        if let Some((other, _)) = earlier.iter().find(|(_, taken)| *taken == prefix) {
             let message =
                 format!("Route {name} conflicts with route {other}. Routes cannot have the same AddressPrefix.");
             return refuse("RouteConflict", message);
         }
-        seen.push((name, prefix));
+        earlier.push((name, prefix));
         let hop = given["nextHopType"].as_str().unwrap_or_default();
         if !NEXT_HOPS.iter().any(|known| known.eq_ignore_ascii_case(hop)) {
             let message = format!(

@@ -173,7 +173,7 @@ fn rule(name: &str, item: &Value) -> Value {
 /// Words and numbers of each rule, and that no two of a direction have one priority.
 fn check(cx: &Context<'_>, id: &ResourceId, rules: &[(&str, &Value)]) -> Result<(), ArmError> {
     let refuse = |code: &str, message: String| Err(ArmError::service(400, code, message));
-    let mut seen: Vec<(String, i64, &str)> = Vec::new();
+    let mut earlier: Vec<(String, i64, &str)> = Vec::new();
     for (name, item) in rules {
         let given = &item["properties"];
         for (field, known) in [
@@ -197,7 +197,7 @@ fn check(cx: &Context<'_>, id: &ResourceId, rules: &[(&str, &Value)]) -> Result<
             return refuse("SecurityRuleInvalidPriority", message);
         }
         let direction = given["direction"].as_str().unwrap_or_default().to_ascii_lowercase();
-        let same = seen
+        let same = earlier
             .iter()
             .find(|(other, taken, _)| *other == direction && *taken == priority);
         if let Some((_, _, other)) = same {
@@ -206,7 +206,7 @@ fn check(cx: &Context<'_>, id: &ResourceId, rules: &[(&str, &Value)]) -> Result<
             );
             return refuse("SecurityRuleConflict", message);
         }
-        seen.push((direction, priority, name));
+        earlier.push((direction, priority, name));
         for list in [
             "sourceApplicationSecurityGroups",
             "destinationApplicationSecurityGroups",

@@ -66,9 +66,9 @@ impl Written for Subnets {
         if let Some(call) = put.call {
             rules::check(cx, put, &body)?;
             let known = cx.state.store.get(put.id);
-            if known.is_none_or(|known| known.body != body || !known.is_settled()) {
+            if known.is_none_or(|known| known.body != body || !known.is_idle()) {
                 rules::vnet_is_free(cx, call, &vnet_id(put.id))?;
-                rules::users_are_settled(cx, put.id)?;
+                rules::users_are_idle(cx, put.id)?;
             }
         }
         Ok(Plan::new(body))
@@ -149,9 +149,9 @@ pub(crate) fn vnet_id(subnet: &ResourceId) -> ResourceId {
 /// The state shown, which may lag behind the end of the operation.
 pub(crate) fn state(cx: &Context<'_>, subnet: &Resource) -> ProvisioningState {
     let lag_s = cx.state.switches.subnet_lag_s;
-    let age_s = cx.now.duration_since(subnet.settled).as_secs_f64();
+    let age_s = cx.now.duration_since(subnet.changed).as_secs_f64();
     let written = subnet.operation.as_deref().and_then(|id| cx.state.operations.get(id));
-    let lags = age_s < lag_s && written.is_some_and(|operation| operation.ends == Some(subnet.settled));
+    let lags = age_s < lag_s && written.is_some_and(|operation| operation.ends == Some(subnet.changed));
     if subnet.state == ProvisioningState::Succeeded && lags {
         ProvisioningState::Updating
     } else {
@@ -201,7 +201,7 @@ fn delegations(kept: &Map<String, Value>) -> Value {
     stored.collect()
 }
 
-/// The service says where an endpoint leads; by default to the VNet's own region.
+/// The service decides where an endpoint leads; by default to the VNet's own region.
 fn service_endpoint(item: &Value, location: &str) -> Value {
     let given = items(&item["locations"]).iter().filter_map(Value::as_str).map(region);
     let mut locations: Vec<String> = given.collect();

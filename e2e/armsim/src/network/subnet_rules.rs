@@ -45,13 +45,13 @@ pub(crate) fn vnet_is_free(cx: &Context<'_>, call: &Call<'_>, vnet: &ResourceId)
     }
 }
 
-/// An endpoint or link service on its way in the subnet stops writes to it.
-pub(crate) fn users_are_settled(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
+/// Refuses a write to a subnet while an operation runs on an endpoint or link service in it.
+pub(crate) fn users_are_idle(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), ArmError> {
     for user in [endpoint::TYPE, link_service::TYPE]
         .into_iter()
         .flat_map(|user| referring(cx, subnet, user))
     {
-        if !user.is_settled() {
+        if !user.is_idle() {
             must_be_provisioned(cx, user, user.state, subnet)?;
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn not_in_use(cx: &Context<'_>, subnet: &ResourceId) -> Result<(), Ar
     refuse("InUseSubnetCannotBeDeleted", message)
 }
 
-/// Every rule for a PUT of a subnet, in the order in which they are looked at.
+/// Every rule for a PUT of a subnet, in the order in which they are checked.
 pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, body: &Value) -> Result<(), ArmError> {
     let vnet = vnet_id(put.id);
     let space = cx
@@ -95,7 +95,7 @@ pub(crate) fn check(cx: &Context<'_>, put: &Put<'_>, body: &Value) -> Result<(),
     check_use(cx, put.id, put.location, body, &nets)
 }
 
-/// The same for a VNet and the subnets that its body holds.
+/// Every rule for a PUT of a VNet and the subnets that its body holds.
 pub(crate) fn check_vnet(
     cx: &Context<'_>,
     put: &Put<'_>,

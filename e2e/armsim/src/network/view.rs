@@ -114,23 +114,20 @@ fn listed<'a>(cx: &Context<'_>, call: &Call<'_>, found: impl Iterator<Item = &'a
 
 fn address_availability(cx: &Context<'_>, call: &Call<'_>) -> Result<Reply, ArmError> {
     let given = call.parameter("ipAddress").unwrap_or_default();
-    let wanted: Ipv4Addr = given.parse().map_err(|_| {
+    let asked: Ipv4Addr = given.parse().map_err(|_| {
         let message = format!("The IP address '{given}' is not a valid IPv4 address.");
         ArmError::service(400, "InvalidIPAddressFormat", message)
     })?;
     let subnets: Vec<&Resource> = cx.state.store.of_type(&call.id, subnet::TYPE).collect();
     let home = subnets
         .iter()
-        .find(|subnet| address::nets(subnet).iter().any(|net| net.contains(&wanted)));
+        .find(|subnet| address::nets(subnet).iter().any(|net| net.contains(&asked)));
     let Some(home) = home else {
-        let message = format!(
-            "The IP address {wanted} is in no subnet of virtual network {}.",
-            call.id
-        );
+        let message = format!("The IP address {asked} is in no subnet of virtual network {}.", call.id);
         return Err(ArmError::service(400, "PrivateIPAddressNotInAnySubnet", message));
     };
-    let reserved = address::is_reserved(home, wanted);
-    let available = !reserved && !address::users(cx, &home.id).any(|(used, _)| *used == wanted);
+    let reserved = address::is_reserved(home, asked);
+    let available = !reserved && !address::users(cx, &home.id).any(|(used, _)| *used == asked);
     let mut shown = json!({ "available": available, "isPlatformReserved": reserved });
     if !available {
         let free: Vec<String> = address::free(cx, home).take(5).map(|free| free.to_string()).collect();

@@ -44,7 +44,7 @@ impl Written for VirtualNetworks {
     fn plan(&self, cx: &mut Context<'_>, put: &Put<'_>) -> Result<Plan, ArmError> {
         let body = normalise(cx, put);
         let given = subnets_of(put)?;
-        // A seed that says nothing of the subnets leaves them.
+        // A seed without subnets leaves those that exist.
         if put.call.is_none() && !put.given["properties"]["subnets"].is_array() {
             return Ok(Plan::new(body));
         }
@@ -56,9 +56,9 @@ impl Written for VirtualNetworks {
             rules::check_vnet(cx, put, &body, &given)?;
             left_out.iter().try_for_each(|gone| rules::not_in_use(cx, gone))?;
             let known = cx.state.store.get(put.id);
-            if more || known.is_none_or(|known| known.body != body || !known.is_settled()) {
+            if more || known.is_none_or(|known| known.body != body || !known.is_idle()) {
                 rules::vnet_is_free(cx, call, put.id)?;
-                new.iter().try_for_each(|(id, _)| rules::users_are_settled(cx, id))?;
+                new.iter().try_for_each(|(id, _)| rules::users_are_idle(cx, id))?;
             }
         }
         let vnet = put.id.clone();
@@ -91,18 +91,18 @@ impl Written for VirtualNetworks {
         }
     }
 
-    /// The subnets that came with the VNet's body settle with it.
+    /// Gives the subnets that came with the VNet's body its state and the time of its end.
     fn ended(&self, cx: &mut Context<'_>, operation: &Operation) {
         let Some(vnet) = cx.state.store.get(&operation.target) else {
             return;
         };
-        let ended = (vnet.state, vnet.settled);
+        let ended = (vnet.state, vnet.changed);
         let subnets = cx.state.store.of_type(&operation.target, subnet::TYPE);
         let own = subnets.filter(|found| found.operation.as_deref() == Some(&operation.id));
         let own: Vec<ResourceId> = own.map(|found| found.id.clone()).collect();
         for id in own {
             if let Some(found) = cx.state.store.get_mut(&id) {
-                (found.state, found.settled) = ended;
+                (found.state, found.changed) = ended;
             }
         }
     }

@@ -1,5 +1,5 @@
 //! What the writes of all types of Microsoft.Network have in common: preconditions, what counts as a change, the
-//! operation, deletion. A type says by [`Written`] what is its own.
+//! operation, deletion. A type defines by [`Written`] what is its own.
 
 use serde_json::{Value, json};
 
@@ -185,7 +185,7 @@ pub(crate) fn accept(
     let old_etag = known.filter(|_| same).map(|known| known.etag.clone());
     // What changes nothing is not what the resource was last written by.
     let unchanged = known.filter(|_| same).and_then(|known| known.operation.clone());
-    let settled = known.map_or(cx.now, |known| known.settled);
+    let last_changed = known.map_or(cx.now, |known| known.changed);
     let operation = begin(cx, call, changed.target, Verb::Put, changed.region, pace);
     let running = cx.state.operations.get(&operation).is_some_and(Operation::running);
     let etag = old_etag.unwrap_or_else(|| cx.weak_etag());
@@ -201,7 +201,7 @@ pub(crate) fn accept(
         },
         operation: unchanged.or_else(|| Some(operation.clone())),
         created: cx.now,
-        settled,
+        changed: last_changed,
         hidden,
     });
     if let Some(after) = plan.after {
@@ -289,7 +289,7 @@ fn find<'a>(cx: &'a Context<'_>, id: &ResourceId) -> Result<&'a Resource, ArmErr
     cx.state.store.get(id).ok_or_else(|| ArmError::nested_not_found(id))
 }
 
-/// A resource that is going cannot be written.
+/// A resource that is being deleted cannot be written.
 fn not_being_deleted(cx: &Context<'_>, call: &Call<'_>) -> Result<(), ArmError> {
     let running = cx.state.store.get(&call.id).and_then(|found| cx.running_on(found));
     match running.filter(|running| running.verb == Verb::Delete) {

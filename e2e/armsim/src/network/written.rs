@@ -1,5 +1,5 @@
-//! What a type of Microsoft.Network says of itself: its fixed facts, what a PUT stores, what may go, what follows. How writes
-//! are carried out is in [`super::write`].
+//! What a type of Microsoft.Network defines: its fixed facts, what a PUT stores, what may be deleted, what follows. How
+//! writes are carried out is in [`super::write`].
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! DNS zone groups of private endpoints: they keep A records of the endpoint's names in private DNS zones.
 //!
 //! The records are marked as the endpoint's, and only such records are replaced or removed. An endpoint of a Private Link
-//! Service has no names that Azure knows: its groups hold zones and write nothing, unless a switch says otherwise.
+//! Service has no names that Azure knows: its groups hold zones and write nothing, unless a switch allows it.
 
 use serde_json::{Map, Value, json};
 
@@ -105,7 +105,7 @@ impl Written for ZoneGroups {
 /// `customDnsConfigs` of an endpoint: its names and addresses, which a zone group takes over.
 pub(crate) fn custom_dns_configs(cx: &Context<'_>, endpoint: &Resource) -> Value {
     let grouped = cx.state.store.of_type(&endpoint.id, TYPE).next().is_some();
-    if grouped || !endpoint.is_settled() {
+    if grouped || !endpoint.is_idle() {
         return json!([]);
     }
     let addresses = addresses(cx, endpoint);

@@ -1,6 +1,6 @@
 //! What Azure refuses of a DNS zone group: a second one, too many zones, zones that are missing or named twice.
 //!
-//! Codes that end in `LimitReached` and `NotSupported` are ours: Azure's own are not documented.
+//! Codes that end in `LimitReached` and `NotSupported` are the simulator's: Azure's own are not documented.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub(crate) fn zone_ids(body: &Value) -> impl Iterator<Item = &str> {
     configs.filter_map(|config| config["properties"]["privateDnsZoneId"].as_str())
 }
 
-/// Every rule for a PUT, in the order in which they are looked at.
+/// Every rule for a PUT, in the order in which they are checked.
 pub(crate) fn check(cx: &Context<'_>, endpoint: &Resource, call: &Call<'_>) -> Result<(), ArmError> {
     must_be_provisioned(cx, endpoint, endpoint.state, &call.id)?;
     check_form(call)?;
@@ -47,10 +47,10 @@ pub(crate) fn check(cx: &Context<'_>, endpoint: &Resource, call: &Call<'_>) -> R
         );
         return refuse("PrivateDnsZoneGroupZoneLimitReached", message);
     }
-    let mut seen = BTreeSet::new();
+    let mut earlier = BTreeSet::new();
     for zone in zone_ids(&call.body) {
         referenced(cx, &call.id, zone)?;
-        if !seen.insert(zone.to_ascii_lowercase()) {
+        if !earlier.insert(zone.to_ascii_lowercase()) {
             let message = format!("Private dns zone group {} names the zone {zone} twice.", call.id);
             return refuse("PrivateDnsZoneGroupWithDuplicateZonesNotSupported", message);
         }

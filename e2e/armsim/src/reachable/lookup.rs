@@ -13,10 +13,10 @@ use crate::engine::resource::Resource;
 
 /// Azure's own resolver: a VNet that lists it among its DNS servers still sees private zones.
 const AZURE_RESOLVER: &str = "168.63.129.16";
-/// CNAMEs followed before a look-up is given up.
+/// CNAMEs followed before a name is given up.
 const MOST_ALIASES: usize = 8;
 
-/// What a record set says about a name.
+/// What a record set answers for a name.
 enum Answer {
     Addresses(Vec<Ipv4Addr>),
     Alias(String),
@@ -26,7 +26,7 @@ enum Answer {
 type Linked<'a> = (&'a Resource, &'a Resource);
 
 impl<'a> Walk<'a> {
-    /// Private zones are only seen through Azure's resolver.
+    /// Private zones are only visible through Azure's resolver.
     pub(super) fn asks_azure_dns(&self) -> Step<()> {
         let Some(vnet) = self.cx.state.store.find(self.vnet) else {
             return broken(
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The addresses that a name has, along its aliases.
-    pub(super) fn look_up(&mut self, name: &str) -> Step<Vec<Ipv4Addr>> {
+    pub(super) fn addresses_of(&mut self, name: &str) -> Step<Vec<Ipv4Addr>> {
         let mut name = resolve::normal(name);
         let mut alias_of = None;
         for _ in 0..MOST_ALIASES {

@@ -1,4 +1,4 @@
-//! The walk itself, hop by hop: each step either adds a hop to the path or says why it does not hold.
+//! The walk itself, hop by hop: each step either adds a hop to the path or gives the reason why it does not hold.
 //!
 //! What the endpoint's side shows of its connection is not believed, the provider's side is. How a name becomes addresses
 //! is the part of [`super::lookup`].
@@ -46,7 +46,7 @@ impl<'a> Walk<'a> {
     /// The whole way from a name.
     pub(super) fn by_name(&mut self, name: &str) -> Step<()> {
         self.asks_azure_dns()?;
-        let addresses = self.look_up(name)?;
+        let addresses = self.addresses_of(name)?;
         self.address = addresses.first().map(Ipv4Addr::to_string);
         let several = addresses.len();
         let mut reached: Vec<&str> = Vec::new();

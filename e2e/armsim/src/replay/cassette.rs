@@ -109,7 +109,7 @@ pub(super) fn path(url: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
-/// Reads one exchange, or says what it lacks.
+/// Reads one exchange; the error names what it lacks.
 type Read = fn(&Value) -> Result<Exchange, &'static str>;
 
 /// The list that each form keeps its exchanges in.

@@ -28,31 +28,31 @@ pub(super) fn lists(view: &View) -> bool {
 }
 
 /// All differences in form.
-pub(super) fn compare(at: &str, recorded: &Value, ours: &Value, names: &Names, differences: &mut Vec<Difference>) {
+pub(super) fn compare(at: &str, recorded: &Value, simulated: &Value, names: &Names, differences: &mut Vec<Difference>) {
     let key = at.rsplit('.').next().unwrap_or_default();
-    match (recorded, ours) {
-        (Value::Object(recorded), Value::Object(ours)) => {
+    match (recorded, simulated) {
+        (Value::Object(recorded), Value::Object(simulated)) => {
             for (key, value) in recorded.iter().filter(|(key, _)| !INTERNAL.contains(&key.as_str())) {
-                let found = ours.get(key).unwrap_or(&Value::Null);
+                let found = simulated.get(key).unwrap_or(&Value::Null);
                 compare(&step(at, key), value, found, names, differences);
             }
         }
-        (Value::Array(recorded), Value::Array(ours)) => {
+        (Value::Array(recorded), Value::Array(simulated)) => {
             // Only the list itself has to have something.
-            let first = ours.first().or((at == "value").then_some(&Value::Null));
+            let first = simulated.first().or((at == "value").then_some(&Value::Null));
             if let (Some(typical), Some(first)) = (typical(recorded), first) {
                 compare(&format!("{at}[]"), &typical, first, names, differences);
             }
         }
-        (Value::String(recorded), Value::String(ours)) => {
-            let wanted = names.ours(recorded);
-            if SAME.contains(&key) && !at.contains("[]") && !wanted.eq_ignore_ascii_case(ours) {
-                differences.push(Difference::new(DifferenceKind::Body, at, wanted, ours));
+        (Value::String(recorded), Value::String(simulated)) => {
+            let expected = names.our_text(recorded);
+            if SAME.contains(&key) && !at.contains("[]") && !expected.eq_ignore_ascii_case(simulated) {
+                differences.push(Difference::new(DifferenceKind::Body, at, expected, simulated));
             }
         }
-        _ if std::mem::discriminant(recorded) == std::mem::discriminant(ours) => {}
+        _ if std::mem::discriminant(recorded) == std::mem::discriminant(simulated) => {}
         (_, Value::Null) => differences.push(Difference::new(DifferenceKind::Body, at, recorded, "")),
-        _ => differences.push(Difference::new(DifferenceKind::Body, at, recorded, ours)),
+        _ => differences.push(Difference::new(DifferenceKind::Body, at, recorded, simulated)),
     }
 }
 

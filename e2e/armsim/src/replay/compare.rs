@@ -1,4 +1,5 @@
-//! A recorded answer and ours: every way in which they differ, and what is learned where they only name things otherwise.
+//! A recorded and a simulated answer: every way in which they differ, and what is learned where they only name things
+//! otherwise.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +14,7 @@ use serde_json::{Map, Value};
 use super::names::Names;
 use super::shape::{Shapes, step};
 
-/// How much a difference says.
+/// What kind of difference it is, and so how much it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DifferenceKind {
@@ -23,7 +24,7 @@ pub enum DifferenceKind {
     Header,
     /// A key that is missing, a JSON type, a value.
     Body,
-    /// A key of ours that no recorded answer of that type and api-version has.
+    /// A key of the simulator's that no recorded answer of that type and api-version has.
     Extra,
     /// Words for people, and the case of letters in names, types and regions. Does not make a verdict.
     Text,
@@ -38,17 +39,23 @@ pub struct Difference {
     pub at: String,
     /// The recorded side; empty where there is none.
     pub recorded: String,
-    /// Our side; empty where there is none.
-    pub ours: String,
+    /// The simulated side; empty where there is none.
+    #[serde(rename = "ours")]
+    pub simulated: String,
 }
 
 impl Difference {
-    pub(super) fn new(kind: DifferenceKind, at: &str, recorded: impl fmt::Display, ours: impl fmt::Display) -> Self {
+    pub(super) fn new(
+        kind: DifferenceKind,
+        at: &str,
+        recorded: impl fmt::Display,
+        simulated: impl fmt::Display,
+    ) -> Self {
         Self {
             kind,
             at: at.to_owned(),
             recorded: recorded.to_string(),
-            ours: ours.to_string(),
+            simulated: simulated.to_string(),
         }
     }
 }
@@ -59,15 +66,15 @@ impl fmt::Display for Difference {
             kind,
             at,
             recorded,
-            ours,
+            simulated,
         } = self;
-        let (recorded, ours) = (short(recorded), short(ours));
+        let (recorded, simulated) = (short(recorded), short(simulated));
         match kind {
-            DifferenceKind::Extra => write!(out, "{at}: only ours has it: {ours}"),
-            _ if ours.is_empty() => write!(out, "{at}: missing, recorded {recorded}"),
-            _ if recorded.is_empty() => write!(out, "{at}: not recorded, ours {ours}"),
-            DifferenceKind::Text => write!(out, "{at}: text: recorded {recorded}, ours {ours}"),
-            _ => write!(out, "{at}: recorded {recorded}, ours {ours}"),
+            DifferenceKind::Extra => write!(out, "{at}: only ours has it: {simulated}"),
+            _ if simulated.is_empty() => write!(out, "{at}: missing, recorded {recorded}"),
+            _ if recorded.is_empty() => write!(out, "{at}: not recorded, ours {simulated}"),
+            DifferenceKind::Text => write!(out, "{at}: text: recorded {recorded}, ours {simulated}"),
+            _ => write!(out, "{at}: recorded {recorded}, ours {simulated}"),
         }
     }
 }
@@ -110,7 +117,7 @@ pub(super) struct Bodies<'a> {
     pub(super) foreign: &'a BTreeSet<&'static str>,
     /// Ids in lower case of what others had: compared by presence only.
     pub(super) background: &'a BTreeSet<String>,
-    /// Whether the answer is a page that our list does not have: ours is the whole list.
+    /// Whether the answer is a page that the simulator does not have: its answer is the whole list.
     pub(super) part: bool,
     /// Inside a connection towards another service, which words its state itself.
     pub(super) elsewhere: bool,
@@ -118,38 +125,38 @@ pub(super) struct Bodies<'a> {
 }
 
 impl Bodies<'_> {
-    pub(super) fn compare(&mut self, at: &str, recorded: &Value, ours: &Value) {
+    pub(super) fn compare(&mut self, at: &str, recorded: &Value, simulated: &Value) {
         let key = at.rsplit('.').next().unwrap_or_default();
         if self.foreign.contains(key) {
             return;
         }
-        match (recorded, ours) {
-            (Value::Object(recorded), Value::Object(ours)) => self.objects(at, recorded, ours),
-            (Value::Array(recorded), Value::Array(ours)) => self.arrays(at, recorded, ours),
-            (Value::String(recorded), Value::String(ours)) => self.texts(at, key, recorded, ours),
+        match (recorded, simulated) {
+            (Value::Object(recorded), Value::Object(simulated)) => self.objects(at, recorded, simulated),
+            (Value::Array(recorded), Value::Array(simulated)) => self.arrays(at, recorded, simulated),
+            (Value::String(recorded), Value::String(simulated)) => self.texts(at, key, recorded, simulated),
             (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {}
-            _ if recorded == ours => {}
-            _ => self.differ(DifferenceKind::Body, at, recorded, ours),
+            _ if recorded == simulated => {}
+            _ => self.differ(DifferenceKind::Body, at, recorded, simulated),
         }
     }
 
-    fn differ(&mut self, kind: DifferenceKind, at: &str, recorded: impl fmt::Display, ours: impl fmt::Display) {
-        self.differences.push(Difference::new(kind, at, recorded, ours));
+    fn differ(&mut self, kind: DifferenceKind, at: &str, recorded: impl fmt::Display, simulated: impl fmt::Display) {
+        self.differences.push(Difference::new(kind, at, recorded, simulated));
     }
 
-    fn objects(&mut self, at: &str, recorded: &Map<String, Value>, ours: &Map<String, Value>) {
+    fn objects(&mut self, at: &str, recorded: &Map<String, Value>, simulated: &Map<String, Value>) {
         let outside = self.elsewhere;
         self.elsewhere |= recorded.get("privateLinkServiceId").is_some_and(other_service);
         for (key, value) in recorded {
             let at = step(at, key);
-            match ours.get(key) {
+            match simulated.get(key) {
                 Some(found) => self.compare(&at, value, found),
                 None if self.foreign.contains(key.as_str()) => {}
                 None if self.part && key == "nextLink" => self.differ(DifferenceKind::Text, &at, value, ""),
                 None => self.differ(DifferenceKind::Body, &at, value, ""),
             }
         }
-        for (key, value) in ours.iter().filter(|(key, _)| !recorded.contains_key(*key)) {
+        for (key, value) in simulated.iter().filter(|(key, _)| !recorded.contains_key(*key)) {
             let at = step(at, key);
             if !self.shapes.has(self.shape, &at) && !self.foreign.contains(key.as_str()) {
                 self.differ(DifferenceKind::Extra, &at, "", value);
@@ -159,30 +166,33 @@ impl Bodies<'_> {
     }
 
     /// Items that name themselves are paired by name, others by place.
-    fn arrays(&mut self, at: &str, recorded: &[Value], ours: &[Value]) {
+    fn arrays(&mut self, at: &str, recorded: &[Value], simulated: &[Value]) {
         let inner = format!("{at}[]");
         let named = recorded.iter().all(|item| self.label(item).is_some());
         if !named {
-            if recorded.len() != ours.len() {
+            if recorded.len() != simulated.len() {
                 let kind = DifferenceKind::Body;
-                self.differ(kind, at, count(recorded.len()), count(ours.len()));
+                self.differ(kind, at, count(recorded.len()), count(simulated.len()));
             }
-            for (recorded, ours) in recorded.iter().zip(ours) {
-                self.compare(&inner, recorded, ours);
+            for (recorded, simulated) in recorded.iter().zip(simulated) {
+                self.compare(&inner, recorded, simulated);
             }
             return;
         }
-        let mut left: Vec<&Value> = ours.iter().collect();
+        let mut left: Vec<&Value> = simulated.iter().collect();
         for item in recorded {
-            let wanted = self.label(item);
-            let found = left.iter().position(|ours| label(ours) == wanted);
+            let expected = self.label(item);
+            let found = left.iter().position(|simulated| label(simulated) == expected);
             // A name that the server made up can only be paired by place.
             let found = found.or_else(|| {
                 left.iter()
-                    .position(|ours| label(ours).is_some_and(|l| l.contains('*')))
+                    .position(|simulated| label(simulated).is_some_and(|l| l.contains('*')))
             });
-            let found = found.or_else(|| (!self.part && recorded.len() == ours.len() && !left.is_empty()).then_some(0));
-            let others = wanted.as_ref().is_some_and(|wanted| self.background.contains(wanted));
+            let found =
+                found.or_else(|| (!self.part && recorded.len() == simulated.len() && !left.is_empty()).then_some(0));
+            let others = expected
+                .as_ref()
+                .is_some_and(|expected| self.background.contains(expected));
             match found {
                 Some(found) if others => {
                     left.remove(found);
@@ -202,34 +212,34 @@ impl Bodies<'_> {
         let found = ["id", "name", "resourceType"]
             .iter()
             .find_map(|key| recorded[key].as_str())?;
-        Some(self.names.ours(found).to_ascii_lowercase())
+        Some(self.names.our_text(found).to_ascii_lowercase())
     }
 
-    fn texts(&mut self, at: &str, key: &str, recorded: &str, ours: &str) {
-        let wanted = self.names.ours(recorded);
+    fn texts(&mut self, at: &str, key: &str, recorded: &str, simulated: &str) {
+        let expected = self.names.our_text(recorded);
         let worded_elsewhere = self.elsewhere && key == "description";
-        if wanted == ours || worded_elsewhere || self.made_up(key, recorded, ours) {
+        if expected == simulated || worded_elsewhere || self.made_up(key, recorded, simulated) {
             return;
         }
         let loose = matches!(key, "location" | "name" | "type");
-        let same_but_for_case = wanted.eq_ignore_ascii_case(ours);
+        let same_but_for_case = expected.eq_ignore_ascii_case(simulated);
         let words = WORDS.contains(&key);
         let kind = if words || (loose && same_but_for_case) {
             DifferenceKind::Text
         } else {
             DifferenceKind::Body
         };
-        self.differ(kind, at, wanted, ours);
+        self.differ(kind, at, expected, simulated);
     }
 
     /// Whether both are of one form that servers make up, and the pair agrees with what is known.
-    fn made_up(&mut self, key: &str, recorded: &str, ours: &str) -> bool {
-        if self.names.learn_guids(recorded, ours) {
+    fn made_up(&mut self, key: &str, recorded: &str, simulated: &str) -> bool {
+        if self.names.learn_guids(recorded, simulated) {
             return true;
         }
         if matches!(key, "nextLink" | "@odata.nextLink") {
-            self.names.learn_url(recorded, ours);
-            return super::headers::url_form(recorded) == super::headers::url_form(ours);
+            self.names.learn_url(recorded, simulated);
+            return super::headers::url_form(recorded) == super::headers::url_form(simulated);
         }
         if self.sent.contains(recorded) || self.names.known(recorded).is_some() {
             return false;
@@ -239,21 +249,21 @@ impl Bodies<'_> {
         let time = |text: &str| text.parse::<Timestamp>().is_ok();
         let same_form = MADE_UP
             .iter()
-            .any(|form| form.is_match(recorded) && form.is_match(ours))
-            || (address(recorded) && address(ours))
-            || (time(recorded) && time(ours))
-            || (DRAWN.contains(&key) && number(recorded) && number(ours));
+            .any(|form| form.is_match(recorded) && form.is_match(simulated))
+            || (address(recorded) && address(simulated))
+            || (time(recorded) && time(simulated))
+            || (DRAWN.contains(&key) && number(recorded) && number(simulated));
         if same_form {
-            self.names.learn(recorded, ours);
+            self.names.learn(recorded, simulated);
         }
         same_form
     }
 }
 
-fn label(ours: &Value) -> Option<String> {
+fn label(simulated: &Value) -> Option<String> {
     let found = ["id", "name", "resourceType"]
         .iter()
-        .find_map(|key| ours[key].as_str())?;
+        .find_map(|key| simulated[key].as_str())?;
     Some(found.to_ascii_lowercase())
 }
 

@@ -10,7 +10,8 @@ use super::cassette::{Exchange, Message, path};
 use super::compare::{Difference, DifferenceKind};
 use super::names::{GUID, Names};
 
-/// Compared in both directions: one that a cassette shows anywhere and leaves out here must be left out by us.
+/// Compared in both directions: one that a cassette shows anywhere and leaves out here must be left out by the
+/// simulator.
 const BOTH_WAYS: [&str; 6] = [
     "azure-asyncoperation",
     "azure-asyncnotification",
@@ -45,23 +46,28 @@ pub(super) fn shown(exchanges: &[Exchange]) -> BTreeSet<String> {
 /// All differences; polling URLs and etags are learned on the way.
 pub(super) fn compare(
     recorded: &Message,
-    ours: &HeaderMap,
+    simulated: &HeaderMap,
     shown: &BTreeSet<String>,
     names: &mut Names,
 ) -> Vec<Difference> {
     let mut differences = Vec::new();
-    let value = |name: &str| ours.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = |name: &str| {
+        simulated
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
     let budgets = recorded.headers.keys().filter(|name| name.starts_with(BUDGETS));
     let names_to_compare = BOTH_WAYS.iter().chain(&WHERE_RECORDED).copied();
     for name in names_to_compare.chain(budgets.map(String::as_str)) {
-        let (real, ours) = (recorded.header(name), value(name));
+        let (real, simulated) = (recorded.header(name), value(name));
         let trimmed = real.is_empty() && !(BOTH_WAYS.contains(&name) && shown.contains(name));
-        if !trimmed && form(name, real) != form(name, ours) {
-            differences.push(Difference::new(DifferenceKind::Header, name, real, ours));
+        if !trimmed && form(name, real) != form(name, simulated) {
+            differences.push(Difference::new(DifferenceKind::Header, name, real, simulated));
         }
         let url = matches!(name, "azure-asyncoperation" | "location");
-        if url && !real.is_empty() && !ours.is_empty() {
-            names.learn_url(real, ours);
+        if url && !real.is_empty() && !simulated.is_empty() {
+            names.learn_url(real, simulated);
         }
     }
     differences

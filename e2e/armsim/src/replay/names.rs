@@ -1,4 +1,5 @@
-//! What the server made up, recorded and ours: GUIDs, whole values (aliases, addresses, tokens), polling URLs, etags.
+//! What the server made up, recorded and simulated: GUIDs, whole values (aliases, addresses, tokens), polling URLs,
+//! etags.
 //!
 //! Learned from pairs of answers, used on later requests. A recorded name keeps its meaning: once learned, another
 //! partner for it is a difference, but for names that the recorder masked.
@@ -29,15 +30,15 @@ pub(super) struct Names {
     guids: BTreeMap<String, String>,
     /// Recorded values as a whole.
     values: BTreeMap<String, String>,
-    /// Recorded polling and paging URLs by path and what distinguishes pages, to ours.
+    /// Recorded polling and paging URLs by path and what distinguishes pages, to the simulator's.
     urls: BTreeMap<String, String>,
-    /// The etags of a resource, by its id in lower case: the last recorded one and ours.
+    /// The etags of a resource, by its id in lower case: the last recorded one and the simulator's.
     etags: BTreeMap<String, (String, String)>,
     /// GUIDs that the client chose.
     sent: BTreeSet<String>,
 }
 
-/// GUIDs that say nothing: zeroed by the recorder.
+/// Whether a GUID identifies nothing: the recorder zeroed it.
 fn masked(guid: &str) -> bool {
     let mut digits = guid.bytes().filter(|byte| *byte != b'-');
     let first = digits.next();
@@ -55,8 +56,8 @@ impl Names {
         }
     }
 
-    /// A recorded text in our names.
-    pub(super) fn ours(&self, recorded: &str) -> String {
+    /// A recorded text with the simulator's names.
+    pub(super) fn our_text(&self, recorded: &str) -> String {
         if let Some(known) = self.values.get(recorded) {
             return known.clone();
         }
@@ -70,16 +71,16 @@ impl Names {
         swapped.into_owned()
     }
 
-    /// A recorded path in our names.
+    /// A recorded path with the simulator's names.
     pub(super) fn our_path(&self, recorded: &str) -> String {
-        let parts = recorded.split('/').map(|part| self.ours(part));
+        let parts = recorded.split('/').map(|part| self.our_text(part));
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// A recorded body in our names.
+    /// A recorded body with the simulator's names.
     pub(super) fn our_body(&self, recorded: &Value) -> Value {
         match recorded {
-            Value::String(text) => Value::String(self.ours(text)),
+            Value::String(text) => Value::String(self.our_text(text)),
             Value::Array(items) => items.iter().map(|item| self.our_body(item)).collect(),
             Value::Object(fields) => {
                 let fields = fields.iter().map(|(key, value)| (key.clone(), self.our_body(value)));
@@ -90,25 +91,25 @@ impl Names {
     }
 
     /// Learns a pair of texts that differ in GUIDs only; false where they differ otherwise or against what is known.
-    pub(super) fn learn_guids(&mut self, recorded: &str, ours: &str) -> bool {
-        if GUID.replace_all(recorded, "*") != GUID.replace_all(ours, "*") {
+    pub(super) fn learn_guids(&mut self, recorded: &str, simulated: &str) -> bool {
+        if GUID.replace_all(recorded, "*") != GUID.replace_all(simulated, "*") {
             return false;
         }
         let lower = |found: regex::Match<'_>| found.as_str().to_ascii_lowercase();
         let pairs: Vec<(String, String)> = GUID
             .find_iter(recorded)
             .map(lower)
-            .zip(GUID.find_iter(ours).map(lower))
+            .zip(GUID.find_iter(simulated).map(lower))
             .collect();
-        for (recorded, ours) in pairs.iter().filter(|(recorded, ours)| recorded != ours) {
-            let known = self.guids.get(recorded).is_some_and(|known| known != ours);
+        for (recorded, simulated) in pairs.iter().filter(|(recorded, simulated)| recorded != simulated) {
+            let known = self.guids.get(recorded).is_some_and(|known| known != simulated);
             if !masked(recorded) && (known || self.sent.contains(recorded)) {
                 return false;
             }
         }
-        // A masked GUID alone is everything and nothing; inside an alias or a quoted etag it can be told apart.
+        // A masked GUID alone is everything and nothing; inside an alias or a quoted etag it can be distinguished.
         if recorded.len() > BARE_GUID && pairs.iter().any(|(recorded, _)| masked(recorded)) {
-            self.learn(recorded, ours);
+            self.learn(recorded, simulated);
         }
         let plain = pairs.into_iter().filter(|(recorded, _)| !masked(recorded));
         self.guids.extend(plain);
@@ -116,8 +117,8 @@ impl Names {
     }
 
     /// Learns a value that the server made as a whole.
-    pub(super) fn learn(&mut self, recorded: &str, ours: &str) {
-        self.values.insert(recorded.to_owned(), ours.to_owned());
+    pub(super) fn learn(&mut self, recorded: &str, simulated: &str) {
+        self.values.insert(recorded.to_owned(), simulated.to_owned());
     }
 
     /// What a recorded value is as a whole, if that was learned.
@@ -126,30 +127,30 @@ impl Names {
     }
 
     /// Learns a polling or paging URL.
-    pub(super) fn learn_url(&mut self, recorded: &str, ours: &str) {
-        self.urls.insert(url_key(recorded), ours.to_owned());
+    pub(super) fn learn_url(&mut self, recorded: &str, simulated: &str) {
+        self.urls.insert(url_key(recorded), simulated.to_owned());
     }
 
-    /// Our URL for a recorded polling or paging one.
+    /// The simulator's URL for a recorded polling or paging one.
     pub(super) fn our_url(&self, recorded: &str) -> Option<&str> {
         self.urls.get(&url_key(recorded)).map(String::as_str)
     }
 
-    pub(super) fn learn_etag(&mut self, id: &str, recorded: &str, ours: &str) {
-        let pair = (recorded.to_owned(), ours.to_owned());
+    pub(super) fn learn_etag(&mut self, id: &str, recorded: &str, simulated: &str) {
+        let pair = (recorded.to_owned(), simulated.to_owned());
         self.etags.insert(id.to_ascii_lowercase(), pair);
     }
 
-    /// A recorded precondition in our names: the etag that `id` had, or one learned elsewhere.
+    /// A recorded precondition with the simulator's names: the etag that `id` had, or one learned elsewhere.
     pub(super) fn our_etag(&self, id: &str, recorded: &str) -> String {
         match self.etags.get(&id.to_ascii_lowercase()) {
-            Some((known, ours)) if known.trim_matches('"') == recorded.trim_matches('"') => ours.clone(),
-            _ => self.ours(recorded),
+            Some((known, simulated)) if known.trim_matches('"') == recorded.trim_matches('"') => simulated.clone(),
+            _ => self.our_text(recorded),
         }
     }
 }
 
-/// Polling URLs are told apart by their path, pages by their token too.
+/// Polling URLs differ by their path, pages by their token too.
 fn url_key(url: &str) -> String {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let token = url::form_urlencoded::parse(query.as_bytes())

@@ -24,25 +24,25 @@ const LINK_SERVICE: &str = "Microsoft.Network/privateLinkServices";
 /// All that the cassette shows of resources.
 pub(super) struct RecordedState {
     /// By id in lower case: the number of the exchange and what it showed.
-    seen: BTreeMap<String, Vec<(usize, Value)>>,
+    observed: BTreeMap<String, Vec<(usize, Value)>>,
     /// Ids that a call which is not played may have changed.
     touched: BTreeSet<String>,
 }
 
-/// The world to put stand-ins into, and the moment.
-pub(super) struct Place<'a> {
+/// The simulated Azure to put stand-ins into, and the moment.
+pub(super) struct Setup<'a> {
     pub(super) azure: &'a mut SimulatedAzure,
     pub(super) names: &'a Names,
     pub(super) now: Timestamp,
     pub(super) number: usize,
-    /// Where the client works, if it says so.
+    /// The region that the request names, if it names one.
     pub(super) location: Option<String>,
-    /// Ids in lower case that were there and went.
+    /// Ids in lower case of resources that were deleted while the recording was played.
     pub(super) gone: &'a BTreeSet<String>,
     pub(super) seeded: Vec<String>,
 }
 
-impl Place<'_> {
+impl Setup<'_> {
     fn has(&self, id: &ResourceId) -> bool {
         self.azure.state.store.get(id).is_some()
     }
@@ -55,29 +55,30 @@ impl Place<'_> {
 }
 
 impl RecordedState {
-    pub(super) fn survey(exchanges: &[Exchange]) -> Self {
-        let mut seen = BTreeMap::new();
+    /// Collects what all exchanges of a cassette show.
+    pub(super) fn of(exchanges: &[Exchange]) -> Self {
+        let mut observed = BTreeMap::new();
         for (number, exchange) in exchanges
             .iter()
             .enumerate()
             .filter(|(_, exchange)| exchange.succeeded())
         {
-            collect(number, &exchange.got.json(), &mut seen);
-            deployed(number, exchange, &mut seen);
+            collect(number, &exchange.got.json(), &mut observed);
+            deployed(number, exchange, &mut observed);
         }
         Self {
-            seen,
+            observed,
             touched: BTreeSet::new(),
         }
     }
 
     /// Makes what an exchange needs.
-    pub(super) fn prepare(&self, place: &mut Place<'_>, exchange: &Exchange) {
+    pub(super) fn prepare(&self, setup: &mut Setup<'_>, exchange: &Exchange) {
         let code = exchange.got.json()["error"]["code"]
             .as_str()
             .unwrap_or_default()
             .to_owned();
-        let path = place.names.our_path(exchange.path());
+        let path = setup.names.our_path(exchange.path());
         let method = exchange.method.parse().unwrap_or(Method::GET);
         let target = route(&method, &path);
         // The inventory shows resources of every provider.
@@ -93,21 +94,21 @@ impl RecordedState {
             Ok(Target::List { scope, .. } | Target::View { scope, .. }) => scope,
             _ => return,
         };
-        let group_went = target.group_id().is_some_and(|group| place.gone.contains(&group.key()));
-        if code != "ResourceGroupNotFound" && (exchange.succeeded() || !group_went) {
-            self.recorded(place, &target, exchange, &code);
+        let group_is_gone = target.group_id().is_some_and(|group| setup.gone.contains(&group.key()));
+        if code != "ResourceGroupNotFound" && (exchange.succeeded() || !group_is_gone) {
+            self.ensure_target(setup, &target, exchange, &code);
         }
         if exchange.succeeded() && exchange.method != "GET" {
-            self.services(place, &target, &exchange.sent.json());
-            self.references(place, &target, &exchange.sent.json());
+            self.services(setup, &target, &exchange.sent.json());
+            self.references(setup, &target, &exchange.sent.json());
         }
         if exchange.succeeded() && exchange.method == "GET" {
-            self.listed(place, &exchange.got.json(), inventory);
+            self.listed(setup, &exchange.got.json(), inventory);
         }
     }
 
-    /// The group, the parents and, where the answer says that it was there, the resource itself.
-    fn recorded(&self, place: &mut Place<'_>, target: &ResourceId, exchange: &Exchange, code: &str) {
+    /// Makes the group, the parents and, where the answer shows that it existed, the resource itself.
+    fn ensure_target(&self, setup: &mut Setup<'_>, target: &ResourceId, exchange: &Exchange, code: &str) {
         let existed = match exchange.method.as_str() {
             "GET" | "HEAD" | "PATCH" | "POST" => exchange.succeeded(),
             "PUT" => exchange.status == 200,
@@ -115,49 +116,49 @@ impl RecordedState {
             _ => false,
         };
         if existed || code == "CannotDeleteResource" || exchange.status == 412 {
-            self.ensure(place, target);
+            self.ensure(setup, target);
         }
         let is_group = target.group_id().is_some_and(|group| target.is(group.as_str()));
         if let Some(group) = target.group_id().filter(|_| !is_group) {
-            self.ensure(place, &group);
+            self.ensure(setup, &group);
         }
         let parent = target
             .parent()
             .filter(|_| exchange.succeeded() && exchange.status != 204);
         if let Some(parent) = parent {
-            self.ensure(place, &parent);
+            self.ensure(setup, &parent);
         }
     }
 
     /// The services that a new endpoint connects to and that nobody recorded: open to it, and approving if it was approved.
-    fn services(&self, place: &mut Place<'_>, endpoint: &ResourceId, body: &Value) {
+    fn services(&self, setup: &mut Setup<'_>, endpoint: &ResourceId, body: &Value) {
         let lists = ["privateLinkServiceConnections", "manualPrivateLinkServiceConnections"];
         let connections = lists.iter().flat_map(|list| body["properties"][*list].as_array());
         for connection in connections.flatten() {
             let reference = connection["properties"]["privateLinkServiceId"]
                 .as_str()
                 .unwrap_or_default();
-            let reference = place.names.ours(reference);
-            let known = place.azure.state.aliases.contains_key(&reference.to_ascii_lowercase());
-            let Some(id) = self.service(place.names, endpoint, &reference).filter(|_| !known) else {
+            let reference = setup.names.our_text(reference);
+            let known = setup.azure.state.aliases.contains_key(&reference.to_ascii_lowercase());
+            let Some(id) = self.service(setup.names, endpoint, &reference).filter(|_| !known) else {
                 continue;
             };
-            if place.has(&id) || self.sights(place.names, &id).is_some() {
-                self.ensure(place, &id);
+            if setup.has(&id) || self.states(setup.names, &id).is_some() {
+                self.ensure(setup, &id);
                 continue;
             }
             if let Some(group) = id.group_id() {
-                self.ensure(place, &group);
+                self.ensure(setup, &group);
             }
-            let mut service = Self::least(place, &id);
+            let mut service = Self::least(setup, &id);
             service["properties"]["visibility"] = json!({ "subscriptions": ["*"] });
-            if self.was_approved(place.names, endpoint) {
+            if self.was_approved(setup.names, endpoint) {
                 service["properties"]["autoApproval"] = json!({ "subscriptions": ["*"] });
             }
             if !reference.starts_with('/') {
                 service["properties"]["alias"] = json!(reference);
             }
-            place.put(&id, service);
+            setup.put(&id, service);
         }
     }
 
@@ -169,10 +170,10 @@ impl RecordedState {
         }
         let same = |(_, body): &(usize, Value)| {
             let alias = body["properties"]["alias"].as_str();
-            alias.is_some_and(|alias| names.ours(alias).eq_ignore_ascii_case(reference))
+            alias.is_some_and(|alias| names.our_text(alias).eq_ignore_ascii_case(reference))
         };
-        if let Some((id, _)) = self.seen.iter().find(|(_, sights)| sights.iter().any(same)) {
-            return ResourceId::parse(&names.ours(id)).ok();
+        if let Some((id, _)) = self.observed.iter().find(|(_, states)| states.iter().any(same)) {
+            return ResourceId::parse(&names.our_text(id)).ok();
         }
         let (name, subscription) = (reference.split('.').next()?, endpoint.subscription());
         ResourceId::parse(&format!(
@@ -183,7 +184,7 @@ impl RecordedState {
 
     /// Whether any recorded answer shows an endpoint's connection as approved.
     fn was_approved(&self, names: &Names, endpoint: &ResourceId) -> bool {
-        let sights = self.sights(names, endpoint).into_iter().flatten();
+        let states = self.states(names, endpoint).into_iter().flatten();
         let approved = |(_, body): &(usize, Value)| {
             ["privateLinkServiceConnections", "manualPrivateLinkServiceConnections"]
                 .iter()
@@ -192,35 +193,35 @@ impl RecordedState {
                         == "Approved"
                 })
         };
-        sights.into_iter().any(approved)
+        states.into_iter().any(approved)
     }
 
     /// What the body of an accepted write refers to.
-    fn references(&self, place: &mut Place<'_>, target: &ResourceId, body: &Value) {
+    fn references(&self, setup: &mut Setup<'_>, target: &ResourceId, body: &Value) {
         let mut found = Vec::new();
-        ids(&place.names.our_body(body), &mut found);
+        ids(&setup.names.our_body(body), &mut found);
         for id in found {
-            let own = id.key() == target.key() || id.key().starts_with(&format!("{}/", target.key()));
-            if !own {
-                self.ensure(place, &id);
+            let is_own = id.key() == target.key() || id.key().starts_with(&format!("{}/", target.key()));
+            if !is_own {
+                self.ensure(setup, &id);
             }
         }
     }
 
-    /// Resources that a list shows: of our types, or `all`.
-    fn listed(&self, place: &mut Place<'_>, body: &Value, all: bool) {
+    /// Makes resources that a list shows: those of simulated types, or `all`.
+    fn listed(&self, setup: &mut Setup<'_>, body: &Value, all: bool) {
         for item in body["value"].as_array().into_iter().flatten() {
             let id = item["id"]
                 .as_str()
-                .and_then(|id| ResourceId::parse(&place.names.ours(id)).ok());
+                .and_then(|id| ResourceId::parse(&setup.names.our_text(id)).ok());
             if let Some(id) = id.filter(|id| all || registry::kind(&id.resource_type()).is_some()) {
-                self.ensure(place, &id);
+                self.ensure(setup, &id);
             }
         }
     }
 
-    fn ensure(&self, place: &mut Place<'_>, id: &ResourceId) {
-        if place.has(id) || place.azure.state.subscription(id.subscription()).is_none() {
+    fn ensure(&self, setup: &mut Setup<'_>, id: &ResourceId) {
+        if setup.has(id) || setup.azure.state.subscription(id.subscription()).is_none() {
             return;
         }
         if id.resource_type() == "Microsoft.Resources/subscriptions" {
@@ -228,31 +229,31 @@ impl RecordedState {
         }
         let is_group = id.group_id().is_some_and(|group| id.is(group.as_str()));
         if let Some(group) = id.group_id().filter(|_| !is_group) {
-            self.ensure(place, &group);
+            self.ensure(setup, &group);
         }
         let simulated = registry::kind(&id.resource_type()).is_some();
         if let Some(parent) = id.parent() {
-            self.ensure(place, &parent);
-            // What is nested in a type of ours and has no type of its own is part of the parent's body.
+            self.ensure(setup, &parent);
+            // What is nested in a simulated type and has no type of its own is part of the parent's body.
             let part = !simulated && registry::kind(&parent.resource_type()).is_some();
             if part || parent.resource_type().eq_ignore_ascii_case(LOAD_BALANCER) {
-                return self.add_part(place, &parent, id);
+                return self.add_part(setup, &parent, id);
             }
         }
-        if !place.has(id) {
-            let body = self.nearest(place, id).unwrap_or_else(|| Self::least(place, id));
-            place.put(id, body);
+        if !setup.has(id) {
+            let body = self.nearest(setup, id).unwrap_or_else(|| Self::least(setup, id));
+            setup.put(id, body);
         }
     }
 
     /// Adds a frontend to a load balancer whose body nobody recorded; other parts are not missed.
-    fn add_part(&self, place: &mut Place<'_>, parent: &ResourceId, part: &ResourceId) {
+    fn add_part(&self, setup: &mut Setup<'_>, parent: &ResourceId, part: &ResourceId) {
         let frontends = "frontendIPConfigurations";
         let is_frontend = part
             .resource_type()
             .to_ascii_lowercase()
             .ends_with(&frontends.to_ascii_lowercase());
-        let Some(found) = place.azure.state.store.get(parent).filter(|_| is_frontend) else {
+        let Some(found) = setup.azure.state.store.get(parent).filter(|_| is_frontend) else {
             return;
         };
         let mut body = found.body.clone();
@@ -262,34 +263,34 @@ impl RecordedState {
                 .as_str()
                 .is_some_and(|name| name.eq_ignore_ascii_case(part.name()))
         };
-        if !known.iter().any(named) && self.sights(place.names, parent).is_none() {
+        if !known.iter().any(named) && self.states(setup.names, parent).is_none() {
             let new = json!({ "name": part.name(), "properties": { "privateIPAllocationMethod": "Dynamic" } });
             body["properties"][frontends] = known.into_iter().chain([new]).collect();
-            place.put(parent, body);
+            setup.put(parent, body);
         }
     }
 
-    /// The next recorded sight of a resource, or the last one.
-    fn nearest(&self, place: &Place<'_>, id: &ResourceId) -> Option<Value> {
-        let sights = self.sights(place.names, id)?;
-        let next = sights.iter().find(|(number, _)| *number >= place.number);
-        let (_, body) = next.or(sights.last())?;
-        Some(place.names.our_body(body))
+    /// The next recorded state of a resource, or the last one.
+    fn nearest(&self, setup: &Setup<'_>, id: &ResourceId) -> Option<Value> {
+        let states = self.states(setup.names, id)?;
+        let next = states.iter().find(|(number, _)| *number >= setup.number);
+        let (_, body) = next.or(states.last())?;
+        Some(setup.names.our_body(body))
     }
 
-    fn sights(&self, names: &Names, id: &ResourceId) -> Option<&Vec<(usize, Value)>> {
+    fn states(&self, names: &Names, id: &ResourceId) -> Option<&Vec<(usize, Value)>> {
         let key = id.key();
-        let found = self.seen.get(&key);
+        let found = self.observed.get(&key);
         found.or_else(|| {
-            let same = |(recorded, _): &(&String, _)| names.ours(recorded).to_ascii_lowercase() == key;
-            self.seen.iter().find(same).map(|(_, sights)| sights)
+            let same = |(recorded, _): &(&String, _)| names.our_text(recorded).to_ascii_lowercase() == key;
+            self.observed.iter().find(same).map(|(_, states)| states)
         })
     }
 
-    fn least(place: &Place<'_>, id: &ResourceId) -> Value {
-        let group = id.group_id().and_then(|group| place.azure.state.store.get(&group));
+    fn least(setup: &Setup<'_>, id: &ResourceId) -> Value {
+        let group = id.group_id().and_then(|group| setup.azure.state.store.get(&group));
         let of_group = group.and_then(|group| group.body["location"].as_str());
-        let location = place.location.as_deref().or(of_group).unwrap_or("eastus");
+        let location = setup.location.as_deref().or(of_group).unwrap_or("eastus");
         let mut body = json!({ "location": location, "properties": {} });
         match id.resource_type().to_ascii_lowercase().as_str() {
             "microsoft.network/virtualnetworks" => {
@@ -297,7 +298,7 @@ impl RecordedState {
             }
             "microsoft.network/virtualnetworks/subnets" => {
                 // One range for each, and open to whatever is put there.
-                let used = place
+                let used = setup
                     .azure
                     .state
                     .store
@@ -315,7 +316,7 @@ impl RecordedState {
         body
     }
 
-    /// Remembers what a write that is not played names: it may look otherwise from now on.
+    /// Remembers the resources that a write which is not played names: it may have changed them.
     pub(super) fn touch(&mut self, names: &Names, exchange: &Exchange) {
         if exchange.method == "GET" || !exchange.succeeded() {
             return;
@@ -334,32 +335,32 @@ impl RecordedState {
     }
 
     /// Puts a resource as the recording shows it now.
-    pub(super) fn again(&self, place: &mut Place<'_>, id: &ResourceId) {
-        if let Some(body) = self.nearest(place, id) {
-            place.put(id, body);
+    pub(super) fn again(&self, setup: &mut Setup<'_>, id: &ResourceId) {
+        if let Some(body) = self.nearest(setup, id) {
+            setup.put(id, body);
         }
     }
 }
 
-fn collect(number: usize, value: &Value, seen: &mut BTreeMap<String, Vec<(usize, Value)>>) {
+fn collect(number: usize, value: &Value, all: &mut BTreeMap<String, Vec<(usize, Value)>>) {
     match value {
         Value::Object(fields) => {
             let id = fields.get("id").and_then(Value::as_str);
             let whole = fields.get("properties").is_some_and(Value::is_object);
             if let Some(id) = id.filter(|id| whole && ResourceId::parse(id).is_ok()) {
-                seen.entry(id.to_ascii_lowercase())
+                all.entry(id.to_ascii_lowercase())
                     .or_default()
                     .push((number, value.clone()));
             }
-            fields.values().for_each(|value| collect(number, value, seen));
+            fields.values().for_each(|value| collect(number, value, all));
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(number, item, seen)),
+        Value::Array(items) => items.iter().for_each(|item| collect(number, item, all)),
         _ => {}
     }
 }
 
 /// The resources that a template names plainly.
-fn deployed(number: usize, exchange: &Exchange, seen: &mut BTreeMap<String, Vec<(usize, Value)>>) {
+fn deployed(number: usize, exchange: &Exchange, all: &mut BTreeMap<String, Vec<(usize, Value)>>) {
     let sent = exchange.sent.json();
     let Some(resources) = sent["properties"]["template"]["resources"].as_array() else {
         return;
@@ -377,7 +378,7 @@ fn deployed(number: usize, exchange: &Exchange, seen: &mut BTreeMap<String, Vec<
             .zip(name.split('/'))
             .map(|(kind, name)| format!("/{kind}/{name}"));
         let id = format!("{scope}/providers/{namespace}{}", pairs.collect::<String>());
-        seen.entry(id.to_ascii_lowercase())
+        all.entry(id.to_ascii_lowercase())
             .or_default()
             .push((number, resource.clone()));
     }

@@ -10,7 +10,7 @@ use super::compare::{Difference, DifferenceKind};
 /// Stand-ins that are named one by one; a list of a whole subscription can need many.
 const MOST_SEEDED: usize = 6;
 
-/// What is said of one exchange.
+/// How one exchange was answered, compared with its recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -59,9 +59,9 @@ pub struct Line {
     pub path: String,
     /// The recorded status.
     pub recorded: u16,
-    /// Our status; nothing for one that was not played.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ours: Option<u16>,
+    /// The simulator's status; nothing for one that was not played.
+    #[serde(rename = "ours", skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<u16>,
     /// Why it was not played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -84,8 +84,8 @@ impl fmt::Display for Line {
             ..
         } = self;
         write!(out, "{exchange:4} {:9} {method:6} {path} {recorded}", verdict.word())?;
-        if let Some(ours) = self.ours.filter(|ours| ours != recorded) {
-            write!(out, " ({ours})")?;
+        if let Some(simulated) = self.simulated.filter(|simulated| simulated != recorded) {
+            write!(out, " ({simulated})")?;
         }
         if let Some(reason) = &self.reason {
             write!(out, "  {reason}")?;

@@ -1,4 +1,4 @@
-//! What a recording is about, learned before it is played: its subscriptions, its shapes, what is not ours to decide.
+//! What a recording is about, learned before it is played: its subscriptions, its shapes, what other services decide.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ use super::cassette::Exchange;
 /// The tenant, the caller and the application of every recording.
 pub(super) const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A world with every subscription that the recording names, in which everything is allowed and nothing is throttled.
+/// A simulated Azure with every subscription that the recording names, where everything is allowed and nothing is
+/// throttled.
 pub(super) fn azure(now: Timestamp, exchanges: &[Exchange]) -> SimulatedAzure {
     let mut subscriptions = BTreeSet::new();
     if let Ok(form) = Regex::new(r#"(?i)\\?/subscriptions\\?/([^/"?\\]+)"#) {
@@ -35,7 +36,7 @@ pub(super) fn azure(now: Timestamp, exchanges: &[Exchange]) -> SimulatedAzure {
         "subscriptions": subscriptions,
         "roles": [{ "object_id": NOBODY, "scope": "/", "actions": ["*"] }],
         "throttle": { "enabled": false },
-        "switches": { "vnet_busy": if exchanges.iter().any(told_to_retry) { "429" } else { "409" } },
+        "switches": { "vnet_busy": if exchanges.iter().any(met_retryable_error) { "429" } else { "409" } },
     });
     let mut azure = SimulatedAzure::new(Preset::Recorded, 1);
     if let Ok(seed) = Seed::parse(seed.to_string().as_bytes()) {
@@ -46,7 +47,7 @@ pub(super) fn azure(now: Timestamp, exchanges: &[Exchange]) -> SimulatedAzure {
 }
 
 /// Whether a second write to a virtual network met the newer one of the two refusals.
-fn told_to_retry(exchange: &Exchange) -> bool {
+fn met_retryable_error(exchange: &Exchange) -> bool {
     let path = exchange.path().to_ascii_lowercase();
     exchange.status == 429 && path.contains("/virtualnetworks/") && exchange.got.body.contains("RetryableError")
 }

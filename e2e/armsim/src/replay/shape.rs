@@ -1,4 +1,4 @@
-//! Which keys the recorded answers of a type have, by api-version: what a cassette says about fields that one answer
+//! Which keys the recorded answers of a type have, by api-version: what a cassette shows about fields that one answer
 //! happens not to show.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,17 +8,17 @@ use serde_json::Value;
 /// Keys whose objects are maps: their own keys are data.
 const MAPS: [&str; 2] = ["tags", "metadata"];
 
-/// The keys seen, by shape.
+/// The keys observed, by shape.
 #[derive(Default)]
 pub(super) struct Shapes(BTreeMap<String, BTreeSet<String>>);
 
 impl Shapes {
     /// Adds all keys of a recorded answer.
     pub(super) fn learn(&mut self, shape: &str, body: &Value) {
-        let seen = self.0.entry(shape.to_owned()).or_default();
-        collect("", body, seen);
+        let observed = self.0.entry(shape.to_owned()).or_default();
+        collect("", body, observed);
         for item in body["value"].as_array().into_iter().flatten() {
-            collect("", item, seen);
+            collect("", item, observed);
         }
     }
 
@@ -26,8 +26,8 @@ impl Shapes {
     pub(super) fn has(&self, shape: &str, at: &str) -> bool {
         // A resource in a list has the keys of a resource.
         let one = at.strip_prefix("value[].");
-        let seen = self.0.get(shape);
-        seen.is_some_and(|seen| seen.contains(at) || one.is_some_and(|one| seen.contains(one)))
+        let observed = self.0.get(shape);
+        observed.is_some_and(|observed| observed.contains(at) || one.is_some_and(|one| observed.contains(one)))
     }
 }
 
@@ -40,18 +40,20 @@ pub(super) fn step(at: &str, key: &str) -> String {
     }
 }
 
-fn collect(at: &str, value: &Value, seen: &mut BTreeSet<String>) {
+fn collect(at: &str, value: &Value, observed: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 let at = step(at, key);
-                seen.insert(at.clone());
+                observed.insert(at.clone());
                 if !MAPS.contains(&key.as_str()) {
-                    collect(&at, value, seen);
+                    collect(&at, value, observed);
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| collect(&format!("{at}[]"), item, seen)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect(&format!("{at}[]"), item, observed)),
         _ => {}
     }
 }

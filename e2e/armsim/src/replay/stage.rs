@@ -1,4 +1,4 @@
-//! The fresh world that a recording is played in: what is sent, when operations end, what is remembered.
+//! The fresh simulated Azure that a recording is played in: what is sent, when operations end, what is remembered.
 //!
 //! Operations end when the recording needs it: each exchange is first asked with all of them running, then with those
 //! ended that could matter, and the first answer as recorded is the one that counts.
@@ -14,7 +14,7 @@ use super::cassette::{Exchange, path};
 use super::compare::{Difference, DifferenceKind};
 use super::headers;
 use super::names::Names;
-use super::recorded::{Place, RecordedState};
+use super::recorded::{RecordedState, Setup};
 use super::report::{Finding, Line, Verdict};
 use super::scene;
 use super::shape::Shapes;
@@ -24,10 +24,10 @@ use super::take::Take;
 /// Pauses of clients that are not recorded.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Why a resource has more than its own writes say.
+/// Why a resource has more than its own writes put there.
 const ADDED: &str = "a call that is not played has changed the resource";
 
-/// The world in play.
+/// The simulated Azure in which a recording is played, and what was learned so far.
 pub(super) struct Stage {
     pub(super) azure: SimulatedAzure,
     pub(super) names: Names,
@@ -36,13 +36,13 @@ pub(super) struct Stage {
     pub(super) shown: BTreeSet<String>,
     strange: Strange,
     pub(super) now: Timestamp,
-    /// The recorder's clock less ours.
+    /// The recorder's clock less the simulated one.
     started: Option<SignedDuration>,
     /// When a polling URL may be asked again, by its path in lower case.
     again: BTreeMap<String, Timestamp>,
     /// Ids in lower case of what others had in the same subscription: only lists show it.
     pub(super) background: BTreeSet<String>,
-    /// Ids in lower case that were there and went.
+    /// Ids in lower case of resources that were deleted while the recording was played.
     gone: BTreeSet<String>,
     /// Keys whose content other services decide.
     pub(super) foreign: BTreeSet<&'static str>,
@@ -58,7 +58,7 @@ impl Stage {
         Self {
             azure: scene::azure(now, exchanges),
             names: Names::default(),
-            recorded: RecordedState::survey(exchanges),
+            recorded: RecordedState::of(exchanges),
             shapes,
             shown: headers::shown(exchanges),
             strange: Strange::default(),
@@ -79,7 +79,7 @@ impl Stage {
             method: exchange.method.clone(),
             path: scene::short_path(exchange.path()),
             recorded: exchange.status,
-            ours: None,
+            simulated: None,
             reason: None,
             seeded: vec![],
             differences: vec![],
@@ -96,7 +96,7 @@ impl Stage {
             return self.skipped(line, exchange, &Skip::Type(scene::shape(exchange)));
         }
         line.seeded.extend(again);
-        line.ours = Some(take.status);
+        line.simulated = Some(take.status);
         line.differences = take
             .differences
             .into_iter()
@@ -105,13 +105,13 @@ impl Stage {
                 difference,
             })
             .collect();
-        let went = self
+        let deleted = self
             .azure
             .state
             .store
             .all()
             .filter(|found| take.azure.state.store.get(&found.id).is_none());
-        self.gone.extend(went.map(|found| found.id.key()));
+        self.gone.extend(deleted.map(|found| found.id.key()));
         if exchange.method != "GET" {
             self.background
                 .remove(&self.names.our_path(exchange.path()).to_ascii_lowercase());
@@ -125,9 +125,9 @@ impl Stage {
 
     /// What a call that is not played has added to a resource, and that it thereby has another etag.
     fn not_played(&self, exchange: &Exchange, difference: &Difference) -> Option<String> {
-        let both = !difference.recorded.is_empty() && !difference.ours.is_empty();
+        let both = !difference.recorded.is_empty() && !difference.simulated.is_empty();
         let etag = both && difference.at.rsplit('.').next() == Some("etag");
-        let added = difference.kind == DifferenceKind::Body && difference.ours.is_empty();
+        let added = difference.kind == DifferenceKind::Body && difference.simulated.is_empty();
         let id = ResourceId::parse(&self.names.our_path(exchange.path())).ok()?;
         ((added || etag) && !exchange.sent.body.contains("properties") && self.recorded.is_touched(&id))
             .then(|| ADDED.to_owned())
@@ -150,18 +150,18 @@ impl Stage {
         (skip::polls(&exchange.url) && strange).then_some(Skip::Operation)
     }
 
-    /// The recorder's clock, if it is recorded; else the pauses that clients were told to make.
+    /// Follows the recorder's clock, if it is recorded; else the pauses that `Retry-After` asked clients to make.
     fn tick(&mut self, exchange: &Exchange) {
         let date = exchange.date();
         if let (Some(date), None) = (date, self.started) {
             self.started = Some(date.duration_since(self.now));
         }
-        let told = match (date, self.started) {
+        let due = match (date, self.started) {
             (Some(date), Some(ahead)) => Some(date - ahead),
             _ => self.again.get(&exchange.path().to_ascii_lowercase()).copied(),
         };
         let least = if date.is_some() { SignedDuration::ZERO } else { PAUSE };
-        self.now = (self.now + least).max(told.unwrap_or(self.now));
+        self.now = (self.now + least).max(due.unwrap_or(self.now));
         let wait: i64 = exchange.got.header("retry-after").parse().unwrap_or(0);
         for name in ["azure-asyncoperation", "location"] {
             let url = path(exchange.got.header(name)).to_ascii_lowercase();
@@ -171,9 +171,9 @@ impl Stage {
         self.again.insert(polled, self.now + SignedDuration::from_secs(wait));
     }
 
-    fn place(&mut self, number: usize, exchange: &Exchange) -> (Place<'_>, &RecordedState) {
+    fn setup(&mut self, number: usize, exchange: &Exchange) -> (Setup<'_>, &RecordedState) {
         let location = exchange.sent.json()["location"].as_str().map(str::to_owned);
-        let place = Place {
+        let setup = Setup {
             azure: &mut self.azure,
             names: &self.names,
             now: self.now,
@@ -182,22 +182,22 @@ impl Stage {
             gone: &self.gone,
             seeded: vec![],
         };
-        (place, &self.recorded)
+        (setup, &self.recorded)
     }
 
     fn prepare(&mut self, number: usize, exchange: &Exchange) -> Vec<String> {
-        // What a list shows and nobody here has made was others'.
+        // What a list shows and no recorded call has made belonged to others.
         if let Some(items) = exchange.got.json()["value"].as_array() {
             let listed = items
                 .iter()
                 .filter_map(|item| item["id"].as_str())
-                .map(|id| self.names.ours(id));
+                .map(|id| self.names.our_text(id));
             let others = listed.filter(|id| self.azure.state.store.find(id).is_none());
             self.background.extend(others.map(|id| id.to_ascii_lowercase()));
         }
-        let (mut place, recorded) = self.place(number, exchange);
-        recorded.prepare(&mut place, exchange);
-        place.seeded
+        let (mut setup, recorded) = self.setup(number, exchange);
+        recorded.prepare(&mut setup, exchange);
+        setup.seeded
     }
 
     /// The answer that is most like the recorded one; a resource that was changed by calls which are not played is put as
@@ -212,9 +212,9 @@ impl Stage {
             return (best, vec![]);
         }
         let before = self.azure.clone();
-        let (mut place, recorded) = self.place(number, exchange);
-        recorded.again(&mut place, &id);
-        let seeded = place.seeded;
+        let (mut setup, recorded) = self.setup(number, exchange);
+        recorded.again(&mut setup, &id);
+        let seeded = setup.seeded;
         let again = self.try_all(exchange);
         if again.misses() < best.misses() {
             return (again, seeded);

@@ -18,11 +18,11 @@ use super::names::Names;
 use super::scene::{self, NOBODY, shape};
 use super::stage::Stage;
 
-/// What a client may have waited longer than it was told to.
+/// How much longer than `Retry-After` a client may have waited.
 const LATER: SignedDuration = SignedDuration::from_secs(10);
 /// How long a write takes whose duration only the recording knows.
 const USUAL_S: f64 = 10.0;
-/// Where a body says whether a write is over.
+/// Where a body shows whether a write is over.
 const STATE: &str = "properties.provisioningState";
 /// The query's parameter that tells pages apart.
 const TOKEN: &str = "$skipToken";
@@ -55,7 +55,8 @@ impl Stage {
     pub(super) fn try_all(&self, exchange: &Exchange) -> Take {
         let mut best = self.take(exchange, &[]);
         if exchange.date().is_none() && best.misses() > 0 {
-            // How long the client really waited is not known; polls of an older operation may be told to wait longer.
+            // How long the client really waited is not known; the `Retry-After` of an older operation's polls may be
+            // longer.
             let later = self.take_at((self.now + LATER, None), exchange, &[]);
             if later.misses() < best.misses() {
                 best = later;
@@ -73,21 +74,21 @@ impl Stage {
         self.in_its_time(exchange, best)
     }
 
-    /// A write that Azure ended at once, or did not, where ours is the other: both are right. The recording decides, and
-    /// the state of the first answer is a note.
+    /// A write that Azure ended at once and the simulator did not, or the other way round: both are right. The
+    /// recording decides, and the state of the first answer is a note.
     fn in_its_time(&self, exchange: &Exchange, best: Take) -> Take {
         let state = best.differences.iter().find(|found| found.at == STATE).cloned();
         let Some(state) = state.filter(|_| matches!(exchange.method.as_str(), "PUT" | "PATCH")) else {
             return best;
         };
-        let seconds = match (state.recorded.as_str(), state.ours.as_str()) {
+        let seconds = match (state.recorded.as_str(), state.simulated.as_str()) {
             ("Updating", "Succeeded") => USUAL_S,
             ("Succeeded", "Updating") => 0.0,
             _ => return best,
         };
         let retry_after_s = exchange.got.header("retry-after").parse().unwrap_or(0);
-        let told = Some(Pace::new(seconds, retry_after_s));
-        let mut take = self.take_at((self.now, told), exchange, &[]);
+        let recorded_pace = Some(Pace::new(seconds, retry_after_s));
+        let mut take = self.take_at((self.now, recorded_pace), exchange, &[]);
         if take.misses() >= best.misses() {
             return best;
         }
@@ -98,7 +99,8 @@ impl Stage {
         take
     }
 
-    /// Which operations may have ended: the one that is polled, those of the resource and its neighbours, each, all.
+    /// Which operations may have ended: the one that is polled, those of the resource and of what is near it, each,
+    /// all.
     fn endings(&self, exchange: &Exchange) -> Vec<Vec<String>> {
         let running = self.azure.state.operations.running();
         let url = self.our_url(exchange);
@@ -127,9 +129,9 @@ impl Stage {
         self.take_at((self.now, None), exchange, ends)
     }
 
-    fn take_at(&self, (now, told): (Timestamp, Option<Pace>), exchange: &Exchange, ends: &[String]) -> Take {
+    fn take_at(&self, (now, pace): (Timestamp, Option<Pace>), exchange: &Exchange, ends: &[String]) -> Take {
         let mut azure = self.azure.clone();
-        azure.state.told = told;
+        azure.state.next_pace = pace;
         let mut names = self.names.clone();
         for id in ends {
             azure.state.operations.reschedule(id, Some(now));
@@ -149,7 +151,7 @@ impl Stage {
             };
         };
         let response = azure.handle(now, &caller, &request).response;
-        azure.state.told = None;
+        azure.state.next_pace = None;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let differences = self.differences(exchange, (status, &headers, response.body()), &mut names);
         Take {
@@ -165,7 +167,7 @@ impl Stage {
             return known.to_owned();
         }
         let query = exchange.url.split_once('?').map_or("", |(_, query)| query);
-        // A page that is none of ours is a part of the whole list.
+        // A page that the simulator does not have is a part of the whole list.
         let query = if self.is_part(exchange) {
             without_token(query)
         } else {
@@ -175,11 +177,11 @@ impl Stage {
         format!(
             "https://{}{path}?{}",
             exchange.host(),
-            self.names.ours(&query).replace(' ', "%20")
+            self.names.our_text(&query).replace(' ', "%20")
         )
     }
 
-    /// Whether a page is asked for that our list did not name.
+    /// Whether a page is asked for that the simulator's list did not name.
     fn is_part(&self, exchange: &Exchange) -> bool {
         exchange.parameter(TOKEN).is_some() && self.names.our_url(&exchange.url).is_none()
     }
@@ -215,16 +217,21 @@ impl Stage {
         (status, headers, body): (u16, &HeaderMap, &Bytes),
         names: &mut Names,
     ) -> Vec<Difference> {
-        let ours: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let simulated: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
         let recorded = exchange.got.json();
         let mut differences = Vec::new();
         if status != exchange.status {
-            let why = ours["error"]
+            let why = simulated["error"]
                 .as_object()
                 .map(|error| format!(" {}", json!(error)))
                 .unwrap_or_default();
-            let ours = format!("{status}{why}");
-            differences.push(Difference::new(DifferenceKind::Status, "status", exchange.status, ours));
+            let simulated = format!("{status}{why}");
+            differences.push(Difference::new(
+                DifferenceKind::Status,
+                "status",
+                exchange.status,
+                simulated,
+            ));
             if (status < 300) != exchange.succeeded() {
                 return differences;
             }
@@ -233,12 +240,12 @@ impl Stage {
         if let Some(Target::View { view, .. }) = scene::target(exchange)
             && catalogue::lists(&view)
         {
-            catalogue::compare("", &recorded, &ours, names, &mut differences);
+            catalogue::compare("", &recorded, &simulated, names, &mut differences);
             return differences;
         }
-        let goes_on = |body: &Value| body["nextLink"].as_str().is_some_and(|link| !link.is_empty());
+        let continues = |body: &Value| body["nextLink"].as_str().is_some_and(|link| !link.is_empty());
         let mut bodies = Bodies {
-            part: self.is_part(exchange) || (goes_on(&recorded) && !goes_on(&ours)),
+            part: self.is_part(exchange) || (continues(&recorded) && !continues(&simulated)),
             names,
             shapes: &self.shapes,
             shape: &shape(exchange),
@@ -248,11 +255,11 @@ impl Stage {
             elsewhere: false,
             differences: vec![],
         };
-        bodies.compare("", &recorded, &ours);
+        bodies.compare("", &recorded, &simulated);
         differences.extend(bodies.differences);
-        for (recorded, ours) in [(&recorded["etag"], &ours["etag"])] {
-            if let (Some(recorded), Some(ours)) = (recorded.as_str(), ours.as_str()) {
-                names.learn_etag(exchange.path(), recorded, ours);
+        for (recorded, simulated) in [(&recorded["etag"], &simulated["etag"])] {
+            if let (Some(recorded), Some(simulated)) = (recorded.as_str(), simulated.as_str()) {
+                names.learn_etag(exchange.path(), recorded, simulated);
             }
         }
         differences
@@ -265,6 +272,6 @@ fn without_token(query: &str) -> String {
         let mut decoded = url::form_urlencoded::parse(part.as_bytes());
         decoded.next().is_some_and(|(name, _)| name.eq_ignore_ascii_case(TOKEN))
     };
-    let kept: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
-    kept.join("&")
+    let others: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
+    others.join("&")
 }

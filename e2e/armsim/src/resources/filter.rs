@@ -55,8 +55,8 @@ impl Filter {
         }
     }
 
-    /// Whether a resource passes: `field` gives the text of a field, `tags` are its tags.
-    pub(super) fn passes(&self, field: impl Fn(&str) -> String, tags: &Value) -> bool {
+    /// Whether the filter selects a resource: `field` gives the text of a field, `tags` are its tags.
+    pub(super) fn selects(&self, field: impl Fn(&str) -> String, tags: &Value) -> bool {
         self.0.is_empty()
             || self.0.iter().any(|together| {
                 let (of_tags, others): (Vec<_>, Vec<_>) = together
@@ -141,7 +141,7 @@ fn condition(tokens: &mut impl Iterator<Item = Token>) -> Option<Condition> {
         Some(Token::Text(text)) => Some(text),
         _ => None,
     };
-    let sign = |token: Option<Token>, wanted: char| (token == Some(Token::Sign(wanted))).then_some(());
+    let sign = |token: Option<Token>, expected: char| (token == Some(Token::Sign(expected))).then_some(());
     let first = word(tokens.next())?;
     let (field, test, value) = match first.as_str() {
         "substringof" => {
@@ -179,13 +179,13 @@ mod tests {
 
     const FIELDS: &[&str] = &["name", "resourcetype", "tagname", "tagvalue"];
 
-    fn passes(filter: &str) -> Option<bool> {
+    fn selects(filter: &str) -> Option<bool> {
         let field = |field: &str| match field {
             "name" => "it's".to_owned(),
             _ => "Microsoft.Network/virtualNetworks".to_owned(),
         };
         let tags = json!({"env": "prod", "team": "x"});
-        Filter::parse(filter, FIELDS).map(|filter| filter.passes(field, &tags))
+        Filter::parse(filter, FIELDS).map(|filter| filter.selects(field, &tags))
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
             ("(name eq 'x')", None),
             ("name", None),
         ] {
-            assert_eq!(passes(filter), holds, "{filter}");
+            assert_eq!(selects(filter), holds, "{filter}");
         }
     }
 }

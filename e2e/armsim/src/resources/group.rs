@@ -1,4 +1,4 @@
-//! Resource groups, and how one goes with everything in it.
+//! Resource groups, and how one is deleted with everything in it.
 
 use std::cmp::Reverse;
 
@@ -137,14 +137,14 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
     if readable.is_empty() {
         access::authorize(cx.state, caller, READ, call.id.as_str())?;
     }
-    let wanted = readable.into_iter().filter(|found| {
+    let selected = readable.into_iter().filter(|found| {
         let field = |name: &str| match name {
             "name" => found.id.name().to_owned(),
             _ => found.body["location"].as_str().unwrap_or_default().to_owned(),
         };
-        filter.passes(field, &found.body["tags"])
+        filter.selects(field, &found.body["tags"])
     });
-    let found = wanted.map(|group| (group.id.key(), group)).collect();
+    let found = selected.map(|group| (group.id.key(), group)).collect();
     page(call, found, 1000, |group| ResourceGroups.render(cx, group))
 }
 
@@ -153,7 +153,8 @@ fn plain_region(text: &str) -> String {
     text.replace(' ', "").to_ascii_lowercase()
 }
 
-/// Deletes what ARM knows in a group, dependants first, again and again until nothing more goes; returns what is left.
+/// Deletes what ARM knows in a group, dependants first, again and again until nothing more can be deleted; returns what
+/// is left.
 fn clear(cx: &mut Context<'_>, operation: &Operation) -> Vec<ResourceId> {
     let group = &operation.target;
     loop {

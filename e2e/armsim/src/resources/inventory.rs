@@ -37,16 +37,16 @@ pub(super) fn list(cx: &Context<'_>, caller: &Caller, call: &Call<'_>) -> Result
         let action = "Microsoft.Resources/subscriptions/resources/read";
         access::authorize(cx.state, caller, action, call.id.as_str())?;
     }
-    let wanted = readable.into_iter().filter(|found| {
+    let selected = readable.into_iter().filter(|found| {
         let field = |name: &str| match name {
             "resourcetype" => found.resource_type.clone(),
             "name" => found.id.name().to_owned(),
             "location" => found.body["location"].as_str().unwrap_or_default().to_owned(),
             _ => found.id.resource_group().unwrap_or_default().to_owned(),
         };
-        filter.passes(field, &found.body["tags"])
+        filter.selects(field, &found.body["tags"])
     });
-    let found = wanted.map(|found| (found.id.key(), found)).collect();
+    let found = selected.map(|found| (found.id.key(), found)).collect();
     page(call, found, 1000, |found| show(found, &expand))
 }
 
@@ -89,7 +89,7 @@ fn show(found: &Resource, expand: &[&str]) -> Value {
         match *field {
             "provisioningstate" => shown["provisioningState"] = json!(found.state.as_str()),
             "createdtime" => shown["createdTime"] = json!(found.created),
-            "changedtime" => shown["changedTime"] = json!(found.settled),
+            "changedtime" => shown["changedTime"] = json!(found.changed),
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Subscriptions, tenants and regions, as a client looks them up when it logs in.
+//! Subscriptions, tenants and regions, as a client reads them when it logs in.
 
 use serde_json::{Value, json};
 

@@ -26,7 +26,7 @@ const BODY: Duration = Duration::from_secs(60);
 /// Answers a request, or breaks the connection.
 ///
 /// # Errors
-/// The client did not send what it promised, or a fault rule wants no answer.
+/// The client did not send what it promised, or a fault rule forbids an answer.
 pub(super) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<WireBody>, Dropped> {
     let (mut parts, body) = request.into_parts();
     let body = match timeout(BODY, Limited::new(body, MAX_BODY).collect()).await {
@@ -120,7 +120,7 @@ impl Unauthorized {
     }
 }
 
-/// Who the bearer token says the caller is.
+/// The caller, as the bearer token names it.
 pub(super) fn authenticate(shared: &Shared, headers: &HeaderMap, real: Timestamp) -> Result<Subject, Unauthorized> {
     let refuse = |code, message: &str| Err(Unauthorized::new(code, message));
     let Some(value) = headers.get(header::AUTHORIZATION) else {

@@ -24,10 +24,10 @@ enum OneOrMany {
 }
 
 impl OneOrMany {
-    fn contains(&self, wanted: &str) -> bool {
+    fn contains(&self, expected: &str) -> bool {
         match self {
-            Self::One(one) => one == wanted,
-            Self::Many(many) => many.iter().any(|one| one == wanted),
+            Self::One(one) => one == expected,
+            Self::Many(many) => many.iter().any(|one| one == expected),
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) struct Serving {
     pub(super) stop: CancellationToken,
 }
 
-/// Serves connections until told to stop; then running calls get a moment to end in.
+/// Serves connections until `stop` is cancelled; then running calls get a moment to end in.
 pub(super) async fn serve<A, F>(listener: TcpListener, serving: Serving, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thousand_open_connections_are_all_answered_and_all_closed_by_a_stop() {
+    async fn thousand_open_connections_are_answered_and_closed_by_a_stop() {
         let (address, stop) = serving(Duration::from_secs(240)).await;
         let mut clients = Vec::new();
         for _ in 0..1000 {

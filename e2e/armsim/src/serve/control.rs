@@ -1,5 +1,6 @@
-//! The control face: tests and tools seed the world, read it, change it behind everybody's back, and break it. JSON is taken strictly: an unknown
-//! key is refused by name. Also hosts the managed identities' endpoints, which are plain HTTP in Azure too.
+//! The control API: tests and tools seed the simulated Azure, read it, change it behind everybody's back, and break it.
+//! JSON is taken strictly: an unknown key is refused by name. Also hosts the managed identities' endpoints, which are
+//! plain HTTP in Azure too.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -34,7 +35,7 @@ use crate::{
 /// A seed for hundreds of clusters fits.
 const MAX_BODY: usize = 64 * 1024 * 1024;
 
-type Face = State<Arc<Shared>>;
+type SharedState = State<Arc<Shared>>;
 
 /// A refusal in words.
 struct Refused(StatusCode, String);
@@ -54,7 +55,7 @@ fn bad(message: impl ToString) -> Refused {
 /// Answers a request, or breaks the connection.
 ///
 /// # Errors
-/// A fault rule wants no answer.
+/// A fault rule forbids an answer.
 pub(super) async fn answer(router: Router, request: Request<Incoming>) -> Result<hyper::Response<WireBody>, Dropped> {
     let mut response = router.oneshot(request).await.unwrap_or_else(|never| match never {});
     let wire = response.extensions_mut().remove::<WireFault>().unwrap_or_default();
@@ -106,7 +107,7 @@ fn done() -> axum::Json<Value> {
     axum::Json(json!({}))
 }
 
-async fn seed(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
+async fn seed(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
     let seed = Seed::parse(&body).map_err(bad)?;
     let clock = Clock::default();
     let mut simulation = shared.lock();
@@ -121,7 +122,7 @@ struct ResourcesQuery {
     prefix: Option<String>,
 }
 
-async fn list_resources(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+async fn list_resources(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: ResourcesQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -132,7 +133,7 @@ async fn list_resources(State(shared): Face, uri: Uri) -> Answered<impl IntoResp
     ))
 }
 
-async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
+async fn put_resource(State(shared): SharedState, Path(id): Path<String>, body: Bytes) -> Answered<impl IntoResponse> {
     let resource: Value = parse(&body)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -143,7 +144,7 @@ async fn put_resource(State(shared): Face, Path(id): Path<String>, body: Bytes) 
     Ok(axum::Json(stored))
 }
 
-async fn delete_resource(State(shared): Face, Path(id): Path<String>) -> Answered<impl IntoResponse> {
+async fn delete_resource(State(shared): SharedState, Path(id): Path<String>) -> Answered<impl IntoResponse> {
     let id = format!("/{id}");
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
@@ -153,7 +154,7 @@ async fn delete_resource(State(shared): Face, Path(id): Path<String>) -> Answere
     }
 }
 
-async fn put_service(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
+async fn put_service(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
     let service: Service = parse(&body)?;
     shared.lock().azure.put_service(service);
     Ok(done())
@@ -166,7 +167,7 @@ struct FrontendName {
     frontend: String,
 }
 
-async fn delete_service(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+async fn delete_service(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
     let FrontendName {
         load_balancer,
         frontend,
@@ -181,30 +182,30 @@ struct JournalQuery {
     since: Option<u64>,
 }
 
-async fn read_journal(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+async fn read_journal(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: JournalQuery = query(&uri)?;
     let simulation = shared.lock();
     Ok(axum::Json(json!(simulation.azure.journal(asked.since.unwrap_or(0)))))
 }
 
-async fn read_violations(State(shared): Face) -> impl IntoResponse {
+async fn read_violations(State(shared): SharedState) -> impl IntoResponse {
     let simulation = shared.lock();
     let azure = &simulation.azure;
     axum::Json(json!({"violations": azure.violations(), "tally": azure.spec_tally()}))
 }
 
-async fn clear_journal(State(shared): Face) -> impl IntoResponse {
+async fn clear_journal(State(shared): SharedState) -> impl IntoResponse {
     shared.lock().azure.clear_journal();
     done()
 }
 
-async fn put_faults(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
+async fn put_faults(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
     let rules = parse_faults(&body).map_err(bad)?;
     shared.lock().azure.set_faults(rules);
     Ok(done())
 }
 
-async fn clear_faults(State(shared): Face) -> impl IntoResponse {
+async fn clear_faults(State(shared): SharedState) -> impl IntoResponse {
     shared.lock().azure.clear_faults();
     done()
 }
@@ -216,25 +217,25 @@ struct ReachableQuery {
     name: String,
 }
 
-async fn reachable(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+async fn reachable(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: ReachableQuery = query(&uri)?;
     let mut simulation = shared.lock();
     let now = simulation.clock.now();
     Ok(axum::Json(simulation.azure.reachable(now, &asked.vnet, &asked.name)))
 }
 
-async fn change_clock(State(shared): Face, body: Bytes) -> Answered<impl IntoResponse> {
+async fn change_clock(State(shared): SharedState, body: Bytes) -> Answered<impl IntoResponse> {
     let change: ClockChange = parse(&body)?;
     let mut simulation = shared.lock();
     simulation.clock.apply(&change).map_err(bad)?;
     Ok(axum::Json(simulation.clock.read()))
 }
 
-async fn app_service_identity(State(shared): Face, request: axum::extract::Request) -> Response {
+async fn app_service_identity(State(shared): SharedState, request: axum::extract::Request) -> Response {
     identity_token(&shared, Form::AppService, &request)
 }
 
-async fn metadata_identity(State(shared): Face, request: axum::extract::Request) -> Response {
+async fn metadata_identity(State(shared): SharedState, request: axum::extract::Request) -> Response {
     identity_token(&shared, Form::Metadata, &request)
 }
 
@@ -277,7 +278,7 @@ fn identity_token(shared: &Shared, form: Form, request: &axum::extract::Request)
 const CALLS: usize = 100;
 const RESOURCES: usize = 200;
 
-async fn index(State(shared): Face, uri: Uri) -> Answered<impl IntoResponse> {
+async fn index(State(shared): SharedState, uri: Uri) -> Answered<impl IntoResponse> {
     let asked: ResourcesQuery = query(&uri)?;
     let prefix = asked.prefix.as_deref().unwrap_or_default().trim();
     let mut simulation = shared.lock();

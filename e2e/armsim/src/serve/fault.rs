@@ -1,5 +1,5 @@
-//! Fault rules on calls that are not ARM's (token endpoints, managed identities, discovery): the answer that a rule wants, in the form of the
-//! endpoint. Faults of ARM calls are the engine's.
+//! Fault rules on calls that are not ARM's (token endpoints, managed identities, discovery): the answer that a rule
+//! sets, in the form of the endpoint. Faults of ARM calls are the engine's.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -9,8 +9,8 @@ use super::http_json;
 use crate::engine::disturb::lay_over;
 use crate::{Answer, FaultAction, WireFault};
 
-/// Lets a rule have its way with an answer. `answer` is not even made where the rule says that nothing is applied; `refusal` makes the
-/// body of a status from it, a code and a message.
+/// Applies a rule to an answer. `answer` is not called where the rule lets nothing be applied; `refusal` makes the body
+/// of a status from it, a code and a message.
 pub(super) fn disturb(
     fault: Option<FaultAction>,
     refusal: impl FnOnce(u16, &str, &str) -> Value,

@@ -75,8 +75,7 @@ impl Form {
 
     /// The header that keeps requests out that were only forwarded here, and the api-version: what a program must know to be let in.
     fn enter(self, query: &IdentityQuery, headers: &HeaderMap) -> Result<(), IdentityError> {
-        let has =
-            |name, wanted: &dyn Fn(&[u8]) -> bool| headers.get(name).is_some_and(|value| wanted(value.as_bytes()));
+        let has = |name, fits: &dyn Fn(&[u8]) -> bool| headers.get(name).is_some_and(|value| fits(value.as_bytes()));
         let version = query.api_version.as_deref();
         match self {
             Self::AppService if !has("x-identity-header", &|value| !value.is_empty()) => {
@@ -107,7 +106,7 @@ impl Form {
 impl IdentityQuery {
     /// Without any id it is the system-assigned identity: a principal that has neither secret nor federated subject.
     fn names(&self, principal: &Principal) -> bool {
-        let is = |wanted: &str, id: &str| wanted.eq_ignore_ascii_case(id);
+        let is = |asked: &str, id: &str| asked.eq_ignore_ascii_case(id);
         match (&self.client_id, &self.object_id, &self.mi_res_id) {
             (None, None, None) => principal.secret.is_none() && principal.federated.is_empty(),
             (Some(client), _, _) => is(client, &principal.client_id),
@@ -189,7 +188,7 @@ mod tests {
     #[case::no_resource(json!({"resource": null}), Err(400))]
     #[case::old_version(json!({"api-version": "2017-09-01"}), Err(400))]
     #[case::no_version(json!({"api-version": null}), Err(400))]
-    fn both_forms_answer_for(#[case] change: Value, #[case] wanted: Result<&str, u16>) {
+    fn both_forms_answer_for(#[case] change: Value, #[case] expected: Result<&str, u16>) {
         for (form, version, header) in [
             (Form::AppService, "2019-08-01", ("x-identity-header", "x")),
             (Form::Metadata, "2018-02-01", ("metadata", "True")),
@@ -199,7 +198,11 @@ mod tests {
                 .as_object_mut()
                 .unwrap()
                 .extend(change.as_object().unwrap().clone());
-            assert_eq!(ask(form, query.clone(), header), wanted.map(str::to_owned), "{form:?}");
+            assert_eq!(
+                ask(form, query.clone(), header),
+                expected.map(str::to_owned),
+                "{form:?}"
+            );
             assert!(ask(form, query, ("other", "x")).is_err(), "{form:?} without its header");
         }
     }

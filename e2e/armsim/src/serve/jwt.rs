@@ -65,7 +65,7 @@ impl<'a> Jwt<'a> {
         })
     }
 
-    /// The claims as said, whether or not the signature holds.
+    /// The claims as the token has them, whether or not the signature holds.
     pub(crate) fn claims<T: DeserializeOwned>(&self) -> Result<T, JwtError> {
         serde_json::from_slice(&self.payload).map_err(|_| JwtError::Malformed)
     }
@@ -114,8 +114,8 @@ impl<'a> Jwt<'a> {
     }
 
     fn verify_jwk(&self, key: &Value) -> bool {
-        if let (Some(wanted), Some(kid)) = (&self.header.kid, text(key, "kid"))
-            && wanted != kid
+        if let (Some(token_kid), Some(kid)) = (&self.header.kid, text(key, "kid"))
+            && token_kid != kid
         {
             return false;
         }
@@ -220,7 +220,7 @@ fn text<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
     value.get(name).and_then(Value::as_str)
 }
 
-/// Big-endian integers of a JWK may carry leading zeros; the verifier wants none.
+/// Big-endian integers of a JWK may carry leading zeros; the verifier accepts none.
 fn unpadded(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     &bytes[zeros..]

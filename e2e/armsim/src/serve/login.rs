@@ -123,7 +123,7 @@ impl Login<'_> {
     }
 }
 
-/// The body of a refusal that no decision of ours made.
+/// The body of a refusal that a fault rule made.
 pub(super) fn refusal(_status: u16, error: &str, message: &str) -> Value {
     json!({"error": error, "error_description": message})
 }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_entra_and_of_arm_are_told_apart() {
+    fn paths_of_entra_and_of_arm_are_distinguished() {
         assert_eq!(Route::of("//t/oauth2/v2.0/token"), Some(Route::Token { tenant: "t" }));
         assert_eq!(
             Route::of("/t/v2.0/.well-known/openid-configuration"),

@@ -1,4 +1,5 @@
-//! `GET /` of the control face: a plain page that shows resources, operations in flight and the last calls. Shows; changes nothing.
+//! `GET /` of the control API: a plain page that shows resources, operations in flight and the last calls. Shows;
+//! changes nothing.
 
 use std::fmt::Write as _;
 

@@ -83,13 +83,13 @@ pub enum StartError {
     /// No key to sign tokens with.
     #[error("cannot make a key to sign tokens with")]
     TokenKey,
-    /// The control face is for tests on this machine only.
+    /// The control API is for tests on this machine only.
     #[error("--control {0}: must be a loopback address, because whoever reaches it may do anything")]
     NotLoopback(SocketAddr),
     /// The OpenAPI files cannot be used.
     #[error("specs: {0}")]
     Specs(#[from] SpecError),
-    /// The state file cannot be used; remove it to start with an empty world.
+    /// The state file cannot be used; remove it to start with an empty Azure.
     #[error("state file {path}: {reason}")]
     State {
         /// The file.
@@ -105,7 +105,7 @@ pub struct Server {
     pub arm: String,
     /// The authority host of Entra; the same address.
     pub authority: String,
-    /// The control face, `http://…`.
+    /// The control API, `http://…`.
     pub control: String,
     /// `IDENTITY_ENDPOINT` of the managed identity, `http://…/msi/token`.
     pub identity: String,
@@ -125,6 +125,7 @@ struct Saved {
     clock: ClockReading,
     /// PKCS#8 DER, base64.
     token_key: String,
+    #[serde(rename = "world")]
     azure: SimulatedAzure,
 }
 
@@ -194,7 +195,7 @@ impl Server {
         )
     }
 
-    /// Reads or changes the world directly, at its own time.
+    /// Reads or changes the simulated Azure directly, at its own time.
     pub fn with_azure<T>(&self, act: impl FnOnce(&mut SimulatedAzure, Timestamp) -> T) -> T {
         let mut simulation = self.shared.lock();
         let now = simulation.clock.now();
@@ -235,7 +236,7 @@ impl Server {
     }
 }
 
-/// Serves both addresses until told to stop.
+/// Serves both addresses until `stop` is cancelled.
 fn serve_both(
     shared: &Arc<Shared>,
     (listener, tls): (TcpListener, TlsAcceptor),
@@ -264,7 +265,7 @@ fn bad_state(path: &Path, reason: impl ToString) -> StartError {
     }
 }
 
-/// The world, its clock and the token key: from the state file if there is one, else new.
+/// The simulated Azure, its clock and the token key: from the state file if there is one, else new.
 fn initial(options: &Options) -> Result<(SimulatedAzure, Clock, Arc<SigningKey>), StartError> {
     let Some(path) = options.state.as_deref().filter(|path| path.exists()) else {
         let random_seed = options

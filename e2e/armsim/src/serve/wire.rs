@@ -1,5 +1,5 @@
 //! Bytes on the connection: an answer that comes late or never, a body that ends too early or lies about its length. Decides nothing; it does
-//! what a fault rule says.
+//! what a fault rule asks for.
 
 use std::{
     io,
@@ -35,7 +35,7 @@ enum Ending {
     Whole,
     /// The `content-length` header promises more than there is: after the bytes the connection breaks.
     Broken,
-    /// The bytes were handed over; one more turn lets them reach the socket before it closes.
+    /// The bytes were handed over; one more poll lets them reach the socket before it closes.
     Flushing,
 }
 

@@ -1,4 +1,4 @@
-//! What a control face asks of the world: to begin anew from a seed, to look at the state, to change it behind
+//! What the control API asks of the simulated Azure: to start again from a seed, to show the state, to change it behind
 //! everybody's back, and to break answers.
 
 use jiff::Timestamp;
@@ -48,7 +48,7 @@ pub struct ListedResource {
 pub struct ControlError(String);
 
 impl SimulatedAzure {
-    /// Replaces everything by the seed's world; on error nothing is changed.
+    /// Replaces everything by what the seed describes; on error nothing is changed.
     pub fn seed(&mut self, now: Timestamp, seed: Seed) -> Result<(), SeedError> {
         let mut state = State::new(self.state.preset, self.state.random.clone());
         state.tenants = seed.tenants;
@@ -91,7 +91,7 @@ impl SimulatedAzure {
         cx.state.store.starting(prefix).map(|found| show(&cx, found)).collect()
     }
 
-    /// The same resources in few words.
+    /// All resources whose id starts with `prefix` in any case, in few words.
     pub fn listing(&mut self, now: Timestamp, prefix: &str) -> Vec<ListedResource> {
         self.advance(now);
         let prefix = prefix.to_ascii_lowercase();
@@ -114,7 +114,7 @@ impl SimulatedAzure {
         Ok(shown.unwrap_or_default())
     }
 
-    /// Removes a resource and what is nested in it behind everybody's back; says whether it was there.
+    /// Removes a resource and what is nested in it behind everybody's back; returns whether it was there.
     pub fn delete_resource(&mut self, now: Timestamp, id: &str) -> Result<bool, ControlError> {
         self.advance(now);
         let id = ResourceId::parse(id).map_err(|error| ControlError(error.to_string()))?;

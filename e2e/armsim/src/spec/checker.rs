@@ -1,4 +1,4 @@
-//! What a strict world does: refuses aloud what breaks the specs, and keeps what it was.
+//! What strict mode does: answers a call that breaks the specs with an error, and keeps the violation.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Checker {
         }
     }
 
-    /// Replaces an answer by a refusal if it or its request is not as the specs say.
+    /// Replaces an answer by a refusal if it or its request is not as the specs describe.
     pub(crate) fn check(&mut self, request: &Request<Bytes>, response: &mut Response<Bytes>) {
         let found = self.specs.check(request, response);
         if found.is_empty() {

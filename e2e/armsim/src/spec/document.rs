@@ -10,9 +10,9 @@ use super::SpecError;
 /// Where the reference data keeps what upstream calls `common-types/resource-management`.
 const COMMON_TYPES: &str = "common-types/resource-management/";
 
-/// A place in a file: the file, and the JSON pointer in it.
+/// A location in the specs: the file, and the JSON pointer in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct SpecLocation {
     pub(super) file: PathBuf,
     pub(super) pointer: String,
 }
@@ -45,24 +45,24 @@ impl Documents {
         Ok(&self.read[file])
     }
 
-    /// What stands at a place.
-    pub(super) fn at(&mut self, place: &Place) -> Result<Value, SpecError> {
-        let found = self.file(&place.file)?.pointer(&place.pointer).cloned();
+    /// What stands at a location.
+    pub(super) fn at(&mut self, location: &SpecLocation) -> Result<Value, SpecError> {
+        let found = self.file(&location.file)?.pointer(&location.pointer).cloned();
         found.ok_or_else(|| SpecError {
-            place: place.file.display().to_string(),
-            why: format!("there is nothing at {}", place.pointer),
+            place: location.file.display().to_string(),
+            why: format!("there is nothing at {}", location.pointer),
         })
     }
 
-    /// The place that a `$ref` in `file` means.
-    pub(super) fn refers(&self, file: &Path, reference: &str) -> Place {
+    /// The location that a `$ref` in `file` means.
+    pub(super) fn refers(&self, file: &Path, reference: &str) -> SpecLocation {
         let (other, pointer) = reference.split_once('#').unwrap_or((reference, ""));
         let file = match other.split_once(COMMON_TYPES) {
             Some((_, rest)) => self.root.join("common-types").join(rest),
             None if other.is_empty() => file.to_owned(),
             None => file.with_file_name(other.trim_start_matches("./")),
         };
-        Place {
+        SpecLocation {
             file,
             pointer: pointer.to_owned(),
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::operation::{LongRunning, Operation, Parameter, Segment};
 use super::schema::{Schema, SchemaId, Schemas};
-use super::value::{Finding, Look, refused};
+use super::value::{Finding, ValueCheck, refused};
 use super::violation::{Part, Rule};
 use crate::engine::route::decode;
 
@@ -26,7 +26,7 @@ pub(super) struct Exchange<'a> {
 }
 
 impl<'a> Exchange<'a> {
-    /// All that the spec does not allow in it. A refused request is not looked at: it was not taken for right.
+    /// All that the spec does not allow in it. A refused request is not checked: the service did not accept it.
     pub(super) fn findings(
         schemas: &'a Schemas,
         operation: &'a Operation,
@@ -56,8 +56,8 @@ impl<'a> Exchange<'a> {
         for (segment, part) in self.operation.path.iter().zip(parts) {
             let Segment::Any { name, text } = segment else { continue };
             let part = decode(part).unwrap_or_default();
-            if let Some(wanted) = refused(text, &part, Part::Request, self.newer) {
-                self.note(Part::Request, Rule::Value, name, &wanted, &part);
+            if let Some(expected) = refused(text, &part, Part::Request, self.newer) {
+                self.note(Part::Request, Rule::Value, name, &expected, &part);
             }
         }
         for parameter in &self.operation.query {
@@ -103,8 +103,8 @@ impl<'a> Exchange<'a> {
         if !fits {
             self.note(Part::Request, Rule::Type, &parameter.name, &parameter.kind, value);
         }
-        if let Some(wanted) = refused(&parameter.text, value, Part::Request, self.newer) {
-            self.note(Part::Request, Rule::Value, &parameter.name, &wanted, value);
+        if let Some(expected) = refused(&parameter.text, value, Part::Request, self.newer) {
+            self.note(Part::Request, Rule::Value, &parameter.name, &expected, value);
         }
     }
 
@@ -131,9 +131,9 @@ impl<'a> Exchange<'a> {
             return;
         };
         let body = self.body(Part::Answer, *schema, response.body()).unwrap_or_default();
-        let settled = ["Succeeded", "Failed", "Canceled"];
+        let ended = ["Succeeded", "Failed", "Canceled"];
         let state = body["properties"]["provisioningState"].as_str();
-        let runs = status == 202 || state.is_some_and(|state| !settled.contains(&state));
+        let runs = status == 202 || state.is_some_and(|state| !ended.contains(&state));
         let writes = self.operation.method != Method::GET && self.operation.method != Method::HEAD;
         self.leads_to_end(response.headers(), runs && writes);
     }
@@ -141,7 +141,7 @@ impl<'a> Exchange<'a> {
     /// The headers by which a client learns the end of an operation.
     fn leads_to_end(&mut self, headers: &HeaderMap, runs: bool) {
         let (location, status) = (headers.contains_key(LOCATION), headers.contains_key(ASYNC_OPERATION));
-        let (wanted, there) = match self.operation.long_running {
+        let (expected, there) = match self.operation.long_running {
             Some(LongRunning::Location) => (LOCATION, location),
             Some(LongRunning::AsyncOperation) => (ASYNC_OPERATION, status),
             Some(LongRunning::Either) => ("azure-asyncoperation or location", location || status),
@@ -154,7 +154,7 @@ impl<'a> Exchange<'a> {
             }
         };
         if runs && !there {
-            self.note(Part::Answer, Rule::Header, wanted, "the header", "nothing");
+            self.note(Part::Answer, Rule::Header, expected, "the header", "nothing");
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Exchange<'a> {
                     "an error within `error`",
                     &body.to_string(),
                 );
-                self.look(Part::Answer, within, &body, String::new());
+                self.check(Part::Answer, within, &body, String::new());
             }
             (None, Some(error)) => {
                 self.note(
@@ -197,9 +197,9 @@ impl<'a> Exchange<'a> {
                     "an error without `error`",
                     &body.to_string(),
                 );
-                self.look(Part::Answer, schema, error, "/error".to_owned());
+                self.check(Part::Answer, schema, error, "/error".to_owned());
             }
-            _ => self.look(Part::Answer, schema, &body, String::new()),
+            _ => self.check(Part::Answer, schema, &body, String::new()),
         }
     }
 
@@ -209,7 +209,7 @@ impl<'a> Exchange<'a> {
             return None;
         };
         let body = self.json(part, bytes)?;
-        self.look(part, schema, &body, String::new());
+        self.check(part, schema, &body, String::new());
         Some(body)
     }
 
@@ -231,23 +231,23 @@ impl<'a> Exchange<'a> {
         parsed
     }
 
-    fn look(&mut self, part: Part, schema: SchemaId, value: &Value, mut place: String) {
-        let mut look = Look {
+    fn check(&mut self, part: Part, schema: SchemaId, value: &Value, mut place: String) {
+        let mut check = ValueCheck {
             schemas: self.schemas,
             part,
             newer: self.newer,
             findings: &mut self.findings,
         };
-        look.at(schema, value, &mut place);
+        check.at(schema, value, &mut place);
     }
 
-    fn note(&mut self, part: Part, rule: Rule, place: &str, wanted: &str, found: &str) {
+    fn note(&mut self, part: Part, rule: Rule, place: &str, expected: &str, found: &str) {
         self.findings.push(Finding {
             part,
             rule,
             place: place.to_owned(),
             definition: String::new(),
-            wanted: wanted.to_owned(),
+            expected: expected.to_owned(),
             found: found.to_owned(),
         });
     }

@@ -1,6 +1,7 @@
 //! The OpenAPI files of the service, and the check of every exchange against them, in both directions.
 //!
-//! They are read where they lie and are no part of the simulator: a world without them answers alike, unchecked.
+//! They are read where they lie and are no part of the simulator: a [`crate::SimulatedAzure`] without them answers
+//! alike, unchecked.
 
 mod checker;
 mod document;
@@ -114,7 +115,7 @@ impl Specs {
         Ok(specs)
     }
 
-    /// Everything in an exchange that its operation does not allow. Of a refused call only the answer is looked at; what
+    /// Everything in an exchange that its operation does not allow. Of a refused call only the answer is checked; what
     /// no spec describes is counted.
     pub fn check(&self, request: &Request<Bytes>, response: &Response<Bytes>) -> Vec<Violation> {
         let path = request.uri().path();
@@ -154,7 +155,7 @@ impl Specs {
             part: finding.part,
             rule: finding.rule,
             place: finding.place,
-            wanted: finding.wanted,
+            expected: finding.expected,
             found: finding.found,
         };
         bad.map(violation).collect()
@@ -209,7 +210,7 @@ fn undeclared(operation: &Operation, request: &Request<Bytes>) -> Violation {
         part: Part::Request,
         rule: Rule::Method,
         place: request.uri().path().to_owned(),
-        wanted: operation.method.to_string(),
+        expected: operation.method.to_string(),
         found: request.method().to_string(),
     }
 }

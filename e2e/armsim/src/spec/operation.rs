@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Map, Value};
 
 use super::SpecError;
-use super::document::{Documents, Place};
+use super::document::{Documents, SpecLocation};
 use super::schema::{SchemaId, Schemas, Text, text};
 
 /// An operation of the specs.
@@ -163,8 +163,8 @@ impl Reader<'_> {
     fn parameter(&mut self, json: &Value) -> Result<Value, SpecError> {
         match json["$ref"].as_str() {
             Some(reference) => {
-                let place: Place = self.documents.refers(self.file, reference);
-                self.documents.at(&place)
+                let location: SpecLocation = self.documents.refers(self.file, reference);
+                self.documents.at(&location)
             }
             None => Ok(json.clone()),
         }

@@ -10,7 +10,7 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::SpecError;
-use super::document::{Documents, Place};
+use super::document::{Documents, SpecLocation};
 
 /// A schema's index in [`Schemas`].
 pub(super) type SchemaId = usize;
@@ -77,7 +77,7 @@ pub(super) enum Others {
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
     all: Vec<Schema>,
-    known: HashMap<Place, SchemaId>,
+    known: HashMap<SpecLocation, SchemaId>,
 }
 
 impl Schemas {
@@ -99,18 +99,18 @@ impl Schemas {
         Ok(self.all.len() - 1)
     }
 
-    fn follow(&mut self, documents: &mut Documents, place: Place) -> Result<SchemaId, SpecError> {
-        if let Some(known) = self.known.get(&place) {
+    fn follow(&mut self, documents: &mut Documents, location: SpecLocation) -> Result<SchemaId, SpecError> {
+        if let Some(known) = self.known.get(&location) {
             return Ok(*known);
         }
-        let json = documents.at(&place)?;
+        let json = documents.at(&location)?;
         // Known before it is read, because it may refer to itself.
         let id = self.all.len();
         self.all.push(Schema::Any);
-        self.known.insert(place.clone(), id);
-        let mut schema = self.parse(documents, &place.file, &json)?;
+        self.known.insert(location.clone(), id);
+        let mut schema = self.parse(documents, &location.file, &json)?;
         if let Schema::Object(Object { name, .. }) | Schema::Text(Text { name, .. }) = &mut schema {
-            place.pointer.rsplit('/').next().unwrap_or_default().clone_into(name);
+            location.pointer.rsplit('/').next().unwrap_or_default().clone_into(name);
         }
         self.all[id] = schema;
         Ok(id)

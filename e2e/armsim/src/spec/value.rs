@@ -15,12 +15,12 @@ pub(super) struct Finding {
     pub(super) place: String,
     /// The definition that an unknown field or a value is not in.
     pub(super) definition: String,
-    pub(super) wanted: String,
+    pub(super) expected: String,
     pub(super) found: String,
 }
 
-/// A look at one body.
-pub(super) struct Look<'a> {
+/// The check of one JSON value.
+pub(super) struct ValueCheck<'a> {
     pub(super) schemas: &'a Schemas,
     pub(super) part: Part,
     /// The api-version asked for is newer than the spec: what the spec does not name may be there.
@@ -28,7 +28,7 @@ pub(super) struct Look<'a> {
     pub(super) findings: &'a mut Vec<Finding>,
 }
 
-impl Look<'_> {
+impl ValueCheck<'_> {
     /// Notes all that is wrong with `value`, which stands at `place`.
     pub(super) fn at(&mut self, schema: SchemaId, value: &Value, place: &mut String) {
         let schemas = self.schemas;
@@ -37,13 +37,13 @@ impl Look<'_> {
             (Schema::Integer { least, most }, Value::Number(number)) if number.is_i64() || number.is_u64() => {
                 let given = number.as_i64().unwrap_or(i64::MAX);
                 if least.is_some_and(|least| given < least) || most.is_some_and(|most| given > most) {
-                    let wanted = format!("an integer from {least:?} to {most:?}");
-                    self.note(Rule::Value, place, wanted, value);
+                    let expected = format!("an integer from {least:?} to {most:?}");
+                    self.note(Rule::Value, place, expected, value);
                 }
             }
             (Schema::Text(text), Value::String(given)) => {
-                if let Some(wanted) = refused(text, given, self.part, self.newer) {
-                    self.find(Rule::Value, place.clone(), &text.name, wanted, value);
+                if let Some(expected) = refused(text, given, self.part, self.newer) {
+                    self.find(Rule::Value, place.clone(), &text.name, expected, value);
                 }
             }
             (Schema::List(items), Value::Array(values)) => {
@@ -74,8 +74,8 @@ impl Look<'_> {
                 (None, Others::Like(schema)) => self.below(schema, value, place, name),
                 (None, Others::Unknown) if self.newer => {}
                 (None, Others::Unknown) => {
-                    let (place, wanted) = (format!("{place}/{name}"), "no such field".to_owned());
-                    self.find(Rule::Unknown, place, &object.name, wanted, value);
+                    let (place, expected) = (format!("{place}/{name}"), "no such field".to_owned());
+                    self.find(Rule::Unknown, place, &object.name, expected, value);
                 }
             }
         }
@@ -89,17 +89,17 @@ impl Look<'_> {
         place.truncate(length);
     }
 
-    fn note(&mut self, rule: Rule, place: &str, wanted: String, found: &Value) {
-        self.find(rule, place.to_owned(), "", wanted, found);
+    fn note(&mut self, rule: Rule, place: &str, expected: String, found: &Value) {
+        self.find(rule, place.to_owned(), "", expected, found);
     }
 
-    fn find(&mut self, rule: Rule, place: String, definition: &str, wanted: String, found: &Value) {
+    fn find(&mut self, rule: Rule, place: String, definition: &str, expected: String, found: &Value) {
         self.findings.push(Finding {
             part: self.part,
             rule,
             place,
             definition: definition.to_owned(),
-            wanted,
+            expected,
             found: found.to_string(),
         });
     }
@@ -117,7 +117,7 @@ fn name(schema: &Schema) -> &'static str {
     }
 }
 
-/// What the rules of a string want, if they refuse `given`.
+/// What the rules of a string expect, if they refuse `given`.
 pub(super) fn refused(text: &Text, given: &str, part: Part, newer: bool) -> Option<String> {
     let known = |value: &String| match part {
         Part::Request => value.eq_ignore_ascii_case(given),
@@ -134,10 +134,10 @@ pub(super) fn refused(text: &Text, given: &str, part: Part, newer: bool) -> Opti
         let (shortest, longest) = (text.shortest.unwrap_or(0), text.longest);
         return Some(format!("{shortest} to {longest:?} characters"));
     }
-    let (fits, wanted) = match text.format? {
+    let (fits, expected) = match text.format? {
         Format::DateTime => (given.parse::<Timestamp>().is_ok(), "a date and time"),
         Format::ArmId => (given.starts_with('/'), "an ARM id"),
         Format::Uuid => (uuid::Uuid::try_parse(given).is_ok(), "a UUID"),
     };
-    (!fits).then(|| wanted.to_owned())
+    (!fits).then(|| expected.to_owned())
 }

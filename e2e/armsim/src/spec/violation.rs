@@ -1,4 +1,4 @@
-//! What a check says: where the spec and an exchange part.
+//! What a check reports: where the spec and an exchange differ.
 
 use std::fmt;
 
@@ -51,8 +51,9 @@ pub struct Violation {
     pub rule: Rule,
     /// JSON pointer into the body; otherwise the name of a parameter or header.
     pub place: String,
-    /// What the spec wants there.
-    pub wanted: String,
+    /// What the spec expects there.
+    #[serde(rename = "wanted")]
+    pub expected: String,
     /// What was there; JSON text in a body.
     pub found: String,
 }
@@ -64,12 +65,12 @@ impl fmt::Display for Violation {
             part,
             rule,
             place,
-            wanted,
+            expected,
             found,
         } = self;
         write!(
             to,
-            "{operation}, {part:?} {place:?}: {rule:?}: wanted {wanted}, found {found:.200}"
+            "{operation}, {part:?} {place:?}: {rule:?}: wanted {expected}, found {found:.200}"
         )
     }
 }

@@ -1,7 +1,7 @@
-//! Where the specs and the service disagree, and the service is right: seen in recorded traffic.
+//! Where the specs and the service disagree, and the service is right: observed in recorded traffic.
 //!
-//! `point` is the number in the reference data's own list of these places (`arm.md` 1.3); what has none is seen in the
-//! recordings alone.
+//! `point` is the number in the reference data's own list of these places (`arm.md` 1.3); what has none was observed
+//! in the recordings alone.
 
 use std::fmt;
 

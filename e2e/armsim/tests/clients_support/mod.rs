@@ -90,8 +90,8 @@ pub async fn start(dir: &Path) -> Server {
     Server::start(options).await.unwrap()
 }
 
-/// Starts the simulators, and says their addresses as the clients read them from `ARMSIM_WORLDS`.
-pub async fn worlds(dir: &Path) -> (Vec<Server>, String) {
+/// Starts the simulators. Returns them, and their addresses as the clients read them from `ARMSIM_WORLDS`.
+pub async fn start_simulators(dir: &Path) -> (Vec<Server>, String) {
     let mut servers = Vec::new();
     let mut lines = Vec::new();
     for number in 0..WORKERS {
@@ -116,11 +116,11 @@ pub async fn run(mut command: Command) -> bool {
 /// Every operation of [`GROUPS`] was called with success, but for [`BESIDES`].
 pub fn nothing_is_left_out(servers: &[Server]) {
     let tally = servers[0].with_azure(|azure, _| azure.spec_tally()).unwrap();
-    let ours = |name: &&String| GROUPS.contains(&name.split('_').next().unwrap());
+    let is_simulated = |name: &&String| GROUPS.contains(&name.split('_').next().unwrap());
     let left_out: Vec<_> = tally
         .never_taken
         .iter()
-        .filter(ours)
+        .filter(is_simulated)
         .filter(|name| !BESIDES.contains(&name.as_str()))
         .collect();
     println!("{} operations of the specs called", tally.checked.len());

@@ -6,7 +6,7 @@ use crate::dns_support::{Sim, link_to, seed, vnet, zone};
 use crate::links::link;
 
 #[test]
-fn equal_names_on_one_vnet_are_refused_by_the_operation_and_nested_names_are_not() {
+fn equal_names_on_one_vnet_are_refused_but_nested_are_not() {
     let mut seed = seed();
     let other = "/subscriptions/s1/resourceGroups/other";
     seed["resources"]

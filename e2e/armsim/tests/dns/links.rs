@@ -9,7 +9,7 @@ pub(crate) fn link(zone_name: &str, name: &str) -> String {
 }
 
 #[test]
-fn a_new_link_is_accepted_and_completed_when_its_operation_has_ended() {
+fn a_new_link_is_completed_when_its_operation_has_ended() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     let accepted = sim.put(&link("example.com", "My-Link"), link_to(&vnet("vnet1")));
@@ -194,7 +194,7 @@ fn the_links_to_a_vnet_go_with_it() {
 }
 
 #[test]
-fn an_empty_patch_is_an_operation_that_changes_nothing_but_the_etag() {
+fn an_empty_patch_changes_nothing_but_the_etag() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     sim.link("example.com", "l", "vnet1");

@@ -61,7 +61,7 @@ fn a_record_set_is_created_replaced_and_deleted_at_once() {
 }
 
 #[test]
-fn a_set_may_be_empty_and_may_stand_at_the_apex_or_for_all_names() {
+fn a_set_may_be_empty_at_the_apex_or_a_wildcard() {
     let mut sim = with_zone();
     let created = sim.put(&set("A", "empty"), json!({"properties": {"ttl": 1}}));
     assert_eq!(
@@ -192,7 +192,7 @@ fn every_type_keeps_its_records(#[case] kind: &str, #[case] records: Value) {
 }
 
 #[test]
-fn the_soa_comes_and_goes_with_the_zone() {
+fn the_soa_exists_as_long_as_its_zone() {
     let mut sim = with_zone();
     let soa = sim.get(&set("SOA", "@")).body;
     assert_eq!(

@@ -1,11 +1,11 @@
-//! How a private DNS zone goes: what goes with it, and what keeps it or comes too late.
+//! The deletion of a private DNS zone: what is deleted with it, and what prevents it or comes too late.
 
 use serde_json::{Value, json};
 
 use crate::dns_support::{GROUP, Sim, a, link_to, vnet, zone};
 
 #[test]
-fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
+fn a_zone_is_not_deleted_before_its_last_link_is_gone() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     sim.link("example.com", "Link-1", "vnet1");
@@ -31,7 +31,7 @@ fn a_zone_with_links_is_not_deleted_until_the_last_link_is_really_gone() {
 }
 
 #[test]
-fn a_zone_goes_with_its_record_sets() {
+fn a_zone_is_deleted_with_its_record_sets() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     assert_eq!(
@@ -66,7 +66,7 @@ fn deleting_what_is_not_there_is_204_and_a_missing_group_is_404() {
 }
 
 #[test]
-fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
+fn a_link_fails_when_its_zone_is_deleted_meanwhile() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     let link = sim.put(
@@ -85,7 +85,7 @@ fn a_link_made_while_its_zone_is_being_deleted_keeps_one_of_both() {
 }
 
 #[test]
-fn a_link_that_comes_before_the_end_of_its_zones_deletion_keeps_the_zone() {
+fn a_link_completed_before_its_zones_deletion_keeps_the_zone() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     let link = sim.put(

@@ -139,7 +139,7 @@ fn a_patch_replaces_the_tags_only() {
 }
 
 #[test]
-fn failed_preconditions_are_accepted_and_reported_by_the_operation() {
+fn failed_preconditions_are_reported_by_the_operation() {
     let mut sim = Sim::new();
     sim.make_zone("example.com");
     let before = sim.get(&zone("example.com")).body;

@@ -1,4 +1,4 @@
-//! A small world with two VNets, and a caller that may do everything, without sockets.
+//! A small simulated Azure with two VNets, and a caller that may do everything, without sockets.
 #![allow(
     dead_code,
     unreachable_pub,

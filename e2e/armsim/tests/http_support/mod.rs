@@ -1,4 +1,4 @@
-//! A server with a small world, and a client that speaks to it over real sockets.
+//! A server with a small simulated Azure, and a client that calls it over real sockets.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -23,12 +23,12 @@ pub const VNET: &str = "/subscriptions/33333333-3333-3333-3333-333333333333/reso
 pub const ARM_SCOPE: &str = "https://management.core.windows.net//.default";
 
 pub struct TestServer {
-    pub server: Server,
+    pub armsim: Server,
     pub client: Client,
 }
 
-/// One tenant, one principal that may do everything, a resource group and a VNet.
-pub fn azure() -> Value {
+/// The seed of these tests: one tenant, one principal that may do everything, a resource group and a VNet.
+pub fn small_seed() -> Value {
     json!({
         "tenants": [{"id": TENANT, "principals": [{"client_id": CLIENT, "object_id": "44444444-4444-4444-4444-444444444444", "secret": SECRET}]}],
         "subscriptions": [{"id": SUBSCRIPTION, "tenant": TENANT}],
@@ -41,33 +41,33 @@ pub fn azure() -> Value {
 }
 
 pub async fn start_with(options: Options, seed: Option<Value>) -> TestServer {
-    let server = Server::start(options).await.unwrap();
-    server.with_azure(|azure, _| spec_support::check(azure));
-    let ca = Certificate::from_pem(server.ca_pem.as_bytes()).unwrap();
+    let armsim = Server::start(options).await.unwrap();
+    armsim.with_azure(|azure, _| spec_support::check(azure));
+    let ca = Certificate::from_pem(armsim.ca_pem.as_bytes()).unwrap();
     let client = Client::builder().no_proxy().tls_certs_only([ca]).build().unwrap();
-    let face = TestServer { server, client };
+    let server = TestServer { armsim, client };
     if let Some(seed) = seed {
-        let answer = face.control(Method::PUT, "/seed", Some(seed)).await;
+        let answer = server.control(Method::PUT, "/seed", Some(seed)).await;
         assert_eq!(answer, (200, json!({})));
     }
-    face
+    server
 }
 
 pub async fn start() -> TestServer {
-    start_with(Options::default(), Some(azure())).await
+    start_with(Options::default(), Some(small_seed())).await
 }
 
 impl TestServer {
     /// Status and JSON of a control call.
     pub async fn control(&self, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let request = self.client.request(method, format!("{}{path}", self.server.control));
+        let request = self.client.request(method, format!("{}{path}", self.armsim.control));
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         status_and_json(request.body(body).send().await.unwrap()).await
     }
 
     /// Status and JSON of a token request.
     pub async fn token_request(&self, tenant: &str, form: &[(&str, &str)]) -> (u16, Value) {
-        let url = format!("{}/{tenant}/oauth2/v2.0/token", self.server.authority);
+        let url = format!("{}/{tenant}/oauth2/v2.0/token", self.armsim.authority);
         status_and_json(self.client.post(url).form(form).send().await.unwrap()).await
     }
 
@@ -87,7 +87,7 @@ impl TestServer {
     /// An ARM call with a token.
     pub fn arm(&self, method: Method, path: &str, token: &str) -> reqwest::RequestBuilder {
         self.client
-            .request(method, format!("{}{path}", self.server.arm))
+            .request(method, format!("{}{path}", self.armsim.arm))
             .bearer_auth(token)
     }
 
@@ -106,7 +106,7 @@ impl TestServer {
             .json(&json!({"properties": {"addressPrefix": prefix}}))
     }
 
-    /// Whether the subnet is in the state, by the control face.
+    /// Whether the subnet exists, by the control API.
     pub async fn has_subnet(&self, name: &str) -> bool {
         let (status, list) = self
             .control(Method::GET, &format!("/resources?prefix={VNET}/subnets/{name}"), None)
@@ -133,7 +133,7 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.server.with_azure(|azure, _| spec_support::kept(azure));
+        self.armsim.with_azure(|azure, _| spec_support::kept(azure));
     }
 }
 
@@ -147,18 +147,18 @@ pub async fn status_and_json(response: Response) -> (u16, Value) {
 }
 
 /// A TLS connection of its own, for what no HTTP client would send.
-pub async fn connect(face: &TestServer) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+pub async fn connect(server: &TestServer) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
     use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
     let mut roots = rustls::RootCertStore::empty();
     roots
-        .add(CertificateDer::from_pem_slice(face.server.ca_pem.as_bytes()).unwrap())
+        .add(CertificateDer::from_pem_slice(server.armsim.ca_pem.as_bytes()).unwrap())
         .unwrap();
     let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
-    let address = face.server.arm.strip_prefix("https://").unwrap();
+    let address = server.armsim.arm.strip_prefix("https://").unwrap();
     let socket = tokio::net::TcpStream::connect(address).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     connector

@@ -1,4 +1,4 @@
-//! References: none leads nowhere, and where two sides know of each other they say the same.
+//! References: none leads nowhere, and where two sides know of each other they agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -95,13 +95,13 @@ pub fn sides(view: &View) -> Outcome {
         .iter()
         .filter(|(_, shown)| kind(shown) == "virtualnetworks/subnets")
     {
-        for (list, wanted) in [
+        for (list, expected) in [
             ("ipConfigurations", users.remove(id)),
             ("privateEndpoints", endpoints.remove(id)),
         ] {
             let listed: BTreeSet<String> = ids(&shown["properties"][list]).collect();
-            if listed != wanted.clone().unwrap_or_default() {
-                return Err(format!("{list} of {id}: {listed:?}, there are {wanted:?}"));
+            if listed != expected.clone().unwrap_or_default() {
+                return Err(format!("{list} of {id}: {listed:?}, there are {expected:?}"));
             }
         }
     }
@@ -126,25 +126,25 @@ fn ids(list: &Value) -> impl Iterator<Item = String> {
 fn connected(view: &View, id: &str, endpoint: &Value) -> Outcome {
     let properties = &endpoint["properties"];
     let lists = ["privateLinkServiceConnections", "manualPrivateLinkServiceConnections"];
-    let seen = lists
+    let connection = lists
         .iter()
         .find_map(|list| properties[list].get(0))
         .unwrap_or(&Value::Null);
-    let seen = &seen["properties"]["privateLinkServiceConnectionState"]["status"];
+    let shown_status = &connection["properties"]["privateLinkServiceConnectionState"]["status"];
     let made = view.values().find(|shown| {
         text(&shown["properties"]["privateEndpoint"]["id"]) == id
             && kind(shown).ends_with("/privateendpointconnections")
     });
     let Some(made) = made else {
-        return if seen == "Disconnected" {
+        return if shown_status == "Disconnected" {
             Ok(())
         } else {
-            Err(format!("{id} is {seen} and has no connection"))
+            Err(format!("{id} is {shown_status} and has no connection"))
         };
     };
     let decided = &made["properties"]["privateLinkServiceConnectionState"]["status"];
-    if made["properties"]["provisioningState"] == "Succeeded" && decided != seen {
-        return Err(format!("{id} is {seen}, its connection {decided}"));
+    if made["properties"]["provisioningState"] == "Succeeded" && decided != shown_status {
+        return Err(format!("{id} is {shown_status}, its connection {decided}"));
     }
     Ok(())
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::cloud::{SUBSCRIPTIONS, block};
-use super::step::{Place, Step, What, zone};
+use super::step::{PathParts, Step, What, zone};
 
-/// All resources as the control side shows them, by id in lower case.
+/// All resources as the control API shows them, by id in lower case.
 pub type View = BTreeMap<String, Value>;
 
-/// Stands in fields that only the service may write. It must never be seen again.
+/// Stands in fields that only the service may write. No answer may contain it.
 pub const POISON: &str = "POISON";
 
 /// The body of a PUT.
 pub fn put(what: What, step: &Step, view: &View) -> Value {
-    let place = step.place();
+    let parts = step.path_parts();
     let mut body = match what {
         What::Group => json!({"location": "westus2"}),
         What::Vnet => vnet(step, view),
@@ -27,19 +27,19 @@ pub fn put(what: What, step: &Step, view: &View) -> Value {
         What::Connection => decision(step),
         What::Endpoint => endpoint(step, view),
         What::ZoneGroup => {
-            let zone = format!("{}/privateDnsZones/{}", place.network(), zone(usize::from(step.refers)));
+            let zone = format!("{}/privateDnsZones/{}", parts.network(), zone(usize::from(step.refers)));
             json!({"properties": {"privateDnsZoneConfigs": [{"name": "c", "properties": {"privateDnsZoneId": zone}}]}})
         }
         What::Zone => json!({"location": "global"}),
         What::Link => {
             let id = format!(
                 "{}/virtualNetworks/v{}",
-                place.network(),
+                parts.network(),
                 step.refers.saturating_sub(130) / 50
             );
             json!({"location": "global", "properties": {"virtualNetwork": {"id": id}, "registrationEnabled": step.refers % 4 == 3}})
         }
-        What::Record => record(&place, step),
+        What::Record => record(&parts, step),
     };
     if !matches!(what, What::Subnet | What::Connection | What::ZoneGroup | What::Record) {
         tag(&mut body, step);
@@ -87,15 +87,15 @@ fn poison(what: What, body: &mut Value) {
 }
 
 fn vnet(step: &Step, view: &View) -> Value {
-    let place = step.place();
-    let block = block(place.subscription, place.name % 3);
+    let parts = step.path_parts();
+    let block = block(parts.subscription, parts.name % 3);
     let mut body = json!({"location": "westus2", "properties": {"addressSpace": {"addressPrefixes": [format!("10.{block}.0.0/16")]}}});
     let one =
         |name: usize, prefix: String| json!({"name": format!("s{name}"), "properties": {"addressPrefix": prefix}});
     let subnets = &mut body["properties"]["subnets"];
     match step.refers {
         0..=99 => {
-            let known = view.get(&place.path(What::Vnet).to_ascii_lowercase());
+            let known = view.get(&parts.path(What::Vnet).to_ascii_lowercase());
             *subnets = known.map_or(Value::Null, |known| known["properties"]["subnets"].clone());
         }
         100..=149 => {}
@@ -123,8 +123,8 @@ fn vnet(step: &Step, view: &View) -> Value {
 }
 
 fn subnet(step: &Step) -> Value {
-    let place = step.place();
-    let (block, name) = (block(place.subscription, place.parent), place.name);
+    let parts = step.path_parts();
+    let (block, name) = (block(parts.subscription, parts.parent), parts.name);
     let prefix = match step.refers {
         0..=159 => format!("10.{block}.{name}.0/{}", if name == 0 { 29 } else { 28 }),
         160..=199 => format!("10.{block}.{name}.0/24"),
@@ -141,7 +141,7 @@ fn subnet(step: &Step) -> Value {
     match step.body % 16 {
         9..=11 => {
             properties["networkSecurityGroup"] =
-                json!({"id": format!("{}/networkSecurityGroups/g{}", place.network(), step.refers % 2)})
+                json!({"id": format!("{}/networkSecurityGroups/g{}", parts.network(), step.refers % 2)})
         }
         12 => properties["privateEndpointNetworkPolicies"] = json!("Enabled"),
         13 => {
@@ -154,7 +154,7 @@ fn subnet(step: &Step) -> Value {
 }
 
 /// Some subnet: mostly one that the seed has.
-fn subnet_id(place: &Place, number: u8) -> String {
+fn subnet_id(parts: &PathParts, number: u8) -> String {
     let (vnet, name) = match number {
         0..=99 => (0, 0),
         100..=179 => (0, 1),
@@ -162,17 +162,17 @@ fn subnet_id(place: &Place, number: u8) -> String {
         220..=249 => (1, usize::from(number) % 4),
         _ => (7, 0),
     };
-    format!("{}/virtualNetworks/v{vnet}/subnets/s{name}", place.network())
+    format!("{}/virtualNetworks/v{vnet}/subnets/s{name}", parts.network())
 }
 
 fn balancer(step: &Step) -> Value {
-    let place = step.place();
+    let parts = step.path_parts();
     let mut frontends = Vec::new();
     for at in 0..=u8::from(step.body & 0x20 != 0) {
         let name = if step.refers == 251 { 0 } else { at };
-        let mut properties = json!({"subnet": {"id": subnet_id(&place, step.refers.wrapping_add(100 + at * 90))}});
+        let mut properties = json!({"subnet": {"id": subnet_id(&parts, step.refers.wrapping_add(100 + at * 90))}});
         if step.body & 0x18 == 0x18 {
-            let address = format!("10.{}.1.{}", block(place.subscription, 0), 2 + step.body % 8);
+            let address = format!("10.{}.1.{}", block(parts.subscription, 0), 2 + step.body % 8);
             properties["privateIPAllocationMethod"] = json!("Static");
             properties["privateIPAddress"] = json!(address);
         }
@@ -188,20 +188,20 @@ fn balancer(step: &Step) -> Value {
 }
 
 fn nic(step: &Step) -> Value {
-    let subnet = subnet_id(&step.place(), step.refers);
+    let subnet = subnet_id(&step.path_parts(), step.refers);
     json!({"location": "westus2", "properties": {"ipConfigurations": [{"name": "one", "properties": {"subnet": {"id": subnet}}}]}})
 }
 
 fn service(step: &Step) -> Value {
-    let place = step.place();
+    let parts = step.path_parts();
     let frontend = format!(
         "{}/loadBalancers/l{}/frontendIPConfigurations/f{}",
-        place.network(),
+        parts.network(),
         step.refers.saturating_sub(180) / 30,
         u8::from(step.refers % 8 == 7)
     );
     let nat = |name: &str, at: u8| {
-        let subnet = subnet_id(&place, if at == 255 { 255 } else { 100 });
+        let subnet = subnet_id(&parts, if at == 255 { 255 } else { 100 });
         json!({"name": name, "properties": {"privateIPAllocationMethod": "Dynamic", "subnet": {"id": subnet}}})
     };
     let mut configurations = vec![nat("nat", step.refers)];
@@ -247,18 +247,18 @@ fn decision(step: &Step) -> Value {
 }
 
 fn endpoint(step: &Step, view: &View) -> Value {
-    let place = step.place();
+    let parts = step.path_parts();
     let provider = match step.refers {
-        0..=109 => place.subscription,
+        0..=109 => parts.subscription,
         110..=229 => 0,
         _ => 1,
     };
-    let home = Place {
+    let home = PathParts {
         subscription: provider,
         group: 0,
-        ..place
+        ..parts
     };
-    let service = Place {
+    let service = PathParts {
         name: usize::from(step.refers) % 4,
         ..home
     }
@@ -278,7 +278,7 @@ fn endpoint(step: &Step, view: &View) -> Value {
             alias.unwrap_or("gone.alias").to_owned(),
         ),
     };
-    let subnet = subnet_id(&place, if step.body & 0x80 == 0 { 0 } else { step.refers });
+    let subnet = subnet_id(&parts, if step.body & 0x80 == 0 { 0 } else { step.refers });
     let mut body = json!({"location": "westus2", "properties": {
         "subnet": {"id": subnet},
         list: [{"name": "c", "properties": {"privateLinkServiceId": target}}],
@@ -287,7 +287,7 @@ fn endpoint(step: &Step, view: &View) -> Value {
     match step.body & 0x30 {
         0x10 => properties["customNetworkInterfaceName"] = json!(format!("n{}", step.refers % 3)),
         0x20 => {
-            let address = format!("10.{}.0.{}", block(place.subscription, 0), step.refers % 9);
+            let address = format!("10.{}.0.{}", block(parts.subscription, 0), step.refers % 9);
             properties["ipConfigurations"] = json!([{"name": "one", "properties": {"privateIPAddress": address}}]);
         }
         _ => {}
@@ -295,11 +295,11 @@ fn endpoint(step: &Step, view: &View) -> Value {
     body
 }
 
-fn record(place: &Place, step: &Step) -> Value {
+fn record(parts: &PathParts, step: &Step) -> Value {
     let many = step.refers % 3 + u8::from(step.refers == 255) * 20;
     let records: Vec<u8> = (0..many).collect();
     let mut properties = json!({"ttl": step.body});
-    match place.name {
+    match parts.name {
         2 => properties["cnameRecord"] = json!({"cname": format!("x{many}.example.com")}),
         3 => properties["txtRecords"] = records.iter().map(|at| json!({"value": [format!("t{at}")]})).collect(),
         _ => {

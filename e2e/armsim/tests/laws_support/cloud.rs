@@ -1,5 +1,5 @@
-//! The world that the laws are tried in: three subscriptions of two tenants with the same few names in each, small
-//! quotas, and callers who may do everything, half of it, or nothing.
+//! The simulated Azure that the laws are tried on: three subscriptions of two tenants with the same few names in each,
+//! small quotas, and callers who may do everything, half of it, or nothing.
 
 use armsim::{Caller, Preset, Seed, SimulatedAzure};
 use jiff::Timestamp;
@@ -30,7 +30,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// 0 is the plain world.
+    /// The mode that two bytes choose; zeros choose no faults, no small budgets, no drift and the default switches.
     pub fn of(bytes: [u8; 2]) -> Self {
         let [mode, switches] = bytes;
         Self {
@@ -41,7 +41,7 @@ impl Mode {
         }
     }
 
-    /// Whether every accepted write comes to its planned end and nothing goes by itself.
+    /// Whether every accepted write ends as planned, and only calls delete resources.
     pub fn is_orderly(self) -> bool {
         !self.faults && !self.drift
     }
@@ -125,7 +125,7 @@ pub fn start() -> Timestamp {
     "2026-01-05T10:00:00Z".parse().unwrap()
 }
 
-/// The seed of a world of that mode.
+/// The seed for that mode.
 pub fn seed(mode: Mode) -> Value {
     let quotas: Value = QUOTAS.iter().map(|(name, most)| (*name, json!(most))).collect();
     let subscriptions: Vec<Value> = (0..3)
@@ -147,8 +147,8 @@ pub fn seed(mode: Mode) -> Value {
     seed
 }
 
-/// A world of that mode; `random_seed` decides its GUIDs.
-pub fn azure(preset: Preset, mode: Mode, random_seed: u64) -> SimulatedAzure {
+/// A simulated Azure for that mode; `random_seed` decides its GUIDs.
+pub fn seeded_azure(preset: Preset, mode: Mode, random_seed: u64) -> SimulatedAzure {
     let mut azure = SimulatedAzure::new(preset, random_seed);
     let seed = seed(mode);
     let seed = Seed::parse(seed.to_string().as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What the laws need: a world, steps, the bodies that they send, a run of them, and the laws.
+//! What the laws need: a simulated Azure, steps, the bodies that they send, a run of them, and the laws.
 #![allow(
     dead_code,
     unreachable_pub,

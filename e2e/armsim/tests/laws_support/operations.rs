@@ -1,4 +1,4 @@
-//! Every accepted operation ends exactly once, not before its time, and both of its URLs say so for ever.
+//! Every accepted operation ends exactly once, not before its time, and from then on both of its URLs report that end.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Operation {
     /// Nothing for one that is over or never ends.
     ends: Option<Timestamp>,
     hangs: bool,
-    /// The final words, once they were said.
+    /// The final status body, once it was answered.
     end: Option<Value>,
     lost: bool,
 }
@@ -80,11 +80,11 @@ impl Operations {
         let operation = &mut self.all[number];
         if let Some(url) = operation.status_url.clone() {
             let got = run.call(&operation.get(url))?;
-            operation.said(run, &got)?;
+            operation.check_status(run, &got)?;
         }
         if let Some(url) = operation.location.clone() {
             let got = run.call(&operation.get(url))?;
-            operation.left(run, &got)?;
+            operation.check_location(run, &got)?;
         }
         Ok(())
     }
@@ -141,8 +141,8 @@ impl Operation {
         }
     }
 
-    /// What the status URL said.
-    fn said(&mut self, run: &Run, got: &Got) -> Outcome {
+    /// Checks what the status URL answered.
+    fn check_status(&mut self, run: &Run, got: &Got) -> Outcome {
         let name = format!("the operation of {} {}", self.method, self.target);
         if got.status == 429 && run.mode.throttle || got.status >= 400 && run.mode.faults {
             self.lost |= got.status == 404;
@@ -168,8 +168,8 @@ impl Operation {
         }
     }
 
-    /// What the `Location` URL answered, just after the status URL.
-    fn left(&mut self, run: &Run, got: &Got) -> Outcome {
+    /// Checks what the `Location` URL answered, just after the status URL.
+    fn check_location(&mut self, run: &Run, got: &Got) -> Outcome {
         if got.status == 429 && run.mode.throttle || run.mode.faults {
             return Ok(());
         }

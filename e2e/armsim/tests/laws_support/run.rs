@@ -1,4 +1,4 @@
-//! A run: carries out steps one by one on a world, keeps a readable list of the calls, and tries the laws after each.
+//! A run: executes steps one by one on a simulated Azure, keeps a readable list of calls, tries the laws after each.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub struct Got {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
-    /// Whether the journal says that something changed.
+    /// Whether the call changed something, by the journal.
     pub changed: bool,
     /// How it breaks the specs.
     unlike_specs: Option<String>,
@@ -53,7 +53,7 @@ pub struct Sent {
     pub who: usize,
 }
 
-/// A world on its way.
+/// A simulated Azure in the middle of a run.
 #[derive(Clone)]
 pub struct Run {
     pub azure: SimulatedAzure,
@@ -73,7 +73,7 @@ pub struct Run {
 
 impl Run {
     pub fn new(preset: Preset, mode: Mode) -> Self {
-        let mut azure = cloud::azure(preset, mode, 7);
+        let mut azure = cloud::seeded_azure(preset, mode, 7);
         let now = cloud::start();
         let view = view::of(&mut azure, now);
         Self {
@@ -125,17 +125,17 @@ impl Run {
         view::lists_agree(self)
     }
 
-    /// Each shows the last write that took effect; only a zone or group takes others with it.
+    /// Each zone and link shows the last write that took effect, unless its zone or group was deleted.
     fn zones_and_links(&self) -> Outcome {
         let left = self.operations.zones_and_links();
-        for (id, wanted) in &left {
+        for (id, expected) in &left {
             let link = id.contains("/virtualnetworklinks/");
             let what = if link { What::Link } else { What::Zone };
-            match (self.view.get(id).map(|shown| settable(what, shown)), wanted) {
-                (Some(shown), Some(wanted)) if shown == *wanted => {}
+            match (self.view.get(id).map(|shown| settable(what, shown)), expected) {
+                (Some(shown), Some(expected)) if shown == *expected => {}
                 (None, None) => {}
                 (None, Some(_)) if link || self.written.is_doomed(id) => {}
-                (shown, wanted) => return Err(format!("{id} shows {shown:?}, its last operation left {wanted:?}")),
+                (shown, expected) => return Err(format!("{id} shows {shown:?}, its last operation left {expected:?}")),
             }
         }
         Ok(())
@@ -238,7 +238,7 @@ impl Run {
 
     /// What a step addresses. A connection's name is the service's to choose.
     pub fn path(&self, what: What, step: &Step) -> String {
-        let path = step.place().path(what);
+        let path = step.path_parts().path(what);
         if what != What::Connection {
             return path;
         }
@@ -251,7 +251,7 @@ impl Run {
     }
 
     fn write(&mut self, method: &'static str, what: What, step: &Step) -> Outcome {
-        let mut path = step.place().path(what);
+        let mut path = step.path_parts().path(what);
         if what == What::Connection {
             // Its name is the service's to choose.
             let prefix = format!("{}/privateendpointconnections/", path.to_ascii_lowercase());
@@ -298,9 +298,9 @@ impl Run {
         };
         let got = self.call(&sent)?;
         let mut operations = std::mem::take(&mut self.operations);
-        let kept = operations.accepted(self, &sent, &got);
+        let accepted = operations.accepted(self, &sent, &got);
         self.operations = operations;
-        kept?;
+        accepted?;
         if !self.mode.faults {
             self.written.answered(what, &sent, &got);
         }
@@ -332,19 +332,19 @@ impl Run {
         self.send(&request.body(Bytes::from(body)).unwrap(), sent.who)
     }
 
-    /// The same with a request as it is.
+    /// Sends a request as it is and tries what holds for any call.
     pub fn send(&mut self, request: &Request<Bytes>, who: usize) -> Result<Got, String> {
-        // What is over ends now, not in the call.
+        // Operations whose time is over end now, not in the call.
         self.azure.operations_in_flight(self.now);
         let before = self.azure.clone();
-        let seen = self.azure.journal(0).len();
+        let earlier = self.azure.journal(0).len();
         let mut got = self.handle(request, who);
         if let Some(violation) = got.unlike_specs.take() {
             return Err(violation);
         }
         let entries = self.azure.journal(0);
-        let [entry] = entries.get(seen..).unwrap_or_default() else {
-            return Err(format!("{} calls in the journal for one", entries.len() - seen));
+        let [entry] = entries.get(earlier..).unwrap_or_default() else {
+            return Err(format!("{} calls in the journal for one", entries.len() - earlier));
         };
         got.changed = entry.changed;
         self.wrote |= got.changed;
@@ -402,7 +402,7 @@ impl Run {
         in_answer.map(|violation| violation.to_string())
     }
 
-    /// Goes on from what was saved.
+    /// Saves the simulated Azure and loads it again.
     pub fn reload(&mut self) -> Outcome {
         let saved = serde_json::to_string(&self.azure).unwrap();
         self.azure = serde_json::from_str(&saved).unwrap();

@@ -108,7 +108,7 @@ pub struct Step {
 
 /// What a path is made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct PathParts {
     pub subscription: usize,
     pub group: usize,
     pub parent: usize,
@@ -162,8 +162,8 @@ impl Step {
         Wait
     }
 
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn path_parts(&self) -> PathParts {
+        PathParts {
             subscription: match self.subscription {
                 0..=139 => 0,
                 140..=219 => 1,
@@ -175,7 +175,7 @@ impl Step {
         }
     }
 
-    /// The same step in another subscription, by its owner, about nothing of others.
+    /// This step in another subscription, by its owner, with references to nothing of others.
     pub fn alone_in(mut self, subscription: usize) -> Self {
         self.subscription = [0, 140, 220][subscription];
         self.who = 0;
@@ -198,10 +198,10 @@ impl Step {
     /// The caller: mostly one who may.
     pub fn who(&self) -> usize {
         match self.who {
-            0..=235 => owner(self.place().subscription),
+            0..=235 => owner(self.path_parts().subscription),
             236..=247 => 2,
             248..=251 => 3,
-            _ => 1 - owner(self.place().subscription),
+            _ => 1 - owner(self.path_parts().subscription),
         }
     }
 
@@ -216,7 +216,7 @@ impl Step {
     }
 }
 
-impl Place {
+impl PathParts {
     pub fn group_id(&self) -> String {
         format!(
             "/subscriptions/{}/resourceGroups/rg{}",

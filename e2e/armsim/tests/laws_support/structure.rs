@@ -30,7 +30,7 @@ pub fn check(run: &mut Run, before: &View) -> Outcome {
     Ok(())
 }
 
-/// A resource is on its way exactly while an operation on it runs, and nothing runs beyond its end.
+/// A resource is in progress exactly while an operation on it runs, and no operation runs beyond its end.
 fn states(run: &mut Run) -> Outcome {
     let running = run.azure.operations_in_flight(run.now);
     let mut targets = BTreeSet::new();
@@ -55,10 +55,10 @@ fn states(run: &mut Run) -> Outcome {
         let lags = run.mode.switches & 64 != 0 && id.contains("/subnets/")
             || run.mode.switches & 32 != 0 && id.contains("/virtualnetworklinks/");
         let state = text(&shown["properties"]["provisioningState"]);
-        let moving = ["updating", "deleting"].contains(&state.as_str());
+        let in_progress = ["updating", "deleting"].contains(&state.as_str());
         let vnet = id.split_once("/subnets/").map(|(vnet, _)| vnet);
-        let works = targets.contains(id) || moving && vnet.is_some_and(|vnet| targets.contains(vnet));
-        if moving != works && !lags {
+        let has_operation = targets.contains(id) || in_progress && vnet.is_some_and(|vnet| targets.contains(vnet));
+        if in_progress != has_operation && !lags {
             return Err(format!("{id} is {state}, operations run on {targets:?}"));
         }
     }
@@ -286,7 +286,8 @@ fn etags(run: &Run, before: &View) -> Outcome {
     Ok(())
 }
 
-/// For comparing worlds whose chance was drawn in another order: every GUID by the place where it is first seen.
+/// The resources of a subscription, for comparing runs that drew random values in different orders: every GUID is
+/// replaced by the number of its first occurrence.
 pub fn without_chance(view: &View, subscription: usize) -> Value {
     let own = view.iter().filter(|(id, _)| id.contains(SUBSCRIPTIONS[subscription]));
     let mut all = json!(own.map(|(_, shown)| shown).collect::<Vec<_>>());
@@ -294,11 +295,11 @@ pub fn without_chance(view: &View, subscription: usize) -> Value {
     let text = all.to_string();
     let guid =
         regex::Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{26}\\.xx").unwrap();
-    let mut seen: Vec<String> = Vec::new();
+    let mut guids: Vec<String> = Vec::new();
     let named = guid.replace_all(&text, |found: &regex::Captures<'_>| {
-        let at = seen.iter().position(|known| *known == found[0]).unwrap_or_else(|| {
-            seen.push(found[0].to_owned());
-            seen.len() - 1
+        let at = guids.iter().position(|known| *known == found[0]).unwrap_or_else(|| {
+            guids.push(found[0].to_owned());
+            guids.len() - 1
         });
         format!("guid-{at}")
     });

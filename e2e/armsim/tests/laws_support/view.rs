@@ -1,4 +1,4 @@
-//! The world as its different sides show it: control, GET, lists, saved state. They must agree.
+//! The state as it can be read in different ways: by the control API, GET, lists, and saved. They must agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::body::{POISON, View};
 use super::cloud::{SUBSCRIPTIONS, owner};
 use super::run::{Got, Outcome, Run, Sent};
 
-/// The control side.
+/// All resources by the control API.
 pub fn of(azure: &mut SimulatedAzure, now: Timestamp) -> View {
     let all = azure.resources(now, "");
     all.into_iter().map(|shown| (text(&shown["id"]), shown)).collect()
@@ -57,7 +57,7 @@ pub fn difference(a: &Value, b: &Value) -> String {
     }
 }
 
-/// What a GET that was just answered says must be what the control side says.
+/// A GET that was just answered must agree with the control API.
 pub fn read_agrees(run: &mut Run, sent: &Sent, got: &Got) -> Outcome {
     if run.mode.faults || sent.method != "GET" || !matches!(got.status, 200 | 404) {
         return Ok(());
@@ -101,7 +101,8 @@ const NESTED: [(&str, &str); 4] = [
     ("privateDnsZones", "ALL"),
 ];
 
-/// Lists by subscription are those by group together, pages hold every item once, and all are what the control side has.
+/// Lists by subscription are those by group together, pages hold every item once, and all show what the control API
+/// shows.
 pub fn lists_agree(run: &mut Run) -> Outcome {
     if run.mode.faults || run.mode.throttle {
         return Ok(());
@@ -111,16 +112,16 @@ pub fn lists_agree(run: &mut Run) -> Outcome {
         let subscription = format!("/subscriptions/{subscription}");
         for kind in TRACKED {
             let type_name = format!("microsoft.network/{kind}").to_ascii_lowercase();
-            let wanted: Vec<String> = of_type(&view, &subscription, &type_name);
+            let expected: Vec<String> = of_type(&view, &subscription, &type_name);
             let whole = items(
                 run,
                 at,
                 &format!("{subscription}/providers/Microsoft.Network/{kind}"),
                 1 + at,
             )?;
-            if whole != wanted {
+            if whole != expected {
                 return Err(format!(
-                    "{kind} of {subscription}: {whole:?} are listed, {wanted:?} are there"
+                    "{kind} of {subscription}: {whole:?} are listed, {expected:?} are there"
                 ));
             }
             let mut by_group = Vec::new();
@@ -133,9 +134,9 @@ pub fn lists_agree(run: &mut Run) -> Outcome {
                 )?);
             }
             by_group.sort();
-            if by_group != wanted {
+            if by_group != expected {
                 return Err(format!(
-                    "{kind} by groups of {subscription}: {by_group:?}, {wanted:?} are there"
+                    "{kind} by groups of {subscription}: {by_group:?}, {expected:?} are there"
                 ));
             }
         }
@@ -143,9 +144,9 @@ pub fn lists_agree(run: &mut Run) -> Outcome {
             let type_name = format!("microsoft.network/{parent}").to_ascii_lowercase();
             for id in of_type(&view, &subscription, &type_name) {
                 let listed = items(run, at, &format!("{id}/{kind}"), 1)?;
-                let wanted: Vec<String> = below(&view, &id, kind);
-                if listed != wanted {
-                    return Err(format!("{id}/{kind}: {listed:?} are listed, {wanted:?} are there"));
+                let expected: Vec<String> = below(&view, &id, kind);
+                if listed != expected {
+                    return Err(format!("{id}/{kind}: {listed:?} are listed, {expected:?} are there"));
                 }
             }
         }
@@ -165,14 +166,14 @@ fn below(view: &View, parent: &str, kind: &str) -> Vec<String> {
     let prefix = format!("{parent}/");
     let links = format!("{parent}/virtualnetworklinks/");
     let own = format!("{parent}/{}/", kind.to_ascii_lowercase());
-    let wanted = |id: &&String| {
+    let is_below = |id: &&String| {
         if kind == "ALL" {
             id.starts_with(&prefix) && !id.starts_with(&links)
         } else {
             id.starts_with(&own)
         }
     };
-    view.keys().filter(wanted).cloned().collect()
+    view.keys().filter(is_below).cloned().collect()
 }
 
 /// The ids of a list, page by page, sorted.

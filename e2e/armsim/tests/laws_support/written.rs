@@ -14,7 +14,7 @@ use super::view::text;
 #[derive(Clone, Default)]
 pub struct Written {
     last: BTreeMap<String, (What, Value)>,
-    /// What somebody may take away, with all that is in it.
+    /// What somebody may delete, with all that is in it.
     doomed: BTreeSet<String>,
 }
 
@@ -30,14 +30,14 @@ impl Written {
                 self.doomed.insert(id);
             }
             "PATCH" if !sent.body["tags"].is_null() => {
-                if let Some((_, wanted)) = self.last.get_mut(&id) {
-                    wanted["tags"] = sent.body["tags"].clone();
+                if let Some((_, written)) = self.last.get_mut(&id) {
+                    written["tags"] = sent.body["tags"].clone();
                 }
             }
             "PATCH" if what == What::Record => {
-                if let Some((_, wanted)) = self.last.get_mut(&id) {
-                    wanted["ttl"] = sent.body["properties"]["ttl"].clone();
-                    wanted["metadata"] = sent.body["properties"]["metadata"].clone();
+                if let Some((_, written)) = self.last.get_mut(&id) {
+                    written["ttl"] = sent.body["properties"]["ttl"].clone();
+                    written["metadata"] = sent.body["properties"]["metadata"].clone();
                 }
             }
             "PUT" if !matches!(what, What::Zone | What::Link | What::Connection | What::ZoneGroup) => {
@@ -67,7 +67,7 @@ impl Written {
         self.last.retain(|known, _| known != id && !known.starts_with(&prefix));
     }
 
-    /// Whether somebody may have taken it away.
+    /// Whether somebody may have deleted it.
     pub fn is_doomed(&self, id: &str) -> bool {
         let above = |gone: &String| {
             id.strip_prefix(gone.as_str())
@@ -80,13 +80,13 @@ impl Written {
         let mut last = std::mem::take(&mut self.last);
         last.retain(|id, _| view.contains_key(id) || !(mode.drift || self.is_doomed(id)));
         self.last = last;
-        for (id, (what, wanted)) in &self.last {
+        for (id, (what, written)) in &self.last {
             let Some(shown) = view.get(id) else {
                 return Err(format!("{id} was written and is not there"));
             };
             let shown = settable(*what, shown);
-            if shown != *wanted {
-                return Err(format!("{id} shows {shown}, written was {wanted}"));
+            if shown != *written {
+                return Err(format!("{id} shows {shown}, written was {written}"));
             }
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! What is refused of a private endpoint: services that it may not reach, subnets and addresses that are not to be had, fixed fields.
+//! What is refused of a private endpoint: services that it may not reach, subnets and addresses that it cannot have,
+//! changes of fixed fields.
 
 use armsim::Preset;
 use rstest::rstest;
@@ -18,7 +19,7 @@ fn connection_by_id_needs_approval_rights_or_an_invitation() {
         json
     };
     let approval = "Microsoft.Network/privateLinkServices/privateEndpointConnectionsApproval/action";
-    for (actions, invited, want) in [(vec![], false, 403), (vec![approval], false, 201), (vec![], true, 201)] {
+    for (actions, invited, expected) in [(vec![], false, 403), (vec![approval], false, 201), (vec![], true, 201)] {
         let mut sim = Sim::seeded(roles(&actions), Preset::Recorded);
         let mut service = pls();
         if !invited {
@@ -28,8 +29,8 @@ fn connection_by_id_needs_approval_rights_or_an_invitation() {
         sim.wait(60.0);
         sim.caller = caller(CONSUMER);
         let put = sim.put(&path("pe"), by_id());
-        assert_eq!(put.status, want, "{}", put.body);
-        if want == 403 {
+        assert_eq!(put.status, expected, "{}", put.body);
+        if expected == 403 {
             assert_eq!(put.refusal(), (403, "LinkedAuthorizationFailed", "gateway"));
             assert!(put.message().contains(approval), "{}", put.message());
         }
@@ -99,14 +100,14 @@ fn full_subnet_is_refused() {
 #[case::reserved("10.1.0.1", 400, "PrivateIPAddressInReservedRange")]
 #[case::last("10.1.0.15", 400, "PrivateIPAddressInReservedRange")]
 #[case::free("10.1.0.9", 201, "")]
-fn static_address(#[case] address: &str, #[case] want: u16, #[case] code: &str) {
+fn static_address(#[case] address: &str, #[case] status: u16, #[case] code: &str) {
     let mut sim = Sim::new();
     let alias = sim.link_service("svc");
     sim.endpoint("first", &alias);
     let mut body = pe(&alias);
     body["properties"]["ipConfigurations"] = json!([{"name": "ip", "properties": {"privateIPAddress": address}}]);
     let put = sim.put(&path("pe"), body);
-    assert_eq!((put.status, put.code()), (want, code));
+    assert_eq!((put.status, put.code()), (status, code));
 }
 
 #[rstest]

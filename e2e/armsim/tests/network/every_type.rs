@@ -1,12 +1,12 @@
-//! What holds of every type of Microsoft.Network: a body that is put back changes nothing, etags guard every write, tags
-//! are patched, read-only fields are ignored, ids are the same in any case, lists know all.
+//! What holds of every type of Microsoft.Network: a body that is put back changes nothing, etags guard every write,
+//! tags are patched, read-only fields are ignored, ids are the same in any case, lists know all.
 
 use serde_json::{Value, json};
 
 use crate::network_support::{GUEST_NET, GUEST_SUB, NET, SUB, Sim, pe, pls};
 
-/// One of every type, each settled; the private endpoint is the last.
-fn azure() -> Sim {
+/// A simulated Azure with one resource of every type, each ready; the private endpoint is the last.
+fn sim_with_every_type() -> Sim {
     let mut sim = Sim::new();
     let at = |rest: Value| {
         let mut body = json!({"location": "westus2", "tags": {"made": "here"}});
@@ -82,7 +82,7 @@ fn lower(body: &Value) -> String {
 #[test]
 fn body_put_back_changes_nothing() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let path = format!("{scope}/{name}");
         let before = sim.get(&path);
         assert_eq!((before.status, before.state()), (200, "Succeeded"), "{}", before.body);
@@ -99,7 +99,7 @@ fn body_put_back_changes_nothing() {
 #[test]
 fn etag_guards_every_write() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let path = format!("{scope}/{name}");
         let before = sim.get(&path);
         assert_eq!(before.body["etag"], json!(before.header("etag")));
@@ -123,7 +123,7 @@ fn etag_guards_every_write() {
 #[test]
 fn id_is_the_same_in_any_case_and_keeps_its_own() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let path = format!("{scope}/{name}");
         let before = sim.get(&path).body;
         assert_eq!(before["id"], json!(path));
@@ -138,7 +138,7 @@ fn id_is_the_same_in_any_case_and_keeps_its_own() {
 #[test]
 fn made_up_state_is_ignored() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let path = format!("{scope}/{name}");
         let before = sim.get(&path).body;
         let mut body = before.clone();
@@ -158,7 +158,7 @@ fn made_up_state_is_ignored() {
 #[test]
 fn tags_are_patched_where_there_are_tags() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let path = format!("{scope}/{name}");
         let before = sim.get(&path);
         if ["privateLinkServices/svc", "privateEndpoints/pe"].contains(&name) {
@@ -192,7 +192,7 @@ fn tags_are_patched_where_there_are_tags() {
 #[test]
 fn lists_of_subscription_and_group_know_it() {
     for (scope, name) in ALL {
-        let mut sim = azure();
+        let mut sim = sim_with_every_type();
         let (list, own) = name.rsplit_once('/').unwrap();
         let in_group = format!("{scope}/{list}");
         let shown = sim.get(&format!("{scope}/{name}")).body;
@@ -212,19 +212,19 @@ fn lists_of_subscription_and_group_know_it() {
 
 #[test]
 fn deleted_group_takes_everything_along() {
-    let mut sim = azure();
+    let mut sim = sim_with_every_type();
     sim.wait(1.0);
     let groups = [
         format!("/subscriptions/{SUB}/resourceGroups/rg"),
         format!("/subscriptions/{GUEST_SUB}/resourceGroups/guest"),
     ];
-    // The endpoint goes first: a link service with connections stays.
+    // The endpoint is deleted first: a link service with connections stays.
     for group in groups.iter().rev() {
         assert_eq!(sim.delete(group).status, 202);
         sim.wait(600.0);
     }
     assert_eq!(sim.azure.resources(sim.now, ""), Vec::<Value>::new());
-    // Nothing of the old world is left behind: addresses are free again.
+    // Nothing of what was deleted is left: addresses are free again.
     sim.put(&groups[0], json!({"location": "westus2"}));
     let vnet = json!({"location": "westus2", "properties": {"addressSpace": {"addressPrefixes": ["10.0.0.0/16"]},
         "subnets": [{"name": "lb", "properties": {"addressPrefix": "10.0.0.0/24"}}]}});

@@ -173,7 +173,7 @@ fn newer_put_cancels_the_older_operation() {
 }
 
 #[test]
-fn deletion_goes_through_both_urls() {
+fn deletion_is_reported_by_both_urls() {
     let mut sim = Sim::new();
     sim.link_service("svc");
     let gone = sim.delete(&path("svc"));
@@ -237,7 +237,7 @@ fn service_with_connections_is_not_deleted() {
 }
 
 #[test]
-fn rejected_connections_do_not_block_where_the_switch_says_so() {
+fn rejected_connections_do_not_block_deletion_by_switch() {
     let mut sim = Sim::with_switches(json!({"rejected_connections_block_delete": false}));
     let alias = sim.link_service("svc");
     sim.endpoint("pe", &alias);

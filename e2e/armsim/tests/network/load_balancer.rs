@@ -218,7 +218,7 @@ fn left_out_frontend_frees_its_address() {
 }
 
 #[test]
-fn frontend_in_use_goes_by_no_way() {
+fn frontend_in_use_cannot_be_deleted() {
     let mut sim = Sim::new();
     sim.link_service("svc");
     let balancer = format!("{NET}/loadBalancers/lb");

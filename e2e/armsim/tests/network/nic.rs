@@ -63,9 +63,9 @@ fn interface_gets_an_address_and_keeps_it() {
 #[case::taken("10.0.0.4", 400, "PrivateIPAddressInUse")]
 #[case::outside("10.0.1.9", 400, "PrivateIPAddressNotInSubnet")]
 #[case::reserved("10.0.0.3", 400, "PrivateIPAddressInReservedRange")]
-fn static_address(#[case] wanted: &str, #[case] status: u16, #[case] code: &str) {
+fn static_address(#[case] requested: &str, #[case] status: u16, #[case] code: &str) {
     let mut sim = Sim::new();
-    let put = sim.put(&path("a"), fixed(wanted));
+    let put = sim.put(&path("a"), fixed(requested));
     assert_eq!((put.status, put.code()), (status, code));
     assert_eq!(sim.get(&path("a")).status == 200, status == 201);
 }
@@ -80,7 +80,7 @@ fn static_address_moves_and_frees_the_old_one() {
 }
 
 #[test]
-fn member_of_a_pool_is_seen_from_both_sides() {
+fn member_of_a_pool_is_shown_on_both_sides() {
     let mut sim = Sim::new();
     let balancer = format!("{NET}/loadBalancers/lb");
     let pool = format!("{balancer}/backendAddressPools/workers");
@@ -229,12 +229,12 @@ fn managed_interface_refuses_every_write() {
         }
         assert_eq!(sim.get(id).body, before);
     }
-    let mut taken = pe(&alias);
-    taken["properties"]["customNetworkInterfaceName"] = json!("mine");
-    let named = sim.make(&format!("{GUEST_NET}/privateEndpoints/named"), taken.clone());
+    let mut body = pe(&alias);
+    body["properties"]["customNetworkInterfaceName"] = json!("mine");
+    let named = sim.make(&format!("{GUEST_NET}/privateEndpoints/named"), body.clone());
     let nic = named["properties"]["networkInterfaces"][0]["id"].as_str().unwrap();
     assert_eq!(nic, format!("{GUEST_NET}/networkInterfaces/mine"));
-    let second = sim.put(&format!("{GUEST_NET}/privateEndpoints/second"), taken);
+    let second = sim.put(&format!("{GUEST_NET}/privateEndpoints/second"), body);
     assert_eq!(second.code(), "PrivateEndpointExistingNetworkInterfaceNotSupported");
 }
 

@@ -78,12 +78,12 @@ fn second_write_to_a_vnet_waits(#[case] switch: &str, #[case] status: u16, #[cas
     } else {
         assert_eq!(cause, "service");
         assert!((11..=14).contains(&wait.parse::<u32>().unwrap()), "{wait}");
-        let told = refused.body["error"]["details"][0]["message"].as_str().unwrap();
+        let message = refused.body["error"]["details"][0]["message"].as_str().unwrap();
         let end = format!(
             "is updating resource {}. The call can be retried in {wait} seconds.",
             subnet("a")
         );
-        assert!(told.ends_with(&end), "{told}");
+        assert!(message.ends_with(&end), "{message}");
     }
     assert_eq!(sim.delete(&subnet("nat")).status, status);
     // Another VNet is not concerned.

@@ -13,7 +13,7 @@ fn forms(word: &str) -> [String; 2] {
     ]
 }
 
-/// A settled service that is open to `visible` and approves `approved`; answers its alias.
+/// Creates a service that is open to `visible` and approves `approved`, and waits until it is ready; returns its alias.
 fn service(sim: &mut Sim, visible: &Value, approved: &Value) -> String {
     let mut body = pls();
     body["properties"]["visibility"]["subscriptions"] = visible.clone();
@@ -41,11 +41,11 @@ fn is_visible(sim: &mut Sim, path: &str, alias: &str) -> bool {
 #[case::by_name(json!([GUEST_SUB.to_uppercase()]), true)]
 #[case::somebody_else(json!([SUB]), false)]
 #[case::nobody(json!([]), false)]
-fn alias_is_seen_by_whom_the_service_lists(#[case] visible: Value, #[case] want: bool) {
+fn alias_is_visible_to_whom_the_service_lists(#[case] visible: Value, #[case] expected: bool) {
     let mut sim = Sim::new();
     let alias = service(&mut sim, &visible, &json!([]));
     for path in forms("checkPrivateLinkServiceVisibility") {
-        assert_eq!(is_visible(&mut sim, &path, &alias), want, "{path}");
+        assert_eq!(is_visible(&mut sim, &path, &alias), expected, "{path}");
         assert!(!is_visible(
             &mut sim,
             &path,
@@ -57,7 +57,7 @@ fn alias_is_seen_by_whom_the_service_lists(#[case] visible: Value, #[case] want:
 }
 
 #[test]
-fn young_alias_is_not_seen_yet() {
+fn young_alias_is_not_visible_yet() {
     let mut sim = Sim::with_switches(json!({"alias_lag_s": 300}));
     let alias = service(&mut sim, &json!(["*"]), &json!([]));
     let [path, _] = forms("checkPrivateLinkServiceVisibility");
@@ -89,8 +89,8 @@ fn services_that_approve_by_themselves_are_listed(#[case] approved: Value, #[cas
     let id = format!("{NET}/privateLinkServices/svc");
     for path in forms("autoApprovedPrivateLinkServices") {
         let got = sim.get(&path);
-        let want = vec![json!({"privateLinkService": id}); count];
-        assert_eq!((got.status, &got.body["value"]), (200, &json!(want)), "{path}");
+        let expected = vec![json!({"privateLinkService": id}); count];
+        assert_eq!((got.status, &got.body["value"]), (200, &json!(expected)), "{path}");
         let elsewhere = sim.get(&path.replace("westus2", "eastus"));
         assert_eq!(elsewhere.body["value"], json!([]));
     }

@@ -1,4 +1,4 @@
-//! DNS zone groups of private endpoints: what they write, what is refused of them, what goes with them.
+//! DNS zone groups of private endpoints: what they write, what is refused of them, what is deleted with them.
 
 use armsim::Preset;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn account() -> String {
     GUEST_NET.replace("Microsoft.Network", "Microsoft.Storage/storageAccounts/account")
 }
 
-fn azure() -> Value {
+fn seed_with_zones() -> Value {
     let mut json = seed();
     let resources = json["resources"].as_array_mut().unwrap();
     resources.push(json!({"id": account(), "location": "westus2"}));
@@ -46,7 +46,7 @@ fn azure() -> Value {
 
 /// An endpoint of a storage account and the zones for it.
 fn with_endpoint() -> Sim {
-    with(azure())
+    with(seed_with_zones())
 }
 
 fn with(json: Value) -> Sim {
@@ -62,7 +62,7 @@ fn with(json: Value) -> Sim {
 }
 
 impl Sim {
-    /// A group, settled; its body.
+    /// Writes a group and waits until it is ready; returns its body.
     fn group(&mut self, name: &str, configs: &[(&str, &str)]) -> Value {
         let put = self.put(&group(name), zones(configs));
         assert!([200, 201].contains(&put.status), "{}", put.body);
@@ -129,7 +129,7 @@ fn a_group_writes_the_endpoints_name_into_its_zone() {
 }
 
 #[test]
-fn a_group_goes_with_its_records_and_leaves_those_of_others() {
+fn a_group_is_deleted_with_its_own_records_only() {
     for by_endpoint in [false, true] {
         let mut sim = with_endpoint();
         sim.group("default", &[("a", &zone(ZONE)), ("b", &zone("blob.core.windows.net"))]);
@@ -169,9 +169,9 @@ fn a_zone_that_leaves_the_group_loses_the_record() {
 }
 
 #[test]
-fn a_group_of_a_link_services_endpoint_writes_nothing_unless_a_switch_says_so() {
+fn a_group_of_a_link_services_endpoint_writes_only_by_switch() {
     for (switched, sets) in [(false, 1), (true, 2)] {
-        let mut json = azure();
+        let mut json = seed_with_zones();
         json["switches"] = json!({"zone_group_names_endpoint": switched});
         let mut sim = Sim::seeded(json, Preset::Recorded);
         let alias = sim.link_service("pls");
@@ -239,7 +239,7 @@ fn wrong_groups_are_refused() {
 
 #[test]
 fn a_group_needs_its_endpoint_and_the_right_to_join_the_zones() {
-    let mut json = azure();
+    let mut json = seed_with_zones();
     let roles = json["roles"].as_array_mut().unwrap();
     roles.push(
         json!({"object_id": CONSUMER, "scope": format!("/subscriptions/{GUEST_SUB}"),
@@ -265,7 +265,7 @@ fn a_group_needs_its_endpoint_and_the_right_to_join_the_zones() {
 }
 
 #[test]
-fn a_zone_that_goes_meanwhile_fails_the_operation() {
+fn a_zone_deleted_meanwhile_fails_the_operation() {
     let mut sim = with_endpoint();
     let put = sim.put(&group("default"), zones(&[("a", &zone(ZONE))]));
     let now = sim.now;

@@ -1,4 +1,4 @@
-//! A small seeded world and a caller, without sockets: time goes on only when a test says so.
+//! A small seeded simulated Azure and a caller, without sockets: time passes only in `wait`.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -68,7 +68,7 @@ impl Got {
     }
 }
 
-/// The world, its time and who calls.
+/// The simulated Azure, its time and who calls.
 pub struct Sim {
     pub azure: SimulatedAzure,
     pub now: Timestamp,
@@ -131,7 +131,7 @@ impl Sim {
         Self::of(azure, json)
     }
 
-    /// The usual seed in a world that takes what the specs do not know.
+    /// The usual seed, with calls that are not checked against the specs.
     pub fn unchecked() -> Self {
         Self::of(SimulatedAzure::new(Preset::Recorded, 1), seed())
     }
@@ -199,7 +199,7 @@ impl Sim {
         self.call("POST", path, &[], Some(body))
     }
 
-    /// Puts what must be accepted, and waits until it has settled.
+    /// Puts what must be accepted, and waits until it is ready; returns its body.
     pub fn make(&mut self, path: &str, body: Value) -> Value {
         let put = self.put(path, body);
         assert!(matches!(put.status, 200 | 201), "{path}: {}", put.body);
@@ -228,7 +228,7 @@ impl Sim {
             .set_faults(parse_faults(rules.to_string().as_bytes()).unwrap());
     }
 
-    /// A private link service on the seeded frontend, settled; answers its alias.
+    /// Creates a private link service on the seeded frontend and waits until it is ready; returns its alias.
     pub fn link_service(&mut self, name: &str) -> String {
         let put = self.put(&format!("{NET}/privateLinkServices/{name}"), pls());
         assert_eq!(put.status, 201, "{}", put.body);
@@ -236,7 +236,7 @@ impl Sim {
         put.body["properties"]["alias"].as_str().unwrap().to_owned()
     }
 
-    /// An endpoint by alias, settled; answers it expanded.
+    /// Creates an endpoint by alias and waits until it is ready; returns it with its interfaces expanded.
     pub fn endpoint(&mut self, name: &str, alias: &str) -> Value {
         let path = format!("{GUEST_NET}/privateEndpoints/{name}");
         let put = self.put(&path, pe(alias));

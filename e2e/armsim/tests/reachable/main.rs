@@ -1,4 +1,4 @@
-//! The walk from a name to a Service, on a world in which everything is in place.
+//! The walk from a name to a Service, on a simulated Azure in which everything is in place.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "../dns_support/mod.rs"]

@@ -42,7 +42,7 @@ fn the_longer_of_two_linked_zones_answers_even_with_nothing() {
 }
 
 #[test]
-fn a_longer_zone_whose_link_is_on_its_way_leaves_the_answer_to_the_shorter() {
+fn a_longer_zone_answers_only_when_its_link_is_completed() {
     let mut sim = in_place();
     sim.make_zone(NAME);
     sim.put(
@@ -97,7 +97,7 @@ fn an_alias_is_followed_into_another_zone() {
 }
 
 #[test]
-fn a_link_that_is_written_again_goes_on_resolving() {
+fn a_link_that_is_written_again_keeps_resolving() {
     let mut sim = in_place();
     let id = format!("{}/virtualNetworkLinks/l", zone(ZONE));
     let again = sim.put(&id, link_to(&vnet("vnet1")));

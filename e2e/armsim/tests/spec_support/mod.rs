@@ -32,7 +32,7 @@ pub fn reference() -> Option<PathBuf> {
     Some(root.join("azure-rest")).filter(|path| path.is_dir())
 }
 
-/// The specs; says that the running test is skipped if there are none.
+/// The specs; reports that the running test is skipped if there are none.
 pub fn specs() -> Option<Arc<Specs>> {
     let found = reference().map(|dir| Specs::shared(&dir).unwrap());
     if found.is_none() {
@@ -46,32 +46,32 @@ fn skipped(reason: &str) {
     let _ = writeln!(std::io::stderr(), "\nSKIPPED: {reason}");
 }
 
-/// Holds everything that happens in a world against the specs.
+/// From now on checks every call to this simulated Azure against the specs, if they are at hand.
 pub fn check(azure: &mut SimulatedAzure) {
     if let Some(specs) = at_hand() {
         azure.check_against(specs);
     }
 }
 
-/// The specs for tests that are about something else; says once that there are none.
+/// The specs for tests that are about something else; reports once if there are none.
 pub fn at_hand() -> Option<Arc<Specs>> {
-    static SAID: Once = Once::new();
+    static REPORTED: Once = Once::new();
     let found = reference().map(|dir| Specs::shared(&dir).unwrap());
     if found.is_none() {
-        SAID.call_once(|| skipped("no specs of Azure at hand, so no call is held against them"));
+        REPORTED.call_once(|| skipped("no specs of Azure at hand, so no call is held against them"));
     }
     found
 }
 
-/// The end of a world: leaves what this test program has checked so far for the test that shows it all, and fails the test if
-/// anything broke the specs.
+/// Called at the end of a simulated Azure: writes what this test program has checked so far for the test that shows it
+/// all, and fails the test if anything broke the specs.
 pub fn kept(azure: &SimulatedAzure) {
     if let Some(tally) = azure.spec_tally() {
         let program = std::env::current_exe().unwrap();
         let name = program.file_stem().unwrap().to_str().unwrap();
         let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
         std::fs::create_dir_all(tallies()).unwrap();
-        // Other threads end their worlds at the same time.
+        // Other threads write this file at the same time.
         static WRITING: Mutex<()> = Mutex::new(());
         let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         std::fs::write(tallies().join(format!("{name}.json")), json!(tally).to_string()).unwrap();

@@ -1,4 +1,4 @@
-//! One kept-alive TLS connection that makes one call after the other, as cheaply as a client can. Measures nothing.
+//! One kept-alive TLS connection that makes one call after the other, as cheaply as a client can. It measures nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Where to, and as whom.
+/// The server to call, and the identity to call it with.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// `127.0.0.1:PORT`.
+    /// The server's address, as `127.0.0.1:PORT`.
     pub(super) address: String,
     pub(super) connector: TlsConnector,
-    /// The `Authorization` header; empty sends none.
+    /// The value of the `Authorization` header; empty until the token is known.
     pub(super) authorization: String,
 }
 
@@ -41,7 +41,7 @@ impl Target {
     }
 }
 
-/// A connection, open as long as it lives.
+/// An open connection. Dropping it closes it.
 pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     target: Arc<Target>,
@@ -61,7 +61,7 @@ impl Connection {
         Ok(Self { sender, target })
     }
 
-    /// The answer's status and its whole body.
+    /// Makes one call; returns the answer's status and whole body.
     pub(super) async fn call(&mut self, method: &str, path: &str, body: Bytes) -> Result<(StatusCode, Bytes)> {
         let form = method == "POST";
         let content_type = if form {
@@ -82,7 +82,7 @@ impl Connection {
         Ok((status, answer.into_body().collect().await?.to_bytes()))
     }
 
-    /// The body of a successful call.
+    /// Makes one call and returns the answer's body; fails unless the call succeeds.
     pub(super) async fn good(&mut self, method: &str, path: &str, body: Bytes) -> Result<Bytes> {
         let (status, answer) = self.call(method, path, body).await?;
         let text = || String::from_utf8_lossy(&answer).into_owned();

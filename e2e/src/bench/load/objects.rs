@@ -1,4 +1,5 @@
-//! The world under load: what hosted clusters leave in Azure, on VNets and load balancers that they share within Azure's limits.
+//! The simulator's content under load: the resources of hosted clusters, on VNets and load balancers that they share
+//! within Azure's limits.
 
 use serde_json::{Value, json};
 
@@ -9,9 +10,9 @@ const OBJECT: &str = "bbbbbbbb-0003-4000-8000-000000000001";
 const SUBSCRIPTION: &str = "33333333-3333-4333-8333-333333333333";
 const LOCATION: &str = "eastus";
 
-/// Azure's limit of private link services on one load balancer.
+/// Azure's limit of Private Link Services on one load balancer.
 const ON_ONE_LOAD_BALANCER: usize = 8;
-/// Clusters whose endpoints share a VNet.
+/// How many clusters' Private Endpoints share a VNet.
 const ON_ONE_VNET: usize = 50;
 const RECORDS: [&str; 3] = ["api", "oauth", "@"];
 const NETWORK_VERSION: &str = "2024-05-01";
@@ -21,7 +22,7 @@ fn network(kind: &str, name: impl std::fmt::Display) -> String {
     format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/load/providers/Microsoft.Network/{kind}/{name}")
 }
 
-/// One hosted cluster's resources.
+/// One hosted cluster's resources, by the cluster's number.
 pub(super) struct Cluster(pub(super) usize);
 
 impl Cluster {
@@ -94,12 +95,12 @@ impl Cluster {
         all
     }
 
-    /// The `turn`th read: what a controller looks at when it looks again, lists now and then.
-    pub(super) fn read(&self, turn: usize) -> String {
+    /// The path of the read numbered `number`: what a controller reads again, and lists in between.
+    pub(super) fn read(&self, number: usize) -> String {
         let [zone, other] = self.zones();
         let network = |id: String| format!("{id}?api-version={NETWORK_VERSION}");
         let dns = |id: String| format!("{id}?api-version={DNS_VERSION}");
-        match turn % 8 {
+        match number % 8 {
             0 => network(self.link_service()),
             1 => network(format!("{}/privateEndpointConnections", self.link_service())),
             2 => format!("{}&$expand=networkInterfaces", network(self.endpoint())),
@@ -111,32 +112,33 @@ impl Cluster {
         }
     }
 
-    /// The `turn`th write, all of them PUTs: records, a zone, an endpoint's tags, and one that takes the service a while.
-    pub(super) fn write(&self, turn: usize) -> (String, Value) {
+    /// The path and body of the write numbered `number`. All writes are PUTs: records, a zone, a Private Endpoint's
+    /// tags, and a Private Link Service, which Azure takes a while to change.
+    pub(super) fn write(&self, number: usize) -> (String, Value) {
         let [zone, other] = self.zones();
-        match turn % 8 {
+        match number % 8 {
             0 => {
                 let path = format!("{}?api-version={NETWORK_VERSION}", self.link_service());
-                (path, self.link_service_body((turn / 8).is_multiple_of(2)))
+                (path, self.link_service_body((number / 8).is_multiple_of(2)))
             }
             1 => {
                 let path = format!("{}?api-version={NETWORK_VERSION}", self.endpoint());
-                (path, self.endpoint_body(turn))
+                (path, self.endpoint_body(number))
             }
             2 => {
-                let body = json!({"location": "global", "tags": {"write": turn.to_string()}});
+                let body = json!({"location": "global", "tags": {"write": number.to_string()}});
                 (format!("{zone}?api-version={DNS_VERSION}"), body)
             }
-            turn_of_record => {
-                let zone = if turn_of_record % 2 == 0 { zone } else { other };
-                let path = format!("{zone}/A/{}?api-version={DNS_VERSION}", RECORDS[turn_of_record % 2]);
-                (path, Self::record_body(turn))
+            kind => {
+                let zone = if kind % 2 == 0 { zone } else { other };
+                let path = format!("{zone}/A/{}?api-version={DNS_VERSION}", RECORDS[kind % 2]);
+                (path, Self::record_body(number))
             }
         }
     }
 }
 
-/// A seed with so many clusters in it, and nobody throttled.
+/// A seed for the simulator with the resources of `clusters` clusters, without throttling.
 pub(super) fn seed(clusters: usize) -> Value {
     let mut resources =
         vec![json!({"id": format!("/subscriptions/{SUBSCRIPTION}/resourceGroups/load"), "location": LOCATION})];

@@ -1,4 +1,4 @@
-//! What nobody looks after any more.
+//! Resources that no reconcile reads any more.
 
 use super::*;
 
@@ -22,14 +22,14 @@ async fn write_that_nobody_asks_after_any_more_holds_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_absent_and_looked_at_no_more_is_soon_forgotten() {
+async fn absent_resource_that_is_no_longer_read_is_soon_forgotten() {
     let (observations, now) = (observations(), Instant::now());
     let there =
         ResourceId::parse("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/privateDnsZones/t").unwrap();
     observations.ready(Kind::Zone, &id(), Observed::Absent, now);
     observations.ready(Kind::Zone, &there, Observed::Found(serde_json::json!({})), now);
     let known = |minutes: u64| {
-        observations.forget_left(now + Duration::from_secs(60 * minutes));
+        observations.forget_overdue(now + Duration::from_secs(60 * minutes));
         [observations.knows(&id()), observations.knows(&there)]
     };
     assert_eq!([known(10), known(30)], [[true, true], [false, true]]);

@@ -1,4 +1,4 @@
-//! When what is not found is gone.
+//! When a resource that is not found is gone.
 
 use super::*;
 
@@ -39,8 +39,8 @@ async fn what_was_deleted_here_is_gone_by_how_that_ended(#[case] ended: Option<b
     observations.ready(Kind::Zone, &id(), Observed::Found(Value::Null), at(0));
     observations.delete_accepted(&id(), None);
     observations.ready(Kind::Zone, &id(), Observed::Absent, at(10));
-    if let Some(well) = ended {
-        observations.delete_ended(&id(), well);
+    if let Some(succeeded) = ended {
+        observations.delete_ended(&id(), succeeded);
     }
     assert_eq!(observations.surely_gone(&id()), certain_after == 0);
     assert_eq!(observations.certain_in(&id(), at(10)).as_secs(), certain_after.min(30));

@@ -28,11 +28,11 @@ fn hosted(conditions: &[Value]) -> Value {
     json!({"metadata": {"resourceVersion": "7", "generation": 3}, "status": {"conditions": conditions}})
 }
 
-/// What a process that has stated nothing yet writes.
+/// The patch of a process that has published nothing yet.
 fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> Option<Value> {
-    let desired = desired(hosted, &cluster(), found, now)?;
+    let desired = desired_conditions(hosted, &cluster(), found, now)?;
     to_be_written(
-        &shown(hosted),
+        &shown_conditions(hosted),
         &desired,
         &PublishedConditions::default(),
         Instant::now(),
@@ -41,7 +41,7 @@ fn first(hosted: &Value, found: &[AzurePrivateLinkService], now: Timestamp) -> O
 }
 
 /// Status, reason and message of the condition after the patch.
-fn said(patch: &Value, kind: &str) -> Option<(String, String, String)> {
+fn summary(patch: &Value, kind: &str) -> Option<(String, String, String)> {
     let all = patch.pointer("/status/conditions")?.as_array()?;
     let found = all.iter().find(|condition| condition["type"] == kind)?;
     let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ fn conditions_of_two_custom_resources_are_summed_up(
 ) {
     let found = [cr("private-router", router), cr("oauth-openshift", oauth)];
     let patch = first(&hosted(&[]), &found, NOW).unwrap();
-    assert_eq!(said(&patch, KIND), expected);
+    assert_eq!(summary(&patch, KIND), expected);
 }
 
 #[rstest]
@@ -83,9 +83,9 @@ fn time_is_that_of_the_last_change_of_the_status(#[case] before: &str, #[case] s
     )
     .unwrap();
     let all = patch["status"]["conditions"].as_array().unwrap();
-    let said = all.iter().find(|one| one["type"] == KIND).unwrap();
+    let summary = all.iter().find(|one| one["type"] == KIND).unwrap();
     assert_eq!(
-        (&said["lastTransitionTime"], &said["observedGeneration"]),
+        (&summary["lastTransitionTime"], &summary["observedGeneration"]),
         (&json!(since), &json!(3))
     );
 }
@@ -100,7 +100,7 @@ fn nothing_is_written_when_only_time_differs() {
 }
 
 #[test]
-fn conditions_of_others_stay_as_they_are_and_the_write_is_guarded() {
+fn conditions_of_others_stay_and_the_write_is_guarded() {
     let other = condition("Available", "True", "theirs");
     let patch = first(&hosted(std::slice::from_ref(&other)), &[cr("private-router", &[])], NOW).unwrap();
     assert_eq!(patch["status"]["conditions"][0], other);
@@ -116,22 +116,27 @@ fn stale_conditions_go_with_the_last_custom_resource() {
 }
 
 #[test]
-fn custom_resource_of_another_cluster_in_the_namespace_does_not_count() {
+fn custom_resource_of_another_cluster_does_not_count() {
     let mut stranger = cr("private-router", &[condition(KIND, "False", "x")]);
     stranger.metadata.annotations = Some([(CLUSTER_ANNOTATION.to_owned(), "other/one".to_owned())].into());
     assert_eq!(first(&hosted(&[]), &[stranger], NOW), None);
 }
 
-/// Somebody says `theirs` anew after each write of ours, and we look every second for ten minutes. Gives the seconds in which
-/// we wrote.
+/// Ten minutes in which somebody writes `theirs` again after each write of ours, and we reconcile every second. Returns
+/// the seconds in which we wrote.
 fn beside(theirs: &[Value], found: &[AzurePrivateLinkService]) -> Vec<u64> {
     let (began, there) = (Instant::now(), hosted(theirs));
     let mut published = PublishedConditions::default();
-    let (mut shown, desired) = (shown(&there), desired(&there, &cluster(), found, NOW).unwrap());
+    let (mut shown, desired) = (
+        shown_conditions(&there),
+        desired_conditions(&there, &cluster(), found, NOW).unwrap(),
+    );
     let writes = (0..600).filter(|second| {
         let now = began + Duration::from_secs(*second);
-        let anew = Time(NOW + Duration::from_secs(*second));
-        shown.iter_mut().for_each(|one| one.last_transition_time = anew.clone());
+        let later = Time(NOW + Duration::from_secs(*second));
+        shown
+            .iter_mut()
+            .for_each(|one| one.last_transition_time = later.clone());
         let due = to_be_written(&shown, &desired, &published, now);
         if due {
             published.written(&shown, &desired, now);
@@ -163,7 +168,7 @@ fn conditions_stay_while_only_unnamed_custom_resources_are_left() {
     let mut unnamed = cr("private-router", &[]);
     unnamed.metadata.annotations = None;
     let there = hosted(&[condition(KIND, "True", "a")]);
-    assert_eq!(desired(&there, &cluster(), &[unnamed], NOW), None);
+    assert_eq!(desired_conditions(&there, &cluster(), &[unnamed], NOW), None);
 }
 
 #[rstest]

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const OURS: &str = "11111111-1111-4111-8111-111111111111";
+const OWN_ID: &str = "11111111-1111-4111-8111-111111111111";
 const THEIRS: &str = "22222222-2222-4222-8222-222222222222";
 
 fn cluster(name: &str, day: u8, cluster_id: &str, infra_id: &str, host: &str) -> HostedCluster {
@@ -72,7 +72,7 @@ fn newer_cluster_is_refused_and_the_older_one_notices_nothing(
 }
 
 #[test]
-fn host_name_that_only_the_control_plane_names_gives_way_to_every_cluster() {
+fn host_name_of_the_control_plane_alone_yields_to_any_cluster() {
     let (older, newer) = (
         cluster("old", 1, "a", "a", "api.old"),
         cluster("new", 2, "b", "b", "api.new"),
@@ -96,18 +96,18 @@ fn giving(subnet: Option<String>) -> HostedCluster {
 }
 
 #[rstest]
-#[case::as_the_cluster_says(Some("nat"), "NAT", None)]
-#[case::that_the_cluster_does_not_say(None, "nat", Some("natSubnetID is not that of the HostedCluster"))]
-#[case::other_than_the_cluster_says(Some("nat"), "x", Some("natSubnetID is not that of the HostedCluster"))]
+#[case::as_the_cluster_has_it(Some("nat"), "NAT", None)]
+#[case::that_the_cluster_does_not_have(None, "nat", Some("natSubnetID is not that of the HostedCluster"))]
+#[case::other_than_the_clusters(Some("nat"), "x", Some("natSubnetID is not that of the HostedCluster"))]
 #[case::of_another_cluster(Some("a-pls-nat"), "a-pls-nat", Some("natSubnetID is the subnet of another cluster"))]
 #[case::of_its_own_name(Some("b-pls-nat"), "b-pls-nat", None)]
 fn given_subnet_has_to_be_the_clusters_to_use(
-    #[case] said: Option<&str>,
+    #[case] named: Option<&str>,
     #[case] given: &str,
     #[case] refused: Option<&str>,
 ) {
     let older = cluster("old", 1, "a", "a", "api.old");
-    let hosted = giving(said.map(|name| format!("{NET}/{name}")));
+    let hosted = giving(named.map(|name| format!("{NET}/{name}")));
     let mut cr = crate::controllers::samples::cr(Value::Null, json!({}));
     cr.spec.nat_subnet_id = Some(format!("{NET}/{given}"));
     let problem = foreign_nat_subnet(&cr, &hosted, &known(&[&older, &hosted]));
@@ -137,7 +137,7 @@ fn cr_showing(service: &str) -> AzurePrivateLinkService {
     crate::controllers::samples::cr(json!({"privateLinkServiceID": id}), json!({}))
 }
 
-/// The cluster id of whom it leaves behind.
+/// The cluster id of the resources left behind; the error is whether they are another cluster's.
 fn left(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> Result<String, bool> {
     match deleted_cluster(cr, traces, all) {
         DeletedCluster::Of(identity) => Ok(identity.cluster_id),
@@ -149,21 +149,21 @@ fn left(cr: &AzurePrivateLinkService, traces: Traces<'_>, all: &Claims) -> Resul
 #[test]
 fn what_was_recorded_is_enough_when_all_else_is_gone() {
     let (recorded, cr) = (
-        recorded(OURS, "ours"),
+        recorded(OWN_ID, "ours"),
         crate::controllers::samples::cr(Value::Null, json!({})),
     );
     let traces = Traces {
         recorded: Some(&recorded),
         ..Traces::default()
     };
-    assert_eq!(left(&cr, traces, &Claims::default()), Ok(OURS.to_owned()));
+    assert_eq!(left(&cr, traces, &Claims::default()), Ok(OWN_ID.to_owned()));
 }
 
 #[rstest]
 #[case::cluster_id(recorded(THEIRS, "ours"))]
 #[case::cluster_id_in_capitals(recorded(&THEIRS.to_uppercase(), "ours"))]
-#[case::infra_id(recorded(OURS, "theirs"))]
-fn recorded_ids_of_a_living_cluster_are_not_ours(#[case] forged: HoIntent) {
+#[case::infra_id(recorded(OWN_ID, "theirs"))]
+fn recorded_ids_of_another_living_cluster_do_not_count(#[case] forged: HoIntent) {
     let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");
     let traces = Traces {
         recorded: Some(&forged),
@@ -171,14 +171,14 @@ fn recorded_ids_of_a_living_cluster_are_not_ours(#[case] forged: HoIntent) {
     };
     let cr = crate::controllers::samples::cr(Value::Null, json!({}));
     assert_eq!(left(&cr, traces, &known(&[&theirs])), Err(true));
-    let hosted = cluster("ours", 1, OURS, "ours", "api.ours");
+    let hosted = cluster("ours", 1, OWN_ID, "ours", "api.ours");
     let traces = Traces {
         hosted: Some(&hosted),
         ..traces
     };
     assert_eq!(
         left(&cr, traces, &known(&[&theirs, &hosted])),
-        Ok(OURS.to_owned()),
+        Ok(OWN_ID.to_owned()),
         "its own is cleaned"
     );
 }
@@ -196,34 +196,34 @@ fn recorded_id_that_is_no_clusters_is_not_believed() {
 
 #[test]
 fn newer_duplicate_leaves_the_older_ones_things_alone() {
-    let older = cluster("old", 1, OURS, "ours", "api.old");
-    let newer = cluster("new", 2, OURS, "ours", "api.new");
+    let older = cluster("old", 1, OWN_ID, "ours", "api.old");
+    let newer = cluster("new", 2, OWN_ID, "ours", "api.new");
     let traces = Traces {
         hosted: Some(&newer),
         ..Traces::default()
     };
-    let cr = cr_showing(&format!("pls-{OURS}"));
+    let cr = cr_showing(&format!("pls-{OWN_ID}"));
     assert_eq!(left(&cr, traces, &known(&[&older, &newer])), Err(true));
     let traces = Traces {
         hosted: Some(&older),
         ..Traces::default()
     };
-    assert_eq!(left(&cr, traces, &known(&[&older, &newer])), Ok(OURS.to_owned()));
+    assert_eq!(left(&cr, traces, &known(&[&older, &newer])), Ok(OWN_ID.to_owned()));
 }
 
 #[test]
 fn control_plane_or_status_tell_when_nothing_was_recorded() {
-    let plane = plane_of(&cluster("ours", 1, OURS, "ours", "api.ours"), "api.ours");
+    let plane = plane_of(&cluster("ours", 1, OWN_ID, "ours", "api.ours"), "api.ours");
     let plain = crate::controllers::samples::cr(Value::Null, json!({}));
     let traces = Traces {
         control_plane: Some(&plane),
         ..Traces::default()
     };
-    assert_eq!(left(&plain, traces, &Claims::default()), Ok(OURS.to_owned()));
+    assert_eq!(left(&plain, traces, &Claims::default()), Ok(OWN_ID.to_owned()));
     let (nothing, all) = (Traces::default(), Claims::default());
     assert_eq!(
-        left(&cr_showing(&format!("pls-{OURS}")), nothing, &all),
-        Ok(OURS.to_owned())
+        left(&cr_showing(&format!("pls-{OWN_ID}")), nothing, &all),
+        Ok(OWN_ID.to_owned())
     );
     assert_eq!(
         left(&cr_showing("pls-a5f2c6c2e8a3c4a7e9a0e0d6b3c1f7a1"), nothing, &all),
@@ -244,13 +244,10 @@ fn made_on(day: u8, mut cr: AzurePrivateLinkService) -> AzurePrivateLinkService 
 
 #[rstest]
 #[case::cluster_id(Some(recorded(THEIRS, "ours")), "pls-x")]
-#[case::infra_id(Some(recorded(OURS, "theirs")), "pls-x")]
+#[case::infra_id(Some(recorded(OWN_ID, "theirs")), "pls-x")]
 #[case::status(None, "pls-22222222-2222-4222-8222-222222222222")]
-fn forged_ids_that_no_cluster_here_has_do_not_count_beside_the_older_cluster(
-    #[case] forged: Option<HoIntent>,
-    #[case] shown: &str,
-) {
-    let hosted = cluster("ours", 1, OURS, "ours", "api.ours");
+fn forged_unused_ids_do_not_count_beside_the_older_cluster(#[case] forged: Option<HoIntent>, #[case] shown: &str) {
+    let hosted = cluster("ours", 1, OWN_ID, "ours", "api.ours");
     let traces = Traces {
         recorded: forged.as_ref(),
         hosted: Some(&hosted),
@@ -259,8 +256,8 @@ fn forged_ids_that_no_cluster_here_has_do_not_count_beside_the_older_cluster(
     let cr = made_on(2, cr_showing(shown));
     let expected = DeletedCluster::Of(of_spec("ours", &hosted.spec).unwrap());
     assert_eq!(deleted_cluster(&cr, traces, &known(&[&hosted])), expected);
-    let older = cluster("old", 1, OURS, "old", "api.old");
-    let newer = cluster("ours", 2, OURS, "ours", "api.ours");
+    let older = cluster("old", 1, OWN_ID, "old", "api.old");
+    let newer = cluster("ours", 2, OWN_ID, "ours", "api.ours");
     let traces = Traces {
         hosted: Some(&newer),
         ..traces
@@ -273,16 +270,16 @@ fn forged_ids_that_no_cluster_here_has_do_not_count_beside_the_older_cluster(
 }
 
 #[test]
-fn what_was_recorded_counts_beside_a_cluster_that_was_made_anew() {
+fn recorded_ids_count_beside_a_recreated_cluster() {
     let hosted = cluster("again", 3, THEIRS, "again", "api.ours");
-    let recorded = recorded(OURS, "ours");
+    let recorded = recorded(OWN_ID, "ours");
     let traces = Traces {
         recorded: Some(&recorded),
         hosted: Some(&hosted),
         ..Traces::default()
     };
     let cr = made_on(2, crate::controllers::samples::cr(Value::Null, json!({})));
-    assert_eq!(left(&cr, traces, &known(&[&hosted])), Ok(OURS.to_owned()));
+    assert_eq!(left(&cr, traces, &known(&[&hosted])), Ok(OWN_ID.to_owned()));
 }
 
 #[rstest]
@@ -329,7 +326,7 @@ fn cluster_whose_namespace_an_older_one_has_is_refused(#[case] exists: bool, #[c
 }
 
 #[test]
-fn control_plane_that_names_a_living_clusters_ids_leaves_nothing_behind() {
+fn control_plane_with_ids_of_a_living_cluster_leaves_nothing() {
     let theirs = cluster("theirs", 2, THEIRS, "theirs", "api.theirs");
     let forged = plane_of(&theirs, "api.theirs");
     let traces = Traces {
@@ -346,7 +343,7 @@ fn older_cluster_that_takes_an_id_later_takes_it_from_nobody() {
     use kube::runtime::watcher::Event;
     let cluster_index = crate::controllers::cluster_index::ClusterIndex::default();
     let mut older = cluster("older", 1, "", "", "api.older");
-    let newer = cluster("newer", 2, OURS, "ours", "api.newer");
+    let newer = cluster("newer", 2, OWN_ID, "ours", "api.newer");
     let list = [
         Event::Init,
         Event::InitApply(older.clone()),
@@ -354,7 +351,7 @@ fn older_cluster_that_takes_an_id_later_takes_it_from_nobody() {
         Event::InitDone,
     ];
     list.iter().for_each(|event| cluster_index.cluster(event));
-    older.spec.cluster_id = Some(OURS.to_owned());
+    older.spec.cluster_id = Some(OWN_ID.to_owned());
     cluster_index.cluster(&Event::Apply(older.clone()));
     let refused = |cluster: &HostedCluster| {
         let host = format!("api.{}", cluster.name_any());

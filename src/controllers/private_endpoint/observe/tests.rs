@@ -56,7 +56,7 @@ fn refusal(vouched: &Vouched) -> Option<Reason> {
 }
 
 #[test]
-fn control_plane_that_bears_the_name_of_a_neighbour_is_refused() {
+fn control_plane_with_the_name_of_another_cluster_is_refused() {
     let refusal = |plane: &HostedControlPlane| control_plane(Some(plane)).err().map(|problem| problem.reason);
     let own = named(plane("example", "clusters-example", MONDAY));
     assert_eq!(refusal(&own), None);
@@ -65,7 +65,7 @@ fn control_plane_that_bears_the_name_of_a_neighbour_is_refused() {
 }
 
 #[test]
-fn control_plane_that_has_not_the_name_of_its_cluster_is_refused() {
+fn control_plane_without_the_name_of_its_cluster_is_refused() {
     let of = |annotation: Value| {
         let mut found = plane("light", "clusters-first-light", MONDAY);
         found.metadata.annotations = serde_json::from_value(annotation).unwrap();
@@ -95,7 +95,7 @@ fn control_plane_that_its_cluster_confirms_is_vouched_for() {
 }
 
 #[test]
-fn control_plane_without_a_cluster_is_refused_whatever_it_says() {
+fn control_plane_without_a_hosted_cluster_is_refused() {
     let plane = named(plane("example", "clusters-example", MONDAY));
     let observed = vouched(&resource(json!({})), None, Some(&plane), &known(&[]), PUBLIC_CLOUD);
     assert_eq!(refusal(&observed), Some(Reason::HostedClusterNotFound));
@@ -103,7 +103,7 @@ fn control_plane_without_a_cluster_is_refused_whatever_it_says() {
 }
 
 #[test]
-fn control_plane_with_the_id_of_a_neighbour_harms_only_itself() {
+fn control_plane_with_the_id_of_another_harms_only_itself() {
     let (own, theirs) = (cluster("example", MONDAY), cluster("victim", MONDAY));
     let mut forged = named(plane("example", "clusters-example", MONDAY));
     forged.spec.cluster_id = Some("other".into());
@@ -165,7 +165,7 @@ fn cluster_that_came_after_the_custom_resource_is_another_one() {
 }
 
 #[test]
-fn cluster_that_was_restored_after_the_custom_resource_is_its_own() {
+fn cluster_restored_after_the_custom_resource_is_its_own() {
     let restored = cluster("example", "2026-01-07T00:00:00Z");
     let plane = named(plane("example", "clusters-example", MONDAY));
     for found in [Some(&plane), None] {
@@ -178,8 +178,8 @@ fn cluster_that_was_restored_after_the_custom_resource_is_its_own() {
     }
 }
 
-/// A control plane that does not say whose it is counts for nothing at a deletion, so the id that was recorded does: also when it
-/// is asked whether another cluster has that.
+/// A control plane that does not name its cluster counts for nothing at a deletion, so the recorded id counts: also for
+/// the question whether another cluster has it.
 #[test]
 fn recorded_id_behind_a_control_plane_that_counts_for_nothing() {
     let victim = cluster("victim", MONDAY);

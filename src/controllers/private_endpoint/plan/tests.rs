@@ -2,7 +2,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::super::samples::{
-    BASE, ENDPOINT, azure, complete, endpoint, inputs, run, run_in, verb, vouched, with_alias, zones,
+    BASE, ENDPOINT, azure, complete, endpoint, run, run_in, served_state, verb, vouched, with_alias, zones,
 };
 use super::*;
 use crate::azure::plan::{Verb, Why};
@@ -11,20 +11,20 @@ use crate::controllers::samples::{ALIAS, cr, guest};
 mod adoption;
 mod oauth;
 
-/// A custom resource on which the management side has said this much.
-fn looked_at(reason: &str) -> AzurePrivateLinkService {
+/// A custom resource on which the HO role has reported this reason.
+fn reported_by_ho(reason: &str) -> AzurePrivateLinkService {
     let condition = json!({"type": "AzurePLSCreated", "status": "False", "reason": reason, "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
     cr(json!({"conditions": [condition]}), json!({}))
 }
 
 #[rstest]
-#[case::not_looked_at_yet(cr(Value::Null, json!({})), Reason::WaitingForPrivateLinkService)]
-#[case::of_no_cluster(looked_at("HostedClusterNotFound"), Reason::HostedClusterNotFound)]
-#[case::of_a_doubtful_cluster(looked_at("IdentityMismatch"), Reason::IdentityMismatch)]
-#[case::whose_host_name_is_claimed(looked_at("HostNameClaimed"), Reason::HostNameClaimed)]
-#[case::unusable(looked_at("InvalidSpec"), Reason::InvalidSpec)]
-fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
+#[case::not_read_yet(cr(Value::Null, json!({})), Reason::WaitingForPrivateLinkService)]
+#[case::of_no_cluster(reported_by_ho("HostedClusterNotFound"), Reason::HostedClusterNotFound)]
+#[case::of_a_doubtful_cluster(reported_by_ho("IdentityMismatch"), Reason::IdentityMismatch)]
+#[case::whose_host_name_is_claimed(reported_by_ho("HostNameClaimed"), Reason::HostNameClaimed)]
+#[case::unusable(reported_by_ho("InvalidSpec"), Reason::InvalidSpec)]
+fn cluster_that_ho_does_not_vouch_for_is_left_without_a_call(
     #[case] resource: AzurePrivateLinkService,
     #[case] reason: Reason,
 ) {
@@ -35,7 +35,7 @@ fn what_the_management_side_does_not_vouch_for_is_left_without_a_call(
 
 #[test]
 fn zones_start_before_there_is_an_alias() {
-    let (decision, asked) = run(&looked_at("Provisioning"), &[]);
+    let (decision, asked) = run(&reported_by_ho("Provisioning"), &[]);
     assert_eq!(
         decision.steps[0].why,
         Why::Needs("the alias of the Private Link Service")
@@ -46,7 +46,7 @@ fn zones_start_before_there_is_an_alias() {
 }
 
 #[test]
-fn links_start_before_the_endpoint_has_an_address_and_records_do_not() {
+fn links_start_without_an_address_and_records_do_not() {
     let (decision, asked) = run(&with_alias(), &zones());
     assert!(matches!(verb(&decision, "private-router-vnet-link"), Verb::Put(_)));
     assert_eq!(*verb(&decision, "api"), Verb::Wait);
@@ -68,7 +68,7 @@ fn bodies_are_what_azure_and_hypershift_expect() {
 }
 
 #[test]
-fn what_is_as_wanted_is_kept() {
+fn what_is_up_to_date_is_kept() {
     let (decision, _) = run(&with_alias(), &complete());
     assert!(
         decision.steps.iter().all(|step| step.verb == Verb::Keep),
@@ -117,60 +117,60 @@ fn foreign_zone_is_refused_and_nothing_is_put_into_it() {
 #[case::group(|azure: &mut AzurePlatform| azure.resource_group = Some("other".into()))]
 #[case::network(|azure: &mut AzurePlatform| azure.vnet_id = None)]
 #[case::subnet(|azure: &mut AzurePlatform| azure.subnet_id = Some("x".into()))]
-fn scope_that_the_control_plane_does_not_name_is_refused_without_a_call(#[case] change: fn(&mut AzurePlatform)) {
-    let mut inputs = inputs();
-    change(&mut inputs.control_plane.as_mut().unwrap().azure);
+fn scope_unknown_to_the_control_plane_is_refused_without_a_call(#[case] change: fn(&mut AzurePlatform)) {
+    let mut state = served_state();
+    change(&mut state.control_plane.as_mut().unwrap().azure);
     let resource = with_alias();
-    let (decision, asked) = run_in(&resource, &inputs, &[]);
+    let (decision, asked) = run_in(&resource, &state, &[]);
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ScopeNotAllowed));
     assert_eq!((decision.steps, asked), (vec![], vec![]));
 }
 
 #[test]
-fn custom_resource_that_is_not_allowed_is_not_brought_about() {
+fn custom_resource_that_is_not_allowed_is_not_built() {
     let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
-    let inputs = ControlPlaneState {
+    let state = ControlPlaneState {
         refused: Some(problem.clone()),
-        ..inputs()
+        ..served_state()
     };
-    let (built, asked) = run_in(&with_alias(), &inputs, &complete());
+    let (built, asked) = run_in(&with_alias(), &state, &complete());
     assert_eq!((built.problem, built.steps, asked), (Some(problem), vec![], vec![]));
 }
 
 #[test]
-fn forged_conditions_approve_nothing_that_no_cluster_vouches_for() {
-    let inputs = vouched(Vouched {
+fn forged_conditions_approve_nothing_without_a_hosted_cluster() {
+    let state = vouched(Vouched {
         refusal: Some(Problem::new(Reason::HostedClusterNotFound, "none")),
         ..Vouched::default()
     });
-    let (built, asked) = run_in(&with_alias(), &inputs, &complete());
+    let (built, asked) = run_in(&with_alias(), &state, &complete());
     assert_eq!(built.problem.map(|p| p.reason), Some(Reason::HostedClusterNotFound));
     assert_eq!((built.steps, asked), (vec![], vec![]));
 }
 
 #[test]
 fn forged_conditions_refuse_nothing_that_a_cluster_vouches_for() {
-    let inputs = vouched(Vouched {
+    let state = vouched(Vouched {
         azure: Some(azure()),
         ..Vouched::default()
     });
-    for resource in [looked_at("IdentityMismatch"), cr(Value::Null, json!({}))] {
-        let (built, _) = run_in(&resource, &inputs, &[]);
+    for resource in [reported_by_ho("IdentityMismatch"), cr(Value::Null, json!({}))] {
+        let (built, _) = run_in(&resource, &state, &[]);
         assert_eq!(built.problem, None);
         assert!(matches!(verb(&built, "example.hypershift.local"), Verb::Put(_)));
     }
 }
 
 #[test]
-fn scope_that_the_cluster_does_not_name_is_refused_though_the_control_plane_does() {
-    let inputs = vouched(Vouched {
+fn scope_that_only_the_control_plane_names_is_refused() {
+    let state = vouched(Vouched {
         azure: Some(AzurePlatform {
             subnet_id: Some("another".into()),
             ..azure()
         }),
         ..Vouched::default()
     });
-    let (built, asked) = run_in(&with_alias(), &inputs, &complete());
+    let (built, asked) = run_in(&with_alias(), &state, &complete());
     let expected = Problem::new(
         Reason::ScopeNotAllowed,
         "guestSubnetID is not that of the HostedCluster",
@@ -181,13 +181,13 @@ fn scope_that_the_cluster_does_not_name_is_refused_though_the_control_plane_does
 #[rstest]
 #[case::nat_subnet_elsewhere("NATSubnetCreationFailed")]
 #[case::more_subscriptions_than_azure_takes("PLSCreationFailed")]
-fn what_is_wrong_with_the_management_side_alone_does_not_keep_the_guests_from_repair(#[case] reason: &str) {
-    let (decision, _) = run(&looked_at(reason), &[]);
+fn problem_of_the_ho_role_alone_does_not_stop_the_cpo_role(#[case] reason: &str) {
+    let (decision, _) = run(&reported_by_ho(reason), &[]);
     assert!(matches!(verb(&decision, "example.hypershift.local"), Verb::Put(_)));
 }
 
 #[test]
-fn refusal_that_hypershifts_operator_never_rewrites_is_over_when_the_service_is_made() {
+fn stale_refusal_ends_when_the_service_is_made() {
     let condition = |kind: &str, status: &str, reason: &str, second: u8| {
         json!({"type": kind, "status": status, "reason": reason, "message": "m",
             "lastTransitionTime": format!("2026-01-01T00:00:0{second}Z")})

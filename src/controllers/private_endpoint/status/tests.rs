@@ -6,7 +6,7 @@ use crate::api::Status;
 use crate::api::markers::ABANDON;
 use crate::azure::error::ArmError;
 use crate::azure::plan::Verb;
-use crate::controllers::private_endpoint::plan::desired;
+use crate::controllers::private_endpoint::plan::desired_resources;
 use crate::controllers::samples::{ALIAS, cr, identity};
 
 fn resource() -> AzurePrivateLinkService {
@@ -28,9 +28,9 @@ fn endpoint_body(state: &str, address: Option<&str>) -> Value {
     json!({"properties": {"networkInterfaces": nic, "manualPrivateLinkServiceConnections": connection}})
 }
 
-/// Steps of a cluster on which everything is as wanted.
+/// Steps of a cluster on which everything is as desired.
 fn ready() -> (Decision, Names) {
-    let desired = desired(&resource(), &identity(), &[]).unwrap();
+    let desired = desired_resources(&resource(), &identity(), &[]).unwrap();
     let keep = |kind, id: &crate::azure::id::ResourceId, body| Step {
         kind,
         id: id.clone(),
@@ -79,7 +79,7 @@ fn reasons(report: &Report) -> Vec<&'static str> {
 }
 
 #[test]
-fn settled_steps_make_the_whole_available() {
+fn ready_steps_make_the_whole_available() {
     let report = report(|_, _| {});
     assert!(
         report.conditions.iter().all(|c| c.status == Status::True),
@@ -131,7 +131,7 @@ fn failed_read_and_failed_write_of_the_endpoint_differ() {
     assert_eq!(reasons(&write)[0], "PrivateEndpointCreationFailed");
 }
 
-/// The report of the same steps on a custom resource that tells of success.
+/// The report of such steps on a custom resource whose conditions are True.
 fn report_on_success(change: impl FnOnce(&mut Vec<Step>)) -> Report {
     let (mut decision, names) = ready();
     let mut cr = resource();
@@ -139,8 +139,8 @@ fn report_on_success(change: impl FnOnce(&mut Vec<Step>)) -> Report {
         ConditionType::AzurePrivateEndpointAvailable,
         ConditionType::AzurePrivateDNSAvailable,
     ];
-    let told = kinds.map(|kind| NewCondition::holds(kind, "stands", Some(1)));
-    let stored = conditions::merge(&[], told.to_vec(), jiff::Timestamp::UNIX_EPOCH);
+    let standing = kinds.map(|kind| NewCondition::holds(kind, "stands", Some(1)));
+    let stored = conditions::merge(&[], standing.to_vec(), jiff::Timestamp::UNIX_EPOCH);
     cr.status.as_mut().unwrap().conditions.extend(stored);
     change(&mut decision.steps);
     let outcomes = vec![Outcome::Nothing; decision.steps.len()];
@@ -148,7 +148,7 @@ fn report_on_success(change: impl FnOnce(&mut Vec<Step>)) -> Report {
 }
 
 #[test]
-fn endpoint_that_cannot_be_read_takes_nothing_down_until_that_lasts() {
+fn failed_read_of_the_endpoint_changes_conditions_only_later() {
     let unread = |class, lasting| {
         report_on_success(|steps| {
             let error = ArmError {
@@ -161,14 +161,14 @@ fn endpoint_that_cannot_be_read_takes_nothing_down_until_that_lasts() {
             }
         })
     };
-    for kept in [
+    for unchanged in [
         unread(Class::Throttled, true),
         unread(Class::Denied, false),
         unread(Class::Down, false),
     ] {
-        assert_eq!(reasons(&kept), ["AzureSuccess"; 3]);
-        let said: Vec<_> = kept.conditions.iter().map(|c| c.message.as_str()).collect();
-        assert_eq!(said[..2], ["stands", "stands"]);
+        assert_eq!(reasons(&unchanged), ["AzureSuccess"; 3]);
+        let messages: Vec<_> = unchanged.conditions.iter().map(|c| c.message.as_str()).collect();
+        assert_eq!(messages[..2], ["stands", "stands"]);
     }
     let get_failed = Reason::PrivateEndpointGetFailed.as_str();
     let lasting = unread(Class::Down, true);
@@ -183,7 +183,7 @@ fn endpoint_that_cannot_be_read_takes_nothing_down_until_that_lasts() {
 #[rstest]
 #[case::content_that_waits_for_it(Why::Needs("its zone"), "AzureSuccess")]
 #[case::zone_of_others(Why::NotOurs, "NotOurs")]
-fn zone_that_azure_has_no_time_to_show_hides_no_other_problem(#[case] why: Why, #[case] reason: &str) {
+fn throttled_read_of_a_zone_hides_no_other_problem(#[case] why: Why, #[case] reason: &str) {
     let report = report_on_success(|steps| {
         let error = ArmError::own(Class::Throttled, "X");
         (steps[1].verb, steps[1].why, steps[1].found) = (Verb::Wait, Why::Unread(error), None);
@@ -193,7 +193,7 @@ fn zone_that_azure_has_no_time_to_show_hides_no_other_problem(#[case] why: Why, 
 }
 
 #[test]
-fn endpoint_that_is_made_anew_takes_its_names_down() {
+fn recreated_endpoint_makes_its_names_unavailable() {
     let report = report_on_success(|steps| {
         (steps[0].verb, steps[0].why, steps[0].found) = (Verb::Wait, Why::InProgress, None);
         for step in steps.iter_mut().filter(|step| step.kind == Kind::Record) {
@@ -210,7 +210,7 @@ fn endpoint_that_is_made_anew_takes_its_names_down() {
 #[case::pending("Pending", Some("10.0.0.5"), "PrivateEndpointConnectionNotApproved")]
 #[case::no_address_yet("Approved", None, "WaitingForPrivateEndpoint")]
 #[case::state_unknown("", Some("10.0.0.5"), "PrivateEndpointConnectionNotApproved")]
-fn endpoint_counts_only_with_an_approved_connection_and_an_address(
+fn endpoint_needs_an_approved_connection_and_an_address(
     #[case] state: &str,
     #[case] address: Option<&str>,
     #[case] reason: &str,
@@ -247,7 +247,7 @@ fn other_refusals_as_invalid_tell_of_no_other_zone(
 }
 
 #[test]
-fn what_waits_says_for_whom() {
+fn waiting_conditions_name_what_they_wait_for() {
     let report = report(|steps, _| {
         for at in [0, 3] {
             steps[at] = Step::needs(steps[at].kind, steps[at].id.clone(), ADDRESS);
@@ -268,7 +268,7 @@ fn names_wait_for_the_endpoint_only_where_they_do(#[case] at: usize, #[case] wha
 }
 
 #[test]
-fn problem_of_the_custom_resource_is_told_whatever_the_steps_say() {
+fn problem_of_the_custom_resource_outranks_its_steps() {
     let (mut decision, names) = ready();
     decision.problem = Some(Problem::new(Reason::DuplicateIdentity, "x"));
     let outcomes = vec![Outcome::Nothing; decision.steps.len()];
@@ -279,15 +279,15 @@ fn problem_of_the_custom_resource_is_told_whatever_the_steps_say() {
 #[rstest]
 #[case::endpoint(0, ["DeletionFailed", "Deleting"])]
 #[case::zone(1, ["Deleting", "DeletionFailed"])]
-fn each_part_says_what_keeps_it_from_going(#[case] at: usize, #[case] expected: [&str; 2]) {
+fn each_condition_reports_its_own_failed_deletion(#[case] at: usize, #[case] expected: [&str; 2]) {
     let (mut decision, _) = ready();
     let mut outcomes = vec![Outcome::Ready; decision.steps.len()];
     for step in &mut decision.steps {
         (step.verb, step.why) = (Verb::Delete, Why::Unwanted);
     }
     outcomes[at] = Outcome::Failed(denied());
-    let told = cr(Value::Null, json!({ABANDON: "other/cpo/ticket"}));
-    let report = after_teardown(&told, &decision, &outcomes);
+    let annotated = cr(Value::Null, json!({ABANDON: "other/cpo/ticket"}));
+    let report = after_teardown(&annotated, &decision, &outcomes);
     assert_eq!(reasons(&report)[..2], expected);
     for condition in &report.conditions[..2] {
         assert!(condition.message.contains("does not count"), "{}", condition.message);
@@ -323,7 +323,7 @@ fn zone_that_is_absent_is_taken_off_the_record() {
 }
 
 #[test]
-fn name_of_the_internal_zone_is_on_the_custom_resource_of_oauth_too() {
+fn internal_zone_is_named_on_the_custom_resource_of_oauth_too() {
     let (mut decision, mut names) = ready();
     names.zones.remove(0);
     decision.steps.drain(1..5);
@@ -334,7 +334,7 @@ fn name_of_the_internal_zone_is_on_the_custom_resource_of_oauth_too() {
 }
 
 #[test]
-fn zone_that_hides_public_names_is_told_though_all_is_available() {
+fn zone_that_hides_public_names_is_reported_with_success() {
     let (decision, mut names) = ready();
     names.shadowing = Some("apps.example.com".into());
     let outcomes = vec![Outcome::Nothing; decision.steps.len()];
@@ -351,7 +351,7 @@ fn ids_are_recorded_in_the_casing_that_the_definition_demands() {
     let mut odd = resource();
     odd.spec.guest_vnet_id = odd.spec.guest_vnet_id.replace("resourceGroups", "resourcegroups");
     odd.spec.subscription_id = odd.spec.subscription_id.to_uppercase();
-    let desired = desired(&odd, &identity(), &[]).unwrap();
+    let desired = desired_resources(&odd, &identity(), &[]).unwrap();
     for id in [
         &desired.endpoint.id,
         &desired.zones[0].zone.id,
@@ -366,7 +366,7 @@ fn ids_are_recorded_in_the_casing_that_the_definition_demands() {
 }
 
 #[test]
-fn custom_resource_that_goes_and_is_not_allowed_says_so() {
+fn deleted_custom_resource_that_is_not_allowed_reports_it() {
     let decision = Decision::stuck(Problem::new(Reason::ScopeNotAllowed, "no entry"));
     let report = after_teardown(&resource(), &decision, &[]);
     assert_eq!(reasons(&report), ["ScopeNotAllowed"; 3]);
@@ -376,11 +376,7 @@ fn custom_resource_that_goes_and_is_not_allowed_says_so() {
 #[rstest]
 #[case::beside_names_that_are_right(Outcome::Nothing, "OtherControllerActive", Status::True)]
 #[case::beside_names_that_are_not(Outcome::Failed(denied()), "ARecordCreationFailed", Status::False)]
-fn second_writer_is_told_as_long_as_the_names_are_right(
-    #[case] record: Outcome,
-    #[case] reason: &str,
-    #[case] status: Status,
-) {
+fn second_writer_is_reported(#[case] record: Outcome, #[case] reason: &str, #[case] status: Status) {
     let (decision, mut names) = ready();
     names.shadowing = Some("apps.example.com".into());
     names.other_controller = Some("hypershift-controlplane-manager".into());
@@ -394,7 +390,7 @@ fn second_writer_is_told_as_long_as_the_names_are_right(
 }
 
 #[test]
-fn step_that_is_in_the_way_is_told_before_one_that_azure_has_no_time_to_show() {
+fn failed_step_is_reported_before_a_throttled_read() {
     let (mut decision, _) = ready();
     for step in &mut decision.steps {
         (step.verb, step.why, step.found) = (Verb::Keep, Why::UpToDate, None);
@@ -404,10 +400,10 @@ fn step_that_is_in_the_way_is_told_before_one_that_azure_has_no_time_to_show() {
     (decision.steps[2].verb, decision.steps[2].why) = (Verb::Wait, Why::Error(denied()));
     let outcomes = vec![Outcome::Nothing; decision.steps.len()];
     let report = after_teardown(&resource(), &decision, &outcomes);
-    let said = report
+    let dns = report
         .conditions
         .iter()
         .find(|c| c.kind == ConditionType::AzurePrivateDNSAvailable);
-    let said = said.map(|condition| condition.message.as_str()).unwrap_or_default();
-    assert!(said.contains("AuthorizationFailed"), "{said}");
+    let message = dns.map(|condition| condition.message.as_str()).unwrap_or_default();
+    assert!(message.contains("AuthorizationFailed"), "{message}");
 }

@@ -25,23 +25,23 @@ fn teardown_needs_nothing_but_the_custom_resource() {
 }
 
 #[test]
-fn zone_goes_when_only_ours_is_in_it() {
+fn zone_is_deleted_when_only_own_records_are_in_it() {
     let without_links = complete()
         .into_iter()
         .filter(|(id, _)| !id.contains("virtualNetworkLinks"))
         .collect::<Vec<_>>();
-    let decision = tear(&with_alias(), &inputs(), &without_links);
+    let decision = tear(&with_alias(), &served_state(), &without_links);
     assert_eq!(*verb(&decision, "example.hypershift.local"), Verb::Delete);
     assert_eq!(*verb(&decision, "apps.example.com"), Verb::Delete);
 }
 
 #[test]
-fn zone_with_records_of_others_stays_and_loses_only_ours() {
+fn zone_with_records_of_others_loses_only_own_records() {
     let mut world = complete();
     world.retain(|(id, _)| !id.contains("virtualNetworkLinks"));
     let foreign = json!({"name": "www", "type": "Microsoft.Network/privateDnsZones/A", "properties": {}});
     world.push((format!("{}/A/www", guest(BASE)), foreign));
-    let decision = tear(&with_alias(), &inputs(), &world);
+    let decision = tear(&with_alias(), &served_state(), &world);
     assert_eq!(*verb(&decision, "apps.example.com"), Verb::Refuse);
     assert_eq!(*verb(&decision, "api-example"), Verb::Delete);
     assert!(decision.steps.iter().all(|step| step.id.name() != "www"));
@@ -56,13 +56,16 @@ fn zone_with_links_of_others_stays() {
         json!({"name": "other"}),
     ));
     assert_eq!(
-        *verb(&tear(&with_alias(), &inputs(), &world), "example.hypershift.local"),
+        *verb(
+            &tear(&with_alias(), &served_state(), &world),
+            "example.hypershift.local"
+        ),
         Verb::Refuse
     );
 }
 
 #[test]
-fn own_link_that_came_to_be_after_it_was_looked_for_is_taken_out_first() {
+fn own_link_that_appeared_after_the_read_is_deleted_first() {
     let link = crate::controllers::samples::id(&guest(&format!(
         "{INTERNAL}/virtualNetworkLinks/private-router-vnet-link"
     )));
@@ -71,7 +74,7 @@ fn own_link_that_came_to_be_after_it_was_looked_for_is_taken_out_first() {
         ..Facts::default()
     };
     let decision = decided(remembered, &complete(), |facts| {
-        teardown(&with_alias(), &inputs(), facts)
+        teardown(&with_alias(), &served_state(), facts)
     })
     .0;
     assert_eq!(*verb(&decision, "private-router-vnet-link"), Verb::Delete);
@@ -83,7 +86,7 @@ fn foreign_resources_hold_up_no_deletion() {
     let foreign = |path: &str| (guest(path), json!({"tags": {"owner": "customer"}, "properties": {}}));
     let decision = tear(
         &with_alias(),
-        &inputs(),
+        &served_state(),
         &[foreign(ENDPOINT), foreign(INTERNAL), foreign(BASE)],
     );
     assert!(decision.nothing_left(), "{:?}", decision.steps);
@@ -102,27 +105,24 @@ fn unlinked(mut world: Vec<(String, Value)>) -> Vec<(String, Value)> {
 }
 
 #[rstest]
-#[case::with_its_control_plane(inputs())]
+#[case::with_its_control_plane(served_state())]
 #[case::without(headless())]
-fn cluster_of_go_goes_as_a_whole(#[case] inputs: ControlPlaneState) {
+fn cluster_of_go_is_deleted_as_a_whole(#[case] state: ControlPlaneState) {
     let mut resource = of_go(json!({}));
-    if inputs.control_plane.is_err() {
+    if state.control_plane.is_err() {
         resource.metadata.owner_references = None;
     }
-    let decision = tear(&resource, &inputs, &unmarked());
+    let decision = tear(&resource, &state, &unmarked());
     // The endpoint's address is what proves the rest, so it goes last.
     let links = ["private-router-vnet-link", "private-router-basedomain-vnet-link"];
     assert_eq!(written(&decision), links);
-    let decision = tear(&resource, &inputs, &unlinked(unmarked()));
+    let decision = tear(&resource, &state, &unlinked(unmarked()));
     assert_eq!(written(&decision), ["example.hypershift.local", "apps.example.com"]);
     let without_zones: Vec<_> = unmarked()
         .into_iter()
         .filter(|(id, _)| id.ends_with(ENDPOINT))
         .collect();
-    assert_eq!(
-        written(&tear(&resource, &inputs, &without_zones)),
-        ["private-router-pe"]
-    );
+    assert_eq!(written(&tear(&resource, &state, &without_zones)), ["private-router-pe"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn names_that_go_did_not_record_are_taken_from_the_owner() {
     );
 }
 
-/// The control plane is gone, and somebody took the intent away.
+/// The control plane is gone, and somebody removed the intent.
 #[rstest]
 #[case::its_own("pls-id", 3)]
 #[case::of_another_cluster("pls-other", 0)]
@@ -150,18 +150,18 @@ fn own_tag_is_known_by_the_name_of_the_service(#[case] service: &str, #[case] ta
     let resource = of_go(json!({"privateLinkServiceID": named}));
     let decision = tear(&resource, &headless(), &complete());
     assert_eq!(written(&decision).len(), taken, "{:?}", decision.steps);
-    let said = crate::controllers::event::released(&decision);
+    let events = crate::controllers::event::released(&decision);
     assert_eq!(
-        said.len(),
+        events.len(),
         if taken == 0 { 3 } else { 1 },
-        "what is left is named: {said:?}"
+        "what is left is named: {events:?}"
     );
 }
 
 #[rstest]
 #[case::damaged("{")]
 #[case::of_a_cluster_that_cannot_live_here(r#"{"cluster":"neighbour","clusterID":"id","infraID":"i"}"#)]
-fn intent_that_cannot_be_ours_counts_for_nothing(#[case] intent: &str) {
+fn intent_that_cannot_be_valid_counts_for_nothing(#[case] intent: &str) {
     let resource = cr(Value::Null, json!({CPO_INTENT: intent}));
     let decision = tear(&resource, &headless(), &complete());
     assert!(decision.nothing_left() && written(&decision).is_empty());
@@ -170,7 +170,7 @@ fn intent_that_cannot_be_ours_counts_for_nothing(#[case] intent: &str) {
 #[rstest]
 #[case::whose_id_another_cluster_has(true, "id")]
 #[case::of_another_id(false, "other")]
-fn intent_with_the_cluster_id_of_a_neighbour_leads_to_nothing_of_theirs(#[case] claimed: bool, #[case] id: &str) {
+fn intent_with_the_id_of_another_cluster_deletes_nothing(#[case] claimed: bool, #[case] id: &str) {
     let intent = json!({"cluster": "example", "clusterID": id, "infraID": "infra"}).to_string();
     let forged = of_go(json!({}));
     let mut forged = AzurePrivateLinkService {
@@ -178,24 +178,28 @@ fn intent_with_the_cluster_id_of_a_neighbour_leads_to_nothing_of_theirs(#[case] 
         ..cr(json!(forged.status), json!({CPO_INTENT: intent}))
     };
     forged.metadata.owner_references = None;
-    let mut inputs = vouched(Vouched {
+    let mut state = vouched(Vouched {
         claimed_elsewhere: claimed,
         ..Vouched::default()
     });
-    inputs.control_plane = headless().control_plane;
-    let decision = tear(&forged, &inputs, &complete());
+    state.control_plane = headless().control_plane;
+    let decision = tear(&forged, &state, &complete());
     assert!(decision.nothing_left(), "{:?}", decision.steps);
     assert_eq!(written(&decision), [""; 0]);
 }
 
 #[test]
-fn control_plane_says_more_than_the_intent() {
+fn control_plane_outranks_the_intent() {
     let intent = json!({"cluster": "example", "clusterID": "neighbour", "infraID": "infra"}).to_string();
-    let decision = tear(&cr(Value::Null, json!({CPO_INTENT: intent})), &inputs(), &complete());
+    let decision = tear(
+        &cr(Value::Null, json!({CPO_INTENT: intent})),
+        &served_state(),
+        &complete(),
+    );
     assert_eq!(written(&decision).len(), 3);
 }
 
-/// The custom resource when the management side refuses its cluster.
+/// The custom resource when the HO role refuses its cluster.
 fn refused_for(reason: &str) -> AzurePrivateLinkService {
     let refused = json!([{"type": "AzurePLSCreated", "status": "False", "reason": reason, "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
@@ -203,48 +207,48 @@ fn refused_for(reason: &str) -> AzurePrivateLinkService {
 }
 
 #[test]
-fn cluster_that_was_refused_as_a_duplicate_takes_nothing_that_is_marked() {
-    let decision = tear(&refused_for("DuplicateIdentity"), &inputs(), &complete());
+fn duplicate_cluster_deletes_nothing_with_owner_tags() {
+    let decision = tear(&refused_for("DuplicateIdentity"), &served_state(), &complete());
     assert_eq!(written(&decision), [""; 0]);
 }
 
 #[test]
-fn cluster_whose_host_name_an_older_one_took_takes_its_own_along() {
-    let decision = tear(&refused_for("HostNameClaimed"), &inputs(), &complete());
+fn cluster_whose_host_name_is_claimed_deletes_its_own() {
+    let decision = tear(&refused_for("HostNameClaimed"), &served_state(), &complete());
     assert_eq!(written(&decision).len(), 3);
 }
 
 #[test]
-fn cluster_says_more_than_a_forged_control_plane_and_conditions() {
-    let neighbour = Identity {
+fn hosted_cluster_outranks_forged_control_plane_and_conditions() {
+    let other = Identity {
         cluster_id: "neighbour".into(),
         ..identity()
     };
-    let mut inputs = vouched(Vouched {
+    let mut state = vouched(Vouched {
         identity: Some(identity()),
         azure: Some(azure()),
         ..Vouched::default()
     });
-    inputs.control_plane.as_mut().unwrap().identity = neighbour;
-    let decision = tear(&refused_for("DuplicateIdentity"), &inputs, &complete());
+    state.control_plane.as_mut().unwrap().identity = other;
+    let decision = tear(&refused_for("DuplicateIdentity"), &state, &complete());
     assert_eq!(written(&decision).len(), 3, "it takes its own along");
 }
 
 #[test]
 fn scope_that_the_control_plane_does_not_name_is_not_touched() {
-    let mut inputs = inputs();
-    inputs.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
-    let decision = tear(&cr(Value::Null, json!({})), &inputs, &complete());
+    let mut state = served_state();
+    state.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
+    let decision = tear(&cr(Value::Null, json!({})), &state, &complete());
     assert!(decision.nothing_left() && decision.steps.is_empty());
 }
 
 #[rstest]
 #[case::recorded(cr(Value::Null, intent()))]
 #[case::with_an_endpoint(of_go(json!({})))]
-fn control_plane_that_names_another_scope_later_does_not_let_go_of_what_was_made(#[case] cr: AzurePrivateLinkService) {
-    let mut inputs = inputs();
-    inputs.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
-    let decision = tear(&cr, &inputs, &complete());
+fn changed_scope_of_the_control_plane_stops_the_deletion(#[case] cr: AzurePrivateLinkService) {
+    let mut state = served_state();
+    state.control_plane.as_mut().unwrap().azure.resource_group = Some("other".into());
+    let decision = tear(&cr, &state, &complete());
     assert!(decision.steps.is_empty() && !decision.nothing_left());
     assert_eq!(decision.problem.map(|p| p.reason), Some(Reason::ScopeNotAllowed));
 }
@@ -263,15 +267,15 @@ fn link_in_a_foreign_zone_is_not_touched() {
     let world = changed(world, "oauth-example", |record| {
         record["properties"]["aRecords"] = json!([])
     });
-    let decision = tear(&with_alias(), &inputs(), &world);
+    let decision = tear(&with_alias(), &served_state(), &world);
     assert_eq!(step(&decision, "apps.example.com").why, Why::NotOurs);
     assert!(!written(&decision).contains(&"private-router-basedomain-vnet-link"));
 }
 
 #[test]
-fn contents_are_listed_only_when_a_new_look_at_the_zone_tells_of_some() {
+fn contents_are_listed_only_when_a_fresh_read_counts_some() {
     let asked = |world: &[(String, Value)]| {
-        let ask = |facts: &Facts| teardown(&with_alias(), &inputs(), facts);
+        let ask = |facts: &Facts| teardown(&with_alias(), &served_state(), facts);
         let (_, asked) = decided(Facts::default(), world, ask);
         let about = asked
             .into_iter()
@@ -296,13 +300,13 @@ fn contents_are_listed_only_when_a_new_look_at_the_zone_tells_of_some() {
 }
 
 #[test]
-fn custom_resource_that_is_not_allowed_is_not_taken_away() {
+fn custom_resource_that_is_not_allowed_is_not_torn_down() {
     let problem = Problem::new(Reason::ScopeNotAllowed, "no entry");
-    let inputs = ControlPlaneState {
+    let state = ControlPlaneState {
         refused: Some(problem.clone()),
-        ..inputs()
+        ..served_state()
     };
-    let torn = tear(&cr(Value::Null, intent()), &inputs, &complete());
+    let torn = tear(&cr(Value::Null, intent()), &state, &complete());
     assert!(!torn.nothing_left());
     assert_eq!((torn.problem, torn.steps), (Some(problem), vec![]));
 }
@@ -337,12 +341,12 @@ mod with_a_sibling {
     #[rstest]
     #[case::oauth_after_private_router(oauth(), vec![])]
     #[case::private_router_after_oauth(with_alias(), vec![])]
-    #[case::oauth_while_private_router_goes_too(oauth(), vec![with_alias()])]
-    #[case::private_router_while_oauth_goes_too(with_alias(), vec![oauth()])]
+    #[case::oauth_while_private_router_is_deleted_too(oauth(), vec![with_alias()])]
+    #[case::private_router_while_oauth_is_deleted_too(with_alias(), vec![oauth()])]
     fn last_takes_what_both_used(#[case] last: AzurePrivateLinkService, #[case] others: Vec<AzurePrivateLinkService>) {
-        let mut inputs = beside(&others);
-        inputs.siblings.iter_mut().for_each(|one| one.stays = false);
-        let decision = tear(&last, &inputs, &complete());
+        let mut state = beside(&others);
+        state.siblings.iter_mut().for_each(|one| one.stays = false);
+        let decision = tear(&last, &state, &complete());
         assert!(
             written(&decision).contains(&"private-router-basedomain-vnet-link"),
             "{:?}",
@@ -351,7 +355,7 @@ mod with_a_sibling {
         let world = changed(unlinked(complete()), "oauth-example", |record| {
             record["properties"]["aRecords"] = json!([{"ipv4Address": "10.0.0.7"}]);
         });
-        assert_eq!(*verb(&tear(&last, &inputs, &world), "apps.example.com"), Verb::Delete);
+        assert_eq!(*verb(&tear(&last, &state, &world), "apps.example.com"), Verb::Delete);
     }
 
     #[test]

@@ -10,33 +10,33 @@ use crate::controllers::context::sample;
 use crate::controllers::private_link_service::samples::alone;
 use crate::controllers::samples::{cr, guest};
 
-fn going(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
-    let mut going = cr(Value::Null, json!({}));
-    going.metadata.name = Some(name.to_owned());
-    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-    going.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
-    going
+fn deleting(name: &str, finalizers: &[&str]) -> AzurePrivateLinkService {
+    let mut deleting = cr(Value::Null, json!({}));
+    deleting.metadata.name = Some(name.to_owned());
+    deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleting.metadata.finalizers = Some(finalizers.iter().map(ToString::to_string).collect());
+    deleting
 }
 
 #[test]
 fn of_two_that_go_together_exactly_one_is_the_last() {
     let (oauth, router) = (
-        going("oauth-openshift", &[HO_FINALIZER]),
-        going("private-router", &[HO_FINALIZER]),
+        deleting("oauth-openshift", &[HO_FINALIZER]),
+        deleting("private-router", &[HO_FINALIZER]),
     );
     assert!(stays(&oauth, &router) && !stays(&router, &oauth));
-    assert!(goes(&router), "which the last one waits for");
-    let outcomes = going("oauth-openshift", &["theirs"]);
-    assert!(!stays(&outcomes, &router) && !goes(&outcomes));
+    assert!(waits_for_deletion(&router), "which the last one waits for");
+    let released = deleting("oauth-openshift", &["theirs"]);
+    assert!(!stays(&released, &router) && !waits_for_deletion(&released));
     let mut living = cr(Value::Null, json!({}));
     living.metadata.finalizers = Some(vec![HO_FINALIZER.to_owned()]);
-    assert!(stays(&living, &oauth) && !goes(&living));
+    assert!(stays(&living, &oauth) && !waits_for_deletion(&living));
 }
 
 #[test]
 fn sibling_that_nobody_serves_does_not_keep_the_subnet() {
     let living = cr(Value::Null, json!({}));
-    assert!(!stays(&living, &going("oauth-openshift", &[HO_FINALIZER])) && !goes(&living));
+    assert!(!stays(&living, &deleting("oauth-openshift", &[HO_FINALIZER])) && !waits_for_deletion(&living));
 }
 
 const NAT: &str = "/subscriptions/s/resourceGroups/Größe-Ü/providers/Microsoft.Network/virtualNetworks/v/subnets";
@@ -76,7 +76,7 @@ fn refusal(cr: &AzurePrivateLinkService, hosted: &HostedCluster, cluster_index: 
 }
 
 #[test]
-fn cluster_that_came_second_is_refused_though_its_own_objects_agree() {
+fn cluster_with_the_id_of_an_older_one_is_refused() {
     let (older, own) = (hosted("older", 1, None), hosted("example", 2, None));
     let cluster_index = ClusterIndex::default();
     cluster_index.cluster(&Event::Apply(own.clone()));
@@ -86,7 +86,7 @@ fn cluster_that_came_second_is_refused_though_its_own_objects_agree() {
 }
 
 #[test]
-fn cluster_that_the_custom_resource_does_not_name_is_not_its_own() {
+fn cluster_that_the_custom_resource_does_not_name_is_refused() {
     let other = hosted("other", 1, None);
     let refused = refusal(&named(), &other, &ClusterIndex::default());
     assert_eq!(refused, Some(Reason::HostedClusterNotFound));
@@ -159,7 +159,7 @@ fn sibling_that_recorded_so_made_the_subnet() {
 }
 
 #[test]
-fn change_of_service_siblings_or_pause_is_worth_a_pass() {
+fn change_of_service_siblings_or_pause_needs_a_reconcile() {
     let plain = alone();
     let service = ServiceFacts {
         uid: "u".into(),
@@ -179,7 +179,7 @@ fn change_of_service_siblings_or_pause_is_worth_a_pass() {
     assert!(changed.iter().all(|inputs| fingerprint(inputs) != before));
 }
 
-/// One of a day, with an address.
+/// A custom resource of a day, with an address.
 fn on(day: u8, namespace: &str, name: &str, address: &str) -> AzurePrivateLinkService {
     let mut cr = cr(Value::Null, json!({}));
     cr.metadata.creation_timestamp = serde_json::from_value(json!(format!("2026-01-0{day}T00:00:00Z"))).unwrap();
@@ -189,8 +189,8 @@ fn on(day: u8, namespace: &str, name: &str, address: &str) -> AzurePrivateLinkSe
     cr
 }
 
-/// Whether an older one of the namespace `a` claims the address `fd00::4` before `newer`, if the API server answers a read of its
-/// Service so.
+/// Whether an older custom resource of the namespace `a` claims the address `fd00::4` before a newer one, and the newer
+/// one before it, if the API server answers a read of its Service so.
 async fn claimed_by(older: &AzurePrivateLinkService, crowd: usize, (status, service): (u16, &str)) -> [bool; 2] {
     let newer = on(3, "b", "private-router", "fd00:0::4");
     let service = service.to_owned();
@@ -211,8 +211,8 @@ async fn claimed_by(older: &AzurePrivateLinkService, crowd: usize, (status, serv
         cluster_index.resource(&Event::Apply(cr.clone()));
         cx.resources.heard(&Event::Apply(cr));
     }
-    let newer = address_claimed(&cx, &newer, &cluster_index).await.unwrap();
-    [newer, address_claimed(&cx, older, &cluster_index).await.unwrap()]
+    let newer = is_address_claimed(&cx, &newer, &cluster_index).await.unwrap();
+    [newer, is_address_claimed(&cx, older, &cluster_index).await.unwrap()]
 }
 
 const HAS_IT: (u16, &str) = (
@@ -292,6 +292,6 @@ fn subnet_of_the_cluster_is_taken_by_another_that_is(#[case] day: u8, #[case] su
         cluster_index.cluster(&Event::Apply(cluster.clone()));
     }
     let identity = crate::controllers::samples::identity();
-    let taken = subnets_of_older(Some(&identity), Some(&own), &cluster_index.clusters());
-    assert_eq!(taken, vec![lower(&format!("{NAT}/infra-pls-nat")); count]);
+    let given = subnets_given_by_older(Some(&identity), Some(&own), &cluster_index.clusters());
+    assert_eq!(given, vec![lower(&format!("{NAT}/infra-pls-nat")); count]);
 }

@@ -99,7 +99,7 @@ fn verbs(decision: &Decision) -> Vec<(Kind, &Verb)> {
 }
 
 #[test]
-fn subnet_comes_first_and_the_service_is_not_even_looked_at() {
+fn subnet_comes_first_and_the_service_is_not_read() {
     let (decision, asked) = run(&cr(Value::Null, json!({})), &inputs(), &[network()]);
     let Verb::Put(body) = &decision.steps[0].verb else {
         panic!("{:?}", decision.steps)
@@ -127,7 +127,7 @@ fn service_is_put_when_the_subnet_is_there() {
 }
 
 #[test]
-fn what_is_as_wanted_is_kept() {
+fn what_is_up_to_date_is_kept() {
     let (decision, _) = run(&cr(Value::Null, json!({})), &inputs(), &[subnet(), service()]);
     assert!(
         decision.steps.iter().all(|step| step.verb == Verb::Keep),
@@ -139,7 +139,7 @@ fn what_is_as_wanted_is_kept() {
 #[rstest]
 #[case::theirs_is_connected(json!({}), "private-router-pe", None)]
 #[case::theirs_leads_elsewhere(json!({}), "another-pe", Some(Reason::EndpointNotConnected))]
-#[case::ours_will_see_to_it(json!({CPO_INTENT: "{}"}), "another-pe", None)]
+#[case::own_controller_will(json!({CPO_INTENT: "{}"}), "another-pe", None)]
 fn endpoint_that_hypershift_keeps_is_missed(
     #[case] annotations: Value,
     #[case] connected: &str,
@@ -169,7 +169,7 @@ fn endpoint_that_hypershift_keeps_is_missed(
 #[case::nobody_would_reconnect(json!({}), Some(Reason::ReplacementBlocked), &[Verb::Keep, Verb::Wait])]
 #[case::our_cpo_serves_it(json!({CPO_INTENT: "{}"}), None, &[Verb::Keep, Verb::Delete])]
 #[case::the_operator_allows_it(json!({ALLOW_REPLACE: ""}), None, &[Verb::Keep, Verb::Delete])]
-fn service_with_another_frontend_is_replaced_only_if_somebody_reconnects(
+fn service_is_replaced_only_if_somebody_reconnects_the_guest(
     #[case] annotations: Value,
     #[case] problem: Option<Reason>,
     #[case] expected: &[Verb],
@@ -261,7 +261,7 @@ fn paused_cluster_is_left_as_it_is_and_azure_is_not_asked() {
 }
 
 #[test]
-fn region_goes_to_azure_as_azure_spells_it() {
+fn region_is_sent_as_azure_spells_it() {
     let mut spelt = cr(Value::Null, json!({}));
     spelt.spec.location = "East US".into();
     let (decision, _) = run(&spelt, &inputs(), &[subnet()]);
@@ -317,7 +317,7 @@ fn group_with_letters_of_any_script_is_used() {
 }
 
 #[test]
-fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
+fn subscription_is_searched_if_the_group_lacks_the_frontend() {
     let empty = Facts {
         frontends: [((settings().subscription, Some("mgmt".to_owned())), Ok(Vec::new()))].into(),
         ..Facts::default()
@@ -330,9 +330,9 @@ fn the_subscription_is_searched_when_the_group_does_not_have_the_frontend() {
 }
 
 #[rstest]
-#[case::of_this_pass(false, 10)]
+#[case::of_this_reconcile(false, 10)]
 #[case::of_a_moment_before(true, 1)]
-fn list_that_is_older_than_the_question_is_read_anew_at_once(#[case] older: bool, #[case] seconds: u64) {
+fn list_that_is_older_than_the_reconcile_is_read_again_at_once(#[case] older: bool, #[case] seconds: u64) {
     let facts = Facts {
         older_frontends: older,
         ..Facts::default()
@@ -349,7 +349,7 @@ fn list_that_is_older_than_the_question_is_read_anew_at_once(#[case] older: bool
     &["new frontends nodes", "frontends everywhere", "new frontends everywhere"])]
 #[case::that_is_not_to_be_read(Err(ArmError::own(Class::Denied, "AuthorizationFailed")), Some(Reason::WaitingForLoadBalancer),
     &["frontends everywhere", "new frontends everywhere"])]
-fn group_that_is_also_managed_is_searched_before_the_subscription(
+fn also_managed_group_is_searched_before_the_subscription(
     #[case] nodes: Result<Vec<Frontend>, ArmError>,
     #[case] reason: Option<Reason>,
     #[case] expected: &[&str],

@@ -39,7 +39,7 @@ fn service(verb: Verb, why: Why, found: Option<Value>) -> Decision {
     }
 }
 
-fn kept(alias: Option<&str>) -> Decision {
+fn up_to_date(alias: Option<&str>) -> Decision {
     service(Verb::Keep, Why::UpToDate, Some(json!({"properties": {"alias": alias}})))
 }
 
@@ -48,7 +48,7 @@ fn build(decision: &Decision, found: &Found, outcomes: &[Outcome]) -> Report {
 }
 
 /// Status and reason of the load balancer's condition and of the service's.
-fn said(report: &Report) -> [(Status, Reason); 2] {
+fn conditions_of(report: &Report) -> [(Status, Reason); 2] {
     let all: Vec<_> = report.conditions.iter().map(|c| (c.status, c.reason)).collect();
     all.try_into().unwrap()
 }
@@ -58,7 +58,7 @@ fn said(report: &Report) -> [(Status, Reason); 2] {
 #[case::denied(Class::Denied, false, true)]
 #[case::denied_for_long(Class::Denied, true, false)]
 #[case::one_answer_was_of_no_use(Class::Down, false, true)]
-fn balancers_that_cannot_be_listed_take_nothing_down_until_that_lasts(
+fn failed_list_of_load_balancers_changes_conditions_only_later(
     #[case] class: Class,
     #[case] lasting: bool,
     #[case] stands: bool,
@@ -88,13 +88,16 @@ fn balancers_that_cannot_be_listed_take_nothing_down_until_that_lasts(
     } else {
         Reason::ILBLookupFailed
     };
-    assert_eq!(said(&report).map(|(_, reason)| reason), [reason; 2]);
+    assert_eq!(conditions_of(&report).map(|(_, reason)| reason), [reason; 2]);
 }
 
 #[test]
 fn service_is_ready_only_with_its_alias() {
-    let ready = build(&kept(Some(ALIAS)), &Ok(frontend()), &[Outcome::Nothing]);
-    assert_eq!(said(&ready).map(|(status, _)| status), [Status::True, Status::True]);
+    let ready = build(&up_to_date(Some(ALIAS)), &Ok(frontend()), &[Outcome::Nothing]);
+    assert_eq!(
+        conditions_of(&ready).map(|(status, _)| status),
+        [Status::True, Status::True]
+    );
     assert_eq!(
         Value::Object(ready.fields),
         json!({"internalLoadBalancerID": management("loadBalancers/lb"),
@@ -102,15 +105,18 @@ fn service_is_ready_only_with_its_alias() {
     );
     let generations: Vec<_> = ready.conditions.iter().map(|c| c.observed_generation).collect();
     assert_eq!(generations, [Some(1); 2]);
-    let early = build(&kept(None), &Ok(frontend()), &[Outcome::Nothing]);
-    assert_eq!(said(&early)[1], (Status::False, Reason::Provisioning));
+    let early = build(&up_to_date(None), &Ok(frontend()), &[Outcome::Nothing]);
+    assert_eq!(conditions_of(&early)[1], (Status::False, Reason::Provisioning));
 }
 
 #[test]
-fn lost_load_balancer_is_said_and_known_fields_stand() {
+fn lost_load_balancer_is_reported_and_known_fields_stay() {
     let problem = Problem::new(Reason::WaitingForLoadBalancer, "x");
     let report = build(&Decision::stuck(problem.clone()), &Err(problem), &[]);
-    assert_eq!(said(&report), [(Status::False, Reason::WaitingForLoadBalancer); 2]);
+    assert_eq!(
+        conditions_of(&report),
+        [(Status::False, Reason::WaitingForLoadBalancer); 2]
+    );
     assert!(report.fields.is_empty());
 }
 
@@ -143,18 +149,18 @@ fn dead_alias_is_taken_from_the_status_when(#[case] verb: Verb, #[case] why: Why
     Reason::PLSCreationFailed
 )]
 #[case::update(step(Kind::PrivateLinkService, SERVICE, Verb::Put(Value::Null), Why::Differs(vec!["x"]), None), Reason::PLSUpdateFailed)]
-fn failure_is_told_by_its_step(#[case] step: Step, #[case] reason: Reason) {
+fn failed_step_decides_the_reason(#[case] step: Step, #[case] reason: Reason) {
     let decision = Decision {
         steps: vec![step],
         ..Decision::default()
     };
     let failed = Outcome::Failed(ArmError::own(Class::Invalid, "BadRequest"));
     let report = build(&decision, &Ok(frontend()), &[failed]);
-    assert_eq!(said(&report)[1], (Status::False, reason));
+    assert_eq!(conditions_of(&report)[1], (Status::False, reason));
 }
 
 #[test]
-fn failed_change_is_told_as_such_until_it_is_tried_again() {
+fn failed_update_is_reported_until_it_is_tried_again() {
     let denied = Why::Error(ArmError::own(Class::Denied, "AuthorizationFailed"));
     let waits = service(Verb::Wait, denied, None);
     let known = cr(json!({"privateLinkServiceID": management(SERVICE)}), json!({}));
@@ -163,26 +169,26 @@ fn failed_change_is_told_as_such_until_it_is_tried_again() {
         (cr(Value::Null, json!({})), Reason::PLSCreationFailed),
     ] {
         let report = after_build(&cr, &waits, &Ok(frontend()), &[Outcome::Nothing]);
-        assert_eq!(said(&report)[1], (Status::False, reason));
+        assert_eq!(conditions_of(&report)[1], (Status::False, reason));
     }
 }
 
 #[test]
-fn blocked_replacement_is_told_though_the_old_service_stands() {
+fn blocked_replacement_is_reported_though_the_old_one_is_ready() {
     let decision = Decision {
         problem: Some(Problem::new(Reason::ReplacementBlocked, "x")),
-        ..kept(Some(ALIAS))
+        ..up_to_date(Some(ALIAS))
     };
     let report = build(&decision, &Ok(frontend()), &[Outcome::Nothing]);
-    assert_eq!(said(&report)[1], (Status::False, Reason::ReplacementBlocked));
+    assert_eq!(conditions_of(&report)[1], (Status::False, Reason::ReplacementBlocked));
 }
 
 #[test]
-fn word_that_does_not_count_is_told_while_it_is_deleted() {
-    let told = cr(Value::Null, json!({ABANDON: "other/ho/ticket"}));
+fn invalid_abandon_annotation_is_reported_during_deletion() {
+    let annotated = cr(Value::Null, json!({ABANDON: "other/ho/ticket"}));
     let decision = service(Verb::Delete, Why::Unwanted, Some(Value::Null));
     let denied = Outcome::Failed(ArmError::own(Class::Denied, "AuthorizationFailed"));
-    let report = after_teardown(&told, &decision, &[denied]);
+    let report = after_teardown(&annotated, &decision, &[denied]);
     assert!(report.fields.is_empty(), "what was seen stays");
     for condition in &report.conditions {
         assert_eq!(

@@ -37,11 +37,11 @@ fn intent_with(subnet: &str) -> Value {
     json!({HO_INTENT: intent::write(&recorded)})
 }
 
-/// A custom resource that is going, as recorded.
-fn going(intent: Value) -> AzurePrivateLinkService {
-    let mut going = cr(Value::Null, intent);
-    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-    going
+/// A custom resource under deletion, with this intent.
+fn deleting(intent: Value) -> AzurePrivateLinkService {
+    let mut deleting = cr(Value::Null, intent);
+    deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    deleting
 }
 
 fn run(
@@ -79,11 +79,11 @@ fn verbs(decision: &Decision) -> Vec<(Kind, Verb)> {
 }
 
 #[test]
-fn connections_go_before_the_service_and_the_service_before_the_subnet() {
+fn connections_service_and_subnet_are_deleted_in_this_order() {
     let connection = json!([{"id": management(&format!("{SERVICE}/privateEndpointConnections/pe.guid"))}]);
     let subnet = (management(SUBNET), json!({"properties": {}}));
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[service(connection), subnet.clone()],
         &settings(),
@@ -97,7 +97,7 @@ fn connections_go_before_the_service_and_the_service_before_the_subnet() {
         ]
     );
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[service(json!([])), subnet.clone()],
         &settings(),
@@ -107,7 +107,7 @@ fn connections_go_before_the_service_and_the_service_before_the_subnet() {
         [(Kind::PrivateLinkService, Verb::Delete), (Kind::Subnet, Verb::Wait)]
     );
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[subnet],
         &settings(),
@@ -116,19 +116,19 @@ fn connections_go_before_the_service_and_the_service_before_the_subnet() {
         verbs(&decision),
         [(Kind::PrivateLinkService, Verb::Keep), (Kind::Subnet, Verb::Delete)]
     );
-    let decision = run(&going(intent_with(&management(SUBNET))), &inputs(), &[], &settings());
+    let decision = run(&deleting(intent_with(&management(SUBNET))), &inputs(), &[], &settings());
     assert!(decision.nothing_left());
 }
 
 #[rstest]
 #[case::nobody_knows_the_cluster(DeletedCluster::Unknown)]
 #[case::its_ids_are_those_of_another(DeletedCluster::OfAnother)]
-fn without_a_cluster_of_its_own_it_goes_and_azure_is_not_asked(#[case] deleted_cluster: DeletedCluster) {
+fn custom_resource_without_a_cluster_is_released_without_a_call(#[case] deleted_cluster: DeletedCluster) {
     let inputs = PrivateLinkServiceInputs {
         deleted_cluster,
         ..inputs()
     };
-    let recorded = going(intent_with(&management(SUBNET)));
+    let recorded = deleting(intent_with(&management(SUBNET)));
     let now = "2026-01-01T00:00:10Z".parse().unwrap();
     let (decision, asked) = decided(Facts::default(), &[service(json!([]))], |facts| {
         teardown(&recorded, &inputs, facts, &settings(), now)
@@ -144,7 +144,7 @@ fn foreign_service_is_left_and_holds_up_nothing() {
         json!({"tags": {"owner": "someone"}, "properties": {}}),
     );
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[foreign],
         &settings(),
@@ -165,7 +165,7 @@ fn the_clusters_own_objects_count_more_than_what_was_recorded() {
         ..inputs()
     };
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &known,
         &[service(json!([]))],
         &settings(),
@@ -175,7 +175,7 @@ fn the_clusters_own_objects_count_more_than_what_was_recorded() {
 
 #[test]
 fn the_other_roles_finalizer_is_waited_for_but_not_for_ever() {
-    let mut held = going(intent_with(&management(SUBNET)));
+    let mut held = deleting(intent_with(&management(SUBNET)));
     held.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
     let decision = run(&held, &inputs(), &[service(json!([]))], &settings());
     assert_eq!(decision.again, Some(Duration::from_secs(290)));
@@ -195,7 +195,7 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
         ..settings()
     };
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[service(json!([]))],
         &moved,
@@ -206,7 +206,7 @@ fn configuration_that_points_elsewhere_is_not_a_leak() {
         ..moved
     };
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[service(json!([]))],
         &allowed,
@@ -231,7 +231,7 @@ fn unmarked(frontend: &str) -> (String, Value) {
     management("loadBalancers/lb/frontendIPConfigurations/other"),
     Verb::Refuse
 )]
-fn service_that_nothing_tells_of_goes_by_its_frontend(
+fn service_without_owner_tags_is_proven_by_its_frontend(
     #[case] identity: Result<Identity, Problem>,
     #[case] frontend: String,
     #[case] verb: Verb,
@@ -246,16 +246,16 @@ fn service_that_nothing_tells_of_goes_by_its_frontend(
         service: Some(service),
         ..inputs()
     };
-    let decision = run(&going(json!({})), &known, &[unmarked(&frontend)], &settings());
+    let decision = run(&deleting(json!({})), &known, &[unmarked(&frontend)], &settings());
     assert_eq!(decision.steps[0].verb, verb);
 }
 
 #[test]
-fn service_of_another_management_cluster_stays_whatever_was_recorded() {
+fn service_of_another_management_cluster_is_refused() {
     let (at, mut body) = service(json!([]));
     body["tags"]["hypershift.openshift.io_management-cluster-id"] = json!("another");
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[(at, body)],
         &settings(),
@@ -273,7 +273,7 @@ fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
     let state = json!({"privateLinkServiceConnectionState": {"status": status}});
     let id = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
     let connections = json!([{"id": id, "properties": state}]);
-    let held = going(intent_with(&management(SUBNET)));
+    let held = deleting(intent_with(&management(SUBNET)));
     let decision = run(&held, &inputs(), &[service(connections)], &settings());
     assert_eq!(
         verbs(&decision)[..2],
@@ -282,8 +282,8 @@ fn every_connection_is_deleted_and_none_rejected(#[case] status: &str) {
 }
 
 #[test]
-fn duplicate_that_goes_leaves_its_refusal_to_the_other_role() {
-    let mut cr = going(json!({}));
+fn deleted_duplicate_keeps_its_refusal_for_the_other_role() {
+    let mut cr = deleting(json!({}));
     cr.metadata.finalizers = Some(vec![CPO_FINALIZER.to_owned()]);
     let inputs = PrivateLinkServiceInputs {
         identity: Err(Problem::new(Reason::DuplicateIdentity, "taken")),
@@ -300,7 +300,7 @@ fn duplicate_that_goes_leaves_its_refusal_to_the_other_role() {
 #[test]
 fn name_that_nothing_is_made_for_asks_nothing_of_azure() {
     let named = |name: &str, intent: Value| {
-        let mut cr = going(intent);
+        let mut cr = deleting(intent);
         cr.metadata.name = Some(name.to_owned());
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
         let (_, asked) = decided(Facts::default(), &[], |facts| {
@@ -313,7 +313,7 @@ fn name_that_nothing_is_made_for_asks_nothing_of_azure() {
     assert!(named("oauth-openshift", json!({})), "its own record may have been lost");
 }
 
-/// A service that lets one in who is revoked, while the HostedCluster stands.
+/// A service that lets in one who is revoked, while the HostedCluster exists.
 fn open_to_one_revoked() -> (PrivateLinkServiceInputs, (String, Value)) {
     let mut hosted = HostedCluster::default();
     let azure = json!({"subnetID": guest("virtualNetworks/v/subnets/default")});
@@ -331,19 +331,19 @@ fn open_to_one_revoked() -> (PrivateLinkServiceInputs, (String, Value)) {
 }
 
 #[rstest]
-#[case::recorded_where_it_may_not_be(|going: &mut AzurePrivateLinkService| {
+#[case::recorded_where_it_may_not_be(|deleting: &mut AzurePrivateLinkService| {
     let elsewhere = management(SERVICE).replace("/mgmt/", "/other/");
-    going.annotations_mut().insert(HO_INTENT.to_owned(), json!({"cluster": "c", "clusterID": "id", "infraID": "infra",
+    deleting.annotations_mut().insert(HO_INTENT.to_owned(), json!({"cluster": "c", "clusterID": "id", "infraID": "infra",
         "privateLinkServiceID": elsewhere}).to_string());
 })]
-#[case::the_guests_side_goes_first(|going: &mut AzurePrivateLinkService| {
-    going.finalizers_mut().push(CPO_FINALIZER.to_owned());
+#[case::the_guests_side_is_first(|deleting: &mut AzurePrivateLinkService| {
+    deleting.finalizers_mut().push(CPO_FINALIZER.to_owned());
 })]
-fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut AzurePrivateLinkService)) {
+fn revoked_subscription_is_removed_while_deletion_waits(#[case] waits: fn(&mut AzurePrivateLinkService)) {
     let (inputs, service) = open_to_one_revoked();
-    let mut going = going(json!({}));
-    waits(&mut going);
-    let decision = run(&going, &inputs, std::slice::from_ref(&service), &settings());
+    let mut deleting = deleting(json!({}));
+    waits(&mut deleting);
+    let decision = run(&deleting, &inputs, std::slice::from_ref(&service), &settings());
     assert!(decision.problem.is_some());
     let [step] = &decision.steps[..] else {
         panic!("{:?}", decision.steps)
@@ -352,13 +352,18 @@ fn revoked_subscription_is_taken_off_while_deletion_waits(#[case] waits: fn(&mut
     assert_eq!(put["properties"]["visibility"]["subscriptions"], json!([GUEST]));
 }
 
-/// A refusal of that write holds up no other.
+/// A refusal of that write blocks no other.
 #[test]
-fn revoked_subscription_is_taken_off_while_connections_go() {
+fn revoked_subscription_is_removed_during_disconnection() {
     let (inputs, (at, mut body)) = open_to_one_revoked();
     let connection = management(&format!("{SERVICE}/privateEndpointConnections/theirs.guid"));
     let writes = |body: &Value| -> Vec<(Kind, bool)> {
-        let decision = run(&going(json!({})), &inputs, &[(at.clone(), body.clone())], &settings());
+        let decision = run(
+            &deleting(json!({})),
+            &inputs,
+            &[(at.clone(), body.clone())],
+            &settings(),
+        );
         let writes = decision.steps.into_iter().filter(Step::writes);
         writes.map(|step| (step.kind, step.verb == Verb::Delete)).collect()
     };

@@ -1,4 +1,4 @@
-//! Ten minutes, in simulated time, beside HyperShift's management side, which says at every event that all is well.
+//! Ten minutes, in simulated time, beside HyperShift's management side, which reports at every event that all is well.
 
 use std::sync::Mutex;
 
@@ -32,14 +32,14 @@ impl Theirs {
         drop(self.events.unbounded_send(Ok(event)));
     }
 
-    /// Their pass: a look at the service, then their words.
+    /// Their reconcile: a read of the service, then their condition.
     async fn contradict(self: Arc<Self>) {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let kind = ConditionType::AzurePrivateLinkServiceAvailable.as_str();
-        let said = json!({"type": kind, "status": "True", "reason": "AzureSuccess", "observedGeneration": 1,
+        let condition = json!({"type": kind, "status": "True", "reason": "AzureSuccess", "observedGeneration": 1,
             "message": "Azure Private Link Service is ready", "lastTransitionTime": now});
-        self.change(|(object, _)| object["status"]["conditions"] = json!([said]));
+        self.change(|(object, _)| object["status"]["conditions"] = json!([condition]));
     }
 
     async fn answer(self: Arc<Self>, request: Request<Body>) -> Value {
@@ -48,9 +48,9 @@ impl Theirs {
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let path = parts.uri.path();
         if parts.method == Method::PATCH && path.ends_with("/status") {
-            self.change(|(object, ours)| {
+            self.change(|(object, own)| {
                 object["status"]["conditions"] = body["status"]["conditions"].clone();
-                *ours += 1;
+                *own += 1;
             });
             let answer = self.object();
             tokio::spawn(self.contradict());
@@ -95,8 +95,8 @@ impl Reconciler for Unavailable {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_status_writes_in_ten_minutes_beside_a_management_side_that_contradicts() {
-    let (events, observed) = unbounded();
+async fn contradicted_status_is_written_five_times_in_ten_minutes() {
+    let (events, received) = unbounded();
     let cr = samples::cr(json!({}), json!({}));
     let object = Mutex::new((serde_json::to_value(&cr).unwrap(), 0));
     let theirs = Arc::new(Theirs { object, events });
@@ -112,7 +112,7 @@ async fn five_status_writes_in_ten_minutes_beside_a_management_side_that_contrad
         writer.apply_watcher_event(&event);
     }
     let stop = CancellationToken::new();
-    let controller = tokio::spawn(run(Controller::for_stream(observed, reader), runner, 1, stop.clone()));
+    let controller = tokio::spawn(run(Controller::for_stream(received, reader), runner, 1, stop.clone()));
 
     // Every change of the object is an event for both.
     for _ in 0..600 {

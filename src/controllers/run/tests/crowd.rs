@@ -24,7 +24,7 @@ impl Reconciler for Ready {
     }
 }
 
-/// Of the same second; the lower names are served.
+/// A custom resource with this number in its name. All are of the same second; the lower names are served.
 fn numbered(number: usize) -> AzurePrivateLinkService {
     let mut cr = samples::cr(json!({}), json!({}));
     cr.metadata.name = Some(format!("c{number}"));
@@ -87,7 +87,7 @@ async fn of_ten_in_a_namespace_two_have_no_call_and_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn annotation_changed_100_times_that_nobody_reads_costs_one_read() {
+async fn unread_annotation_changed_100_times_costs_one_read() {
     let (runner, calls) = runner(1);
     for number in 0..100 {
         let mut cached = numbered(0);
@@ -99,7 +99,7 @@ async fn annotation_changed_100_times_that_nobody_reads_costs_one_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn intent_forged_100_times_a_second_costs_a_read_each_half_second() {
+async fn intent_forged_100_times_a_second_costs_two_reads_a_second() {
     let (runner, calls) = runner(1);
     for number in 0..1000 {
         let mut cached = numbered(0);

@@ -1,4 +1,4 @@
-//! The other side reports while a pass is under way.
+//! The other role reports while a reconcile is running.
 
 use std::sync::Mutex;
 
@@ -38,7 +38,7 @@ async fn answer(stored: Stored, request: Request<Body>) -> (u16, Value) {
     (200, stored.clone())
 }
 
-/// Reports the alias that it has found. The other side writes it during the first pass.
+/// Reports the alias that it has found. The other role writes it during the first reconcile.
 struct Overtaken(Stored);
 
 impl Reconciler for Overtaken {
@@ -66,9 +66,9 @@ impl Reconciler for Overtaken {
             );
         }
         let kind = ConditionType::AzurePrivateEndpointAvailable;
-        let said = found.as_deref().unwrap_or("no alias yet");
+        let message = found.as_deref().unwrap_or("no alias yet");
         let report = Report {
-            conditions: vec![NewCondition::fails(kind, Reason::Provisioning, said, Some(1))],
+            conditions: vec![NewCondition::fails(kind, Reason::Provisioning, message, Some(1))],
             ..Report::default()
         };
         let cr = write_status(cx, cr, None, &report).await?;
@@ -77,7 +77,7 @@ impl Reconciler for Overtaken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_other_side_reports_during_a_pass_is_looked_at_soon() {
+async fn report_of_the_other_role_during_a_reconcile_is_read_soon() {
     let cr = serde_json::to_value(samples::cr(json!({}), json!({}))).unwrap();
     let stored: Stored = Arc::new(Mutex::new(cr));
     merge(&mut stored.lock().unwrap(), &json!({}));
@@ -95,7 +95,7 @@ async fn what_the_other_side_reports_during_a_pass_is_looked_at_soon() {
     let cx = Arc::new(sample::context(kube::Client::new(answers, "default")));
     let runner = Arc::new(Runner::new(Overtaken(Arc::clone(&stored)), cx, Label::PrivateEndpoint));
     let cached = Arc::new(samples::cr(json!({}), json!({})));
-    // The other side's event, and what the pass itself asked for.
+    // The other role's event, and what the reconcile itself asked for.
     let action = Arc::clone(&runner).reconcile(Arc::clone(&cached)).await.unwrap();
     assert_eq!(action, Action::requeue(Duration::from_millis(200)));
     tokio::time::sleep(Duration::from_millis(200)).await;

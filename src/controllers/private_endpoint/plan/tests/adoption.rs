@@ -1,4 +1,4 @@
-//! Clusters that HyperShift's own operator made, and things of others under our names.
+//! Clusters that HyperShift's own operator made, and resources of others under our names.
 
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn ready(decision: &Decision) -> bool {
 }
 
 #[test]
-fn cluster_of_go_is_taken_over_without_a_write_and_without_a_further_read() {
+fn cluster_of_go_is_adopted_without_a_write_or_a_further_read() {
     let (decision, mut asked) = run(&of_go(json!({})), &unmarked());
     assert!(ready(&decision), "{:?}", decision.steps);
     asked.sort();
@@ -29,7 +29,7 @@ fn cluster_of_go_is_taken_over_without_a_write_and_without_a_further_read() {
     assert_eq!(asked, names, "each resource once");
 }
 
-/// HyperShift's own operator writes zones and links without end, and wipes the mark with each PUT.
+/// HyperShift's own operator writes zones and links without end, and wipes our owner tags with each PUT.
 #[rstest]
 #[case::without_our_mark(unmarked(), true)]
 #[case::with_it(complete(), false)]
@@ -44,7 +44,7 @@ fn names_are_right_while_others_write_the_same(#[case] mut world: Vec<(String, V
 }
 
 #[test]
-fn zone_that_no_status_names_is_ours_by_our_link_and_record_in_it() {
+fn zone_without_a_status_is_proven_by_own_link_and_record() {
     let unnamed = of_go(json!({"privateDNSZoneID": null, "baseDomainDNSZoneID": null}));
     assert!(ready(&run(&unnamed, &unmarked()).0));
 }
@@ -99,7 +99,7 @@ fn forged_status_proves_no_zone_and_deletes_none() {
         .cloned()
         .collect();
     for world in [world, gone] {
-        let deleted = tear(&forged, &inputs(), &world);
+        let deleted = tear(&forged, &served_state(), &world);
         assert!(
             written(&deleted).iter().all(|name| *name == "private-router-pe"),
             "{:?}",
@@ -112,7 +112,7 @@ fn forged_status_proves_no_zone_and_deletes_none() {
 #[case::endpoint("private-router-pe", "private-router-pe")]
 #[case::zone("apps.example.com", "apps.example.com")]
 #[case::link("private-router-vnet-link", "example.hypershift.local")]
-fn mark_of_another_cluster_outweighs_structure(#[case] name: &str, #[case] refused: &str) {
+fn owner_tags_of_another_cluster_outweigh_structure(#[case] name: &str, #[case] refused: &str) {
     let theirs = json!({"hypershift.openshift.io_cluster-id": "neighbour"});
     let world = changed(unmarked(), name, |body| body["tags"] = theirs);
     let (decision, _) = run(&of_go(json!({})), &world);
@@ -122,7 +122,7 @@ fn mark_of_another_cluster_outweighs_structure(#[case] name: &str, #[case] refus
 }
 
 #[test]
-fn record_with_the_mark_of_another_cluster_is_refused() {
+fn record_with_metadata_of_another_cluster_is_refused() {
     let theirs = json!({"hypershift.openshift.io_cluster-id": "neighbour"});
     let world = changed(unmarked(), "api-example", |body| {
         body["properties"]["metadata"] = theirs
@@ -131,7 +131,7 @@ fn record_with_the_mark_of_another_cluster_is_refused() {
 }
 
 #[test]
-fn zone_with_no_room_for_a_mark_gets_none_and_no_error() {
+fn zone_with_no_room_for_owner_tags_is_no_error() {
     let tags: serde_json::Map<String, Value> = (0..15).map(|n| (format!("t{n}"), json!("x"))).collect();
     let full = |body: &mut Value| body["tags"] = Value::Object(tags.clone());
     let world = changed(
@@ -199,17 +199,17 @@ fn aliases_on_record_are_those_that_the_endpoint_may_lead_to() {
 
 #[test]
 fn second_cluster_in_the_group_is_refused_the_endpoint() {
-    let neighbour = changed(complete(), "private-router-pe", |body| {
+    let other = changed(complete(), "private-router-pe", |body| {
         *body = endpoint("Approved", NEW).1;
         body["tags"] = json!({"hypershift.openshift.io_cluster-id": "neighbour"});
     });
-    let (decision, _) = run(&with_alias(), &neighbour);
+    let (decision, _) = run(&with_alias(), &other);
     assert_eq!(step(&decision, "private-router-pe").why, Why::NotOurs);
     assert!(written(&decision).is_empty(), "{:?}", decision.steps);
 }
 
 #[test]
-fn foreign_values_beside_ours_are_taken_out_and_foreign_record_sets_stay() {
+fn foreign_values_are_removed_and_foreign_record_sets_stay() {
     let two = json!([{"ipv4Address": "10.0.0.5"}, {"ipv4Address": "6.6.6.6"}]);
     let mut world = changed(unmarked(), "api-example", |body| body["properties"]["aRecords"] = two);
     world.push((format!("{}/A/www", guest(BASE)), json!({"properties": {"ttl": 1}})));

@@ -26,7 +26,7 @@ fn both() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn oauth_has_an_endpoint_and_a_record_of_its_own_and_no_internal_zone() {
+fn oauth_has_its_own_endpoint_and_record_and_no_internal_zone() {
     let (decision, asked) = run_in(&oauth(), &beside(&[with_alias()]), &both());
     assert_eq!(written(&decision), ["oauth-example"]);
     let Verb::Put(body) = verb(&decision, "oauth-example") else {
@@ -43,7 +43,7 @@ fn oauth_has_an_endpoint_and_a_record_of_its_own_and_no_internal_zone() {
 }
 
 #[test]
-fn record_of_oauth_is_handed_over_when_the_sibling_comes_and_goes() {
+fn record_of_oauth_is_handed_over_to_the_sibling_and_back() {
     let theirs = |body: &mut Value| body["properties"]["aRecords"] = json!([{"ipv4Address": "10.0.0.7"}]);
     let world = changed(both(), "oauth-example", theirs);
     let (decision, asked) = run_in(&with_alias(), &beside(&[oauth()]), &world);
@@ -51,9 +51,9 @@ fn record_of_oauth_is_handed_over_when_the_sibling_comes_and_goes() {
         (written(&decision).len(), asked.contains(&"oauth-example".to_owned())),
         (0, false)
     );
-    let mut going = oauth();
-    going.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
-    let (decision, _) = run_in(&with_alias(), &beside(&[going]), &world);
+    let mut deleting = oauth();
+    deleting.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+    let (decision, _) = run_in(&with_alias(), &beside(&[deleting]), &world);
     assert_eq!(written(&decision), ["oauth-example"]);
 }
 
@@ -77,13 +77,13 @@ fn link_is_made_by_one(#[case] siblings: Vec<AzurePrivateLinkService>, #[case] l
 
 #[test]
 fn link_of_a_sibling_that_is_gone_serves_on() {
-    let (decision, asked) = run_in(&oauth(), &inputs(), &both());
+    let (decision, asked) = run_in(&oauth(), &served_state(), &both());
     assert_eq!(step(&decision, ROUTER_LINK).verb, Verb::Keep);
     assert!(!asked.contains(&"inside apps.example.com".to_owned()), "{asked:?}");
 }
 
 #[test]
-fn link_that_an_administrator_made_to_our_network_is_enough_and_stays_theirs() {
+fn link_of_an_administrator_is_enough_and_stays() {
     let mut world = complete();
     let link = world.iter_mut().find(|(id, _)| id.ends_with(ROUTER_LINK)).unwrap();
     link.1["tags"] = json!({});
@@ -92,14 +92,17 @@ fn link_that_an_administrator_made_to_our_network_is_enough_and_stays_theirs() {
     let (decision, _) = run(&of_go(json!({})), &world);
     assert_eq!(written(&decision), [""; 0]);
     assert_eq!(step(&decision, "administrators").verb, Verb::Keep);
-    let leaving = tear(&of_go(json!({})), &inputs(), &world);
+    let when_deleted = tear(&of_go(json!({})), &served_state(), &world);
     assert!(
-        leaving
+        when_deleted
             .steps
             .iter()
             .all(|step| step.id.name() != "administrators" || step.left())
     );
-    assert_eq!(step(&leaving, "apps.example.com").why, Why::InUse("links of others"));
+    assert_eq!(
+        step(&when_deleted, "apps.example.com").why,
+        Why::InUse("links of others")
+    );
 }
 
 #[rstest]
@@ -125,7 +128,7 @@ fn refused_link_is_explained_by_the_links_that_are_there(#[case] here: bool, #[c
     let own = id(&format!("{}/virtualNetworkLinks/{ROUTER_LINK}", guest(BASE)));
     facts.reads.insert(own, Observed::WriteFailed(refused));
     let resource = with_alias();
-    let ((decision, _), _) = decided(facts, &world, |facts| build(&resource, &inputs(), facts));
+    let ((decision, _), _) = decided(facts, &world, |facts| build(&resource, &served_state(), facts));
     let link = decision.steps.iter().rfind(|step| step.kind == Kind::ZoneLink).unwrap();
     assert_eq!(link.verb, expected);
 }

@@ -25,7 +25,7 @@ fn led_to(alias: &str) -> Vec<(String, Value)> {
 #[test]
 fn endpoint_that_leads_elsewhere_stays_with_its_names() {
     for cr in [with_intent(&[ALIAS]), with_intent(&[])] {
-        let decision = tear(&cr, &inputs(), &led_to(NEW));
+        let decision = tear(&cr, &served_state(), &led_to(NEW));
         assert!(decision.nothing_left() && written(&decision) == [""; 0], "{decision:?}");
         let left = event::left(&decision);
         assert_eq!(left.len(), 3, "{left:?}");
@@ -37,10 +37,10 @@ fn endpoint_that_leads_elsewhere_stays_with_its_names() {
 }
 
 #[test]
-fn endpoint_of_somebody_else_keeps_no_zone_of_ours() {
+fn foreign_endpoint_keeps_no_owned_zone() {
     let mut world = led_to(NEW);
     world.last_mut().unwrap().1["tags"] = json!({"owner": "customer"});
-    let decision = tear(&with_intent(&[ALIAS]), &inputs(), &world);
+    let decision = tear(&with_intent(&[ALIAS]), &served_state(), &world);
     assert_eq!(*verb(&decision, "private-router-pe"), Verb::Refuse);
     assert_eq!(*verb(&decision, "private-router-vnet-link"), Verb::Delete);
 }
@@ -49,30 +49,30 @@ fn endpoint_of_somebody_else_keeps_no_zone_of_ours() {
 #[case::to_the_recorded_service(with_intent(&[ALIAS, NEW]), NEW)]
 #[case::to_the_one_in_the_status(with_intent(&[ALIAS, NEW]), ALIAS)]
 #[case::and_nothing_was_recorded(cr(Value::Null, intent()), NEW)]
-fn endpoint_goes_that_leads(#[case] cr: AzurePrivateLinkService, #[case] alias: &str) {
-    let decision = tear(&cr, &inputs(), &led_to(alias));
+fn endpoint_is_deleted_that_leads(#[case] cr: AzurePrivateLinkService, #[case] alias: &str) {
+    let decision = tear(&cr, &served_state(), &led_to(alias));
     assert_eq!(*verb(&decision, "private-router-pe"), Verb::Delete);
 }
 
 #[test]
-fn endpoint_that_does_not_show_where_it_leads_is_ours_still() {
+fn endpoint_that_does_not_show_where_it_leads_is_owned() {
     let mut world = led_to(NEW);
     world.last_mut().unwrap().1["properties"]["manualPrivateLinkServiceConnections"] = json!([]);
-    let decision = tear(&with_intent(&[ALIAS]), &inputs(), &world);
+    let decision = tear(&with_intent(&[ALIAS]), &served_state(), &world);
     assert_eq!(*verb(&decision, "private-router-pe"), Verb::Delete);
 }
 
 #[rstest]
 #[case::cannot_be_read(Observed::ReadFailed(ArmError::own(crate::azure::error::Class::Down, "InternalServerError")))]
 #[case::is_not_found_once(Observed::Absent)]
-fn names_stay_while_nothing_certain_is_known_of_the_endpoint_that(#[case] observed: Observed) {
+fn names_stay_while_the_endpoint(#[case] observed: Observed) {
     let id = crate::controllers::samples::id(&guest(ENDPOINT));
     let facts = Facts {
         reads: [(id, observed)].into(),
         ..Facts::default()
     };
     let cr = with_intent(&[ALIAS]);
-    let (decision, asked) = decided(facts, &led_to(NEW), |facts| teardown(&cr, &inputs(), facts));
+    let (decision, asked) = decided(facts, &led_to(NEW), |facts| teardown(&cr, &served_state(), facts));
     assert!(
         !decision.nothing_left() && written(&decision) == [""; 0],
         "{decision:?}"

@@ -14,7 +14,7 @@ fn allowing(ids: Vec<String>) -> AzurePrivateLinkService {
     allowing
 }
 
-/// Around a HostedCluster that allows these.
+/// The inputs of a HostedCluster that allows these subscriptions.
 fn confirming(ids: &[String]) -> PrivateLinkServiceInputs {
     let mut hosted = HostedCluster::default();
     let azure = json!({"private": {"privateLink": {"additionalAllowedSubscriptions": ids}}});
@@ -56,7 +56,7 @@ fn one_subscription_too_many_is_a_problem_and_no_call() {
 }
 
 #[test]
-fn subscription_named_twice_or_in_other_case_or_the_guests_own_counts_once() {
+fn subscription_that_is_named_twice_counts_once() {
     let mut twice = allowing(ids(99));
     let list = twice.spec.additional_allowed_subscriptions.as_mut().unwrap();
     let guest = crate::controllers::samples::GUEST.to_ascii_uppercase();

@@ -1,4 +1,4 @@
-//! What is there already: made by HyperShift's operator, or recorded in another place.
+//! What exists already: made by HyperShift's operator, or recorded in another scope.
 
 use super::*;
 use crate::controllers::samples::ALIAS;
@@ -6,7 +6,7 @@ use crate::controllers::samples::ALIAS;
 const SERVICE: &str = "privateLinkServices/pls-id";
 const GUID: &str = "0c7a5d3e-1b2f-4a86-9d70-5e4f3c2b1a09";
 
-/// The service as HyperShift's operator puts it and Azure shows it: without our mark, with other casing and fields.
+/// The service as HyperShift's operator puts it and Azure shows it: without owner tags, with other casing and fields.
 fn reference_service() -> (String, Value) {
     let (at, mut body) = service();
     body["tags"] = json!({"kubernetes.io_cluster_example": "owned",
@@ -43,8 +43,8 @@ fn recorded(change: impl FnOnce(&mut HoIntent)) -> Value {
 fn cluster_of_the_reference_is_adopted_without_a_write() {
     let world = [reference_subnet(), reference_service()];
     let (decision, _) = run(&cr(status(), json!({})), &inputs(), &world);
-    let kept = [(Kind::Subnet, &Verb::Keep), (Kind::PrivateLinkService, &Verb::Keep)];
-    assert_eq!(verbs(&decision), kept, "{:?}", decision.steps);
+    let expected = [(Kind::Subnet, &Verb::Keep), (Kind::PrivateLinkService, &Verb::Keep)];
+    assert_eq!(verbs(&decision), expected, "{:?}", decision.steps);
     let intent = intent_of(&decision);
     assert_eq!(
         (intent.nat_subnet, intent.nat_subnet_made),
@@ -74,17 +74,17 @@ fn revoked_subscription_of_an_adopted_cluster_is_removed() {
 #[rstest]
 #[case::whatever_was_recorded(status(), recorded(|r| r.link_service = Some(management(SERVICE))), false, false)]
 #[case::by_the_tags_of_the_reference(Value::Null, json!({}), false, false)]
-#[case::that_was_seen_to_be_ours(status(), json!({}), true, true)]
+#[case::that_was_proven(status(), json!({}), true, true)]
 fn unmarked_service_with_an_old_frontend(
     #[case] status: Value,
     #[case] annotations: Value,
-    #[case] seen_before: bool,
-    #[case] ours: bool,
+    #[case] observed_before: bool,
+    #[case] is_own: bool,
 ) {
     let (at, mut body) = reference_service();
     body["properties"]["loadBalancerFrontendIpConfigurations"][0]["id"] = json!("old");
     let mut facts = facts();
-    if seen_before {
+    if observed_before {
         facts.proven.insert(id(&at));
     }
     let resource = cr(status, annotations);
@@ -92,10 +92,10 @@ fn unmarked_service_with_an_old_frontend(
     let ((decision, _), asked) = decided(facts, &[reference_subnet(), (at, body)], decide);
     assert_eq!(asked, ["infra-pls-nat", "pls-id"], "nothing is read for proof alone");
     let step = decision.step(Kind::PrivateLinkService).unwrap();
-    assert_eq!(step.why != Why::NotOurs, ours, "{step:?}");
+    assert_eq!(step.why != Why::NotOurs, is_own, "{step:?}");
     assert_eq!(
         intent_of(&decision).link_service.is_some(),
-        ours,
+        is_own,
         "a refusal clears the intent"
     );
 }
@@ -105,7 +105,11 @@ fn unmarked_service_with_an_old_frontend(
 #[case::the_one_that_it_came_from(Some(GUID), Some(GUID), true)]
 #[case::one_without_a_stamp_before_it_came(Some(GUID), None, true)]
 #[case::one_without_a_stamp(None, None, false)]
-fn service_of_another_management_cluster(#[case] from: Option<&str>, #[case] stamp: Option<&str>, #[case] ours: bool) {
+fn service_of_another_management_cluster(
+    #[case] from: Option<&str>,
+    #[case] stamp: Option<&str>,
+    #[case] is_own: bool,
+) {
     let (at, mut body) = service();
     body["tags"]["hypershift.openshift.io_management-cluster-id"] = json!(stamp);
     let there = management("loadBalancers/there/frontendIPConfigurations/there");
@@ -116,7 +120,7 @@ fn service_of_another_management_cluster(#[case] from: Option<&str>, #[case] sta
     };
     let world = [subnet(), (at, body)];
     let (decision, _) = run(&cr(Value::Null, json!({CPO_INTENT: "{}"})), &inputs, &world);
-    let expected = if ours { Verb::Delete } else { Verb::Refuse };
+    let expected = if is_own { Verb::Delete } else { Verb::Refuse };
     assert_eq!(decision.step(Kind::PrivateLinkService).unwrap().verb, expected);
 }
 
@@ -125,7 +129,7 @@ fn service_of_another_management_cluster(#[case] from: Option<&str>, #[case] sta
 #[case::made_in_another_subscription(recorded(|r| r.link_service = Some(crate::controllers::samples::guest(SERVICE))), Value::Null)]
 #[case::made_in_another_subscription_in_a_group_of_this_name(recorded(|r| r.link_service = Some(management(SERVICE).replace(MANAGEMENT, crate::controllers::samples::GUEST))), Value::Null)]
 #[case::shown_in_another_group(json!({}), json!({"privateLinkServiceID": management(SERVICE).replace("/mgmt/", "/old/")}))]
-fn service_in_another_place_is_not_made_twice(#[case] annotations: Value, #[case] status: Value) {
+fn service_in_another_scope_is_not_made_twice(#[case] annotations: Value, #[case] status: Value) {
     let (decision, asked) = run(&cr(status, annotations), &inputs(), &[subnet()]);
     let problem = decision.problem.unwrap();
     assert_eq!(problem.reason, Reason::ConfigurationChanged);
@@ -161,7 +165,7 @@ fn also(scope: String) -> Settings {
 #[rstest]
 #[case::it_is_there(true, "old")]
 #[case::it_is_gone(false, "mgmt")]
-fn service_in_a_place_that_is_also_managed_is_gone_on_with(#[case] there: bool, #[case] group: &str) {
+fn recorded_service_in_an_also_managed_scope_is_used_if(#[case] there: bool, #[case] group: &str) {
     let moved = |text: String| text.replace("/mgmt/", "/old/");
     let status = json!({"privateLinkServiceID": moved(management(SERVICE))});
     let old = (moved(management(SERVICE)), service().1);

@@ -32,7 +32,7 @@ fn put_subnet(decision: &Decision) -> Option<String> {
 }
 
 #[test]
-fn new_service_is_put_into_the_shared_subnet_without_a_write_to_it() {
+fn new_service_uses_the_shared_subnet_without_a_write_to_it() {
     let (decision, asked) = run_shared(&management(SHARED), None, &[open(SHARED)]);
     assert_eq!(put_subnet(&decision), Some(management(SHARED)));
     assert!(
@@ -70,7 +70,7 @@ fn shared_subnet_is_not_for_this_cluster(#[case] shared: String, #[case] own: Op
 }
 
 #[test]
-fn shared_subnet_that_is_not_there_is_told_as_the_operators() {
+fn missing_shared_subnet_is_reported_as_the_operators_setting() {
     let (decision, _) = run_shared(&management(SHARED), None, &[]);
     let problem = decision.problem.unwrap();
     assert_eq!(problem.message, "--nat-subnet-id does not exist");

@@ -1,4 +1,4 @@
-//! What is taken off a standing service's lists before anything else is done, and while nothing else can be.
+//! What is removed from an existing service's lists before anything else is done, and while nothing else can be.
 
 use super::*;
 use crate::api::HostedCluster;
@@ -6,7 +6,7 @@ use crate::controllers::samples::{GUEST, guest};
 
 const REVOKED: &str = "44444444-4444-4444-8444-444444444444";
 
-/// Around a HostedCluster that lets nobody but the guest connect.
+/// The inputs of a HostedCluster that lets only the guest connect.
 fn revoking() -> PrivateLinkServiceInputs {
     let mut hosted = HostedCluster::default();
     let azure = json!({"subnetID": guest("virtualNetworks/v/subnets/default")});
@@ -17,7 +17,7 @@ fn revoking() -> PrivateLinkServiceInputs {
     }
 }
 
-/// The service as it was before the revocation, with something of another's.
+/// The service as it was before the revocation, with a field that others set.
 fn open() -> (String, Value) {
     let (id, mut body) = service();
     for list in ["visibility", "autoApproval"] {
@@ -27,7 +27,7 @@ fn open() -> (String, Value) {
     (id, body)
 }
 
-/// What there is around a service that is open to one who was revoked.
+/// A service that is open to one who was revoked, with its custom resource and inputs.
 struct Scene {
     custom: AzurePrivateLinkService,
     inputs: PrivateLinkServiceInputs,
@@ -72,7 +72,7 @@ impl Scene {
     let elsewhere = management("privateLinkServices/pls-id").replace("/mgmt/", "/other/");
     scene.custom = cr(json!({"privateLinkServiceID": elsewhere}), json!({}));
 })]
-fn revoked_subscription_is_taken_off_before_all_else(#[case] stuck: fn(&mut Scene)) {
+fn revoked_subscription_is_removed_before_all_else(#[case] stuck: fn(&mut Scene)) {
     let mut scene = Scene::new();
     stuck(&mut scene);
     let (decision, _) = scene.run();
@@ -101,7 +101,7 @@ fn revoked_subscription_is_taken_off_before_all_else(#[case] stuck: fn(&mut Scen
 }
 
 #[test]
-fn revoked_subscription_is_taken_off_while_the_nat_subnet_cannot_be_made() {
+fn revoked_subscription_is_removed_though_the_subnet_fails() {
     let mut facts = facts();
     let refused = ArmError::from_json(403, &json!({"error": {"code": "AuthorizationFailed"}}), None);
     facts
@@ -114,9 +114,9 @@ fn revoked_subscription_is_taken_off_while_the_nat_subnet_cannot_be_made() {
     assert!(matches!(step.verb, Verb::Put(_)), "{step:?}");
 }
 
-/// Whoever is to be kept from connecting may have taken the record of the place off.
+/// Whoever is revoked may have removed the record of the service's group.
 #[test]
-fn revoked_subscription_is_taken_off_where_nothing_records_the_place() {
+fn revoked_subscription_is_removed_from_an_unrecorded_service() {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     let old = scene.at.replace("/mgmt/", "/old/");
@@ -135,7 +135,7 @@ fn revoked_subscription_is_taken_off_where_nothing_records_the_place() {
 }
 
 #[test]
-fn further_group_is_looked_into_only_where_nothing_stands_and_holds_up_nothing() {
+fn further_group_is_read_only_where_no_service_is_found() {
     let group = Scope::parse(&format!("/subscriptions/{MANAGEMENT}/resourceGroups/old")).unwrap();
     let also = Settings {
         also_manage: vec![group],
@@ -156,7 +156,7 @@ fn further_group_is_looked_into_only_where_nothing_stands_and_holds_up_nothing()
 }
 
 #[test]
-fn name_that_no_service_has_is_not_looked_at() {
+fn name_that_no_service_has_is_not_read() {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     scene.custom.metadata.name = Some("junk-1".to_owned());
@@ -173,8 +173,8 @@ fn name_that_no_service_has_is_not_looked_at() {
 #[case::owner_names_no_subnet(|scene: &mut Scene| scene.inputs.connecting = Connecting::default(), false)]
 #[case::of_another_cluster(|scene: &mut Scene| scene.body["tags"][names::CLUSTER_ID_TAG] = json!("other"), true)]
 #[case::of_another_management_cluster(|scene: &mut Scene| scene.body["tags"][names::MANAGEMENT_CLUSTER_TAG] = json!("other"), true)]
-#[case::nobody_proves_it_ours(|scene: &mut Scene| scene.body["tags"] = json!({}), true)]
-fn what_is_not_ours_to_change_stays_as_it_is(#[case] more: fn(&mut Scene), #[case] looked_at: bool) {
+#[case::nobody_proves_it_owned(|scene: &mut Scene| scene.body["tags"] = json!({}), true)]
+fn service_that_may_not_be_changed_is_not_written(#[case] more: fn(&mut Scene), #[case] is_read: bool) {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     scene.inputs.service = None;
@@ -182,11 +182,11 @@ fn what_is_not_ours_to_change_stays_as_it_is(#[case] more: fn(&mut Scene), #[cas
     more(&mut scene);
     let (decision, asked) = scene.run();
     assert_eq!(decision.steps, []);
-    assert_eq!(asked.contains(&"pls-id".to_owned()), looked_at, "{asked:?}");
+    assert_eq!(asked.contains(&"pls-id".to_owned()), is_read, "{asked:?}");
 }
 
 #[test]
-fn service_whose_last_operation_failed_is_put_only_to_take_somebody_off() {
+fn failed_service_is_put_only_to_remove_a_subscription() {
     let mut scene = Scene::new();
     scene.custom.spec.load_balancer_ip = None;
     scene.body["properties"]["provisioningState"] = json!("Failed");

@@ -1,4 +1,4 @@
-//! No list of load balancers can be had.
+//! The situation that no list of load balancers can be read.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn balancer(name: &str) -> (String, Value) {
     (at, body)
 }
 
-/// With the rule that takes an address for a proof, which a list alone can give.
+/// Decides under matching by address, which only a list can prove.
 fn run_unlisted(shown: &str, world: &[(String, Value)]) -> (Decision, Vec<String>) {
     let cr = cr(json!({"internalLoadBalancerID": shown}), json!({}));
     let settings = Settings {

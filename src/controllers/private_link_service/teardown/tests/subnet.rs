@@ -1,4 +1,4 @@
-//! The NAT subnet goes with the last custom resource, if it is ours and nobody uses it.
+//! The NAT subnet is deleted with the last custom resource, if the cluster owns it and nobody uses it.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn subnet(body: Value) -> (String, Value) {
 
 /// The step for the subnet when the service is gone.
 fn step(inputs: &PrivateLinkServiceInputs, recorded: Value, body: Value) -> Option<Step> {
-    let decision = run(&going(recorded), inputs, &[subnet(body)], &settings());
+    let decision = run(&deleting(recorded), inputs, &[subnet(body)], &settings());
     decision.step(Kind::Subnet).cloned()
 }
 
@@ -35,7 +35,7 @@ fn not_made() -> Value {
 fn subnet_in_use_is_left_and_holds_up_nothing() {
     let used = subnet(used_by("networkInterfaces/vm/ipConfigurations/x"));
     let decision = run(
-        &going(intent_with(&management(SUBNET))),
+        &deleting(intent_with(&management(SUBNET))),
         &inputs(),
         &[used],
         &settings(),
@@ -57,17 +57,17 @@ fn forged_subnet_is_never_touched(#[case] subnet: String) {
             reference_shape(),
         )
     });
-    let decision = run(&going(intent_with(&subnet)), &inputs(), &world, &settings());
+    let decision = run(&deleting(intent_with(&subnet)), &inputs(), &world, &settings());
     assert_eq!(decision.step(Kind::Subnet).map(|step| step.id.name()), None);
 }
 
-/// Without the HostedCluster nobody but a service proven ours tells of the subnet.
+/// Without the HostedCluster only the cluster's own service proves the subnet.
 #[rstest]
 #[case::the_hosted_cluster_vouches(Some(cluster()), None, Verb::Delete)]
 #[case::it_has_another_infra_id(Some(Identity { infra_id: "other".into(), ..cluster() }), None, Verb::Refuse)]
 #[case::nobody_does(None, None, Verb::Refuse)]
-#[case::our_service_was_seen_in_it(None, Some(SUBNET), Verb::Delete)]
-#[case::our_service_was_seen_in_another(None, Some("virtualNetworks/w/subnets/infra-pls-nat"), Verb::Refuse)]
+#[case::our_service_was_in_it(None, Some(SUBNET), Verb::Delete)]
+#[case::our_service_was_in_another(None, Some("virtualNetworks/w/subnets/infra-pls-nat"), Verb::Refuse)]
 fn subnet_that_is_only_recorded_stays(#[case] own: Option<Identity>, #[case] shown: Option<&str>, #[case] verb: Verb) {
     let inputs = PrivateLinkServiceInputs {
         own,
@@ -91,7 +91,7 @@ fn sibling_keeps_the_subnet() {
 }
 
 #[test]
-fn the_last_one_waits_for_a_sibling_that_goes_too() {
+fn last_custom_resource_waits_for_a_sibling_under_deletion() {
     let sibling = PrivateLinkServiceInputs {
         sibling_deleting: true,
         ..inputs()
@@ -101,7 +101,7 @@ fn the_last_one_waits_for_a_sibling_that_goes_too() {
 }
 
 #[test]
-fn adopted_subnet_goes_only_in_the_exact_shape_of_the_reference() {
+fn adopted_subnet_is_deleted_only_in_the_reference_shape() {
     let verb = |body| step(&inputs(), not_made(), body).unwrap().verb;
     assert_eq!(verb(reference_shape()), Verb::Delete);
     let mut small = reference_shape();
@@ -118,7 +118,7 @@ fn subnet_that_clusters_share_stays_whatever_its_name_is() {
         ..settings()
     };
     let world = [subnet(reference_shape())];
-    let decision = run(&going(intent_with(&management(SUBNET))), &inputs(), &world, &shared);
+    let decision = run(&deleting(intent_with(&management(SUBNET))), &inputs(), &world, &shared);
     assert!(decision.step(Kind::Subnet).is_none(), "{:?}", decision.steps);
 }
 
@@ -132,11 +132,11 @@ fn subnet_that_somebody_gives_stays() {
     assert_eq!(step.why, Why::InUse("natSubnetID of a cluster"));
 }
 
-/// Why the subnet stays, when it shows addresses of the service, and of a deletion that began two hours ago the services are
-/// gone for so long.
+/// Why the subnet stays when it shows addresses of the service, the deletion began two hours ago, and the two services
+/// are gone for so long.
 fn why_kept(service: Duration, sibling: Duration) -> Why {
     let own = subnet(used_by(&format!("{SERVICE}/ipConfigurations/pls-nat-ip")));
-    let recorded = going(intent_with(&management(SUBNET)));
+    let recorded = deleting(intent_with(&management(SUBNET)));
     let gone = [
         (SERVICE, service),
         ("privateLinkServices/pls-oauth-openshift-id", sibling),
@@ -156,7 +156,7 @@ fn why_kept(service: Duration, sibling: Duration) -> Why {
 }
 
 #[test]
-fn subnet_is_not_left_because_the_service_was_long_in_going() {
+fn subnet_is_not_left_because_the_service_was_slow() {
     let (soon, late) = (Duration::from_secs(10), Duration::from_secs(600));
     let waits = Why::Needs("the service's addresses to go");
     assert_eq!(why_kept(soon, late), waits);
@@ -165,9 +165,9 @@ fn subnet_is_not_left_because_the_service_was_long_in_going() {
 }
 
 #[test]
-fn services_that_were_gone_before_the_deletion_are_waited_for_too() {
+fn services_gone_before_the_deletion_are_waited_for_too() {
     let own = subnet(used_by(&format!("{SERVICE}/ipConfigurations/pls-nat-ip")));
-    let recorded = going(intent_with(&management(SUBNET)));
+    let recorded = deleting(intent_with(&management(SUBNET)));
     let decision = run(&recorded, &inputs(), &[own], &settings());
     assert_eq!(decision.steps[1].why, Why::Needs("the service's addresses to go"));
 }
@@ -176,7 +176,7 @@ fn services_that_were_gone_before_the_deletion_are_waited_for_too() {
 #[case::of_private_router("private-router", "pls-oauth-openshift-id")]
 #[case::of_oauth("oauth-openshift", "pls-id")]
 fn addresses_of_the_sibling_that_just_went_are_waited_for(#[case] last: &str, #[case] sibling: &str) {
-    let mut recorded = going(intent_with(&management(SUBNET)));
+    let mut recorded = deleting(intent_with(&management(SUBNET)));
     recorded.metadata.name = Some(last.to_owned());
     let users = [
         format!("privateLinkServices/{sibling}/ipConfigurations/pls-nat-ip"),
@@ -191,7 +191,7 @@ fn addresses_of_the_sibling_that_just_went_are_waited_for(#[case] last: &str, #[
 
 /// A cluster that HyperShift's operator made and of which nothing was recorded.
 fn unrecorded() -> AzurePrivateLinkService {
-    let mut unrecorded = going(json!({}));
+    let mut unrecorded = deleting(json!({}));
     let shown = json!({"privateLinkServiceID": management(SERVICE),
         "privateLinkServiceAlias": crate::controllers::samples::ALIAS,
         "internalLoadBalancerID": management("loadBalancers/lb")});
@@ -200,7 +200,7 @@ fn unrecorded() -> AzurePrivateLinkService {
 }
 
 #[test]
-fn subnet_of_an_unrecorded_service_is_recorded_while_it_can_be_seen() {
+fn subnet_of_an_unrecorded_service_is_recorded_before_deletion() {
     let service = json!({"tags": tags(), "properties": {"ipConfigurations": [
         {"properties": {"primary": true, "subnet": {"id": management(SUBNET)}}}]}});
     let world = [(management(SERVICE), service), subnet(reference_shape())];
@@ -250,7 +250,7 @@ fn load_balancer_in_two_networks_does_not_tell_the_subnet() {
 }
 
 #[test]
-fn load_balancer_is_asked_only_where_it_can_tell_a_subnet_of_ours() {
+fn load_balancer_is_read_only_if_it_can_show_the_subnet() {
     let asked = |cr: &AzurePrivateLinkService, identity| beside(cr, identity, &["v"]).0;
     assert_eq!(asked(&unrecorded(), cluster()), ["pls-id", "lb", "infra-pls-nat"]);
     let unnamed = Identity {
@@ -279,7 +279,7 @@ fn cluster_without_an_infra_id_has_no_subnet() {
     };
     let other = management("virtualNetworks/v/subnets/-pls-nat");
     let world = [(other.clone(), reference_shape())];
-    let decision = run(&going(intent_with(&other)), &inputs, &world, &settings());
+    let decision = run(&deleting(intent_with(&other)), &inputs, &world, &settings());
     assert_eq!(decision.step(Kind::Subnet), None);
 }
 
@@ -288,22 +288,20 @@ fn foreign_service_does_not_tell_the_subnet() {
     let shown = json!({"properties": {"ipConfigurations": [
         {"properties": {"primary": true, "subnet": {"id": management(SUBNET)}}}]}});
     let world = [(management(SERVICE), shown), subnet(reference_shape())];
-    let decision = run(&going(json!({})), &inputs(), &world, &settings());
+    let decision = run(&deleting(json!({})), &inputs(), &world, &settings());
     assert_eq!(verbs(&decision), [(Kind::PrivateLinkService, Verb::Refuse)]);
 }
 
 #[rstest]
-fn subnet_that_is_not_ours_alone_stays_whatever_state_it_is_in(
-    #[values("Updating", "Failed", "Succeeded")] state: &str,
-) {
+fn subnet_that_others_use_stays_in_any_provisioning_state(#[values("Updating", "Failed", "Succeeded")] state: &str) {
     let in_state = |mut body: Value| {
         body["properties"]["provisioningState"] = json!(state);
         body
     };
     let mut small = reference_shape();
     small["properties"]["addressPrefix"] = json!("10.224.7.0/28");
-    let not_ours = step(&inputs(), not_made(), in_state(small)).unwrap();
-    assert_eq!(not_ours.why, Why::InUse("whoever made it"));
+    let of_others = step(&inputs(), not_made(), in_state(small)).unwrap();
+    assert_eq!(of_others.why, Why::InUse("whoever made it"));
     let used = used_by("networkInterfaces/vm/ipConfigurations/x");
     let used = step(&inputs(), intent_with(&management(SUBNET)), in_state(used)).unwrap();
     assert_eq!(used.why, Why::InUse("ipConfigurations"));
@@ -316,7 +314,7 @@ fn subnet_that_is_not_ours_alone_stays_whatever_state_it_is_in(
 }
 
 #[test]
-fn subnet_of_a_service_that_is_gone_already_is_found_in_the_load_balancers_network() {
+fn subnet_of_a_deleted_service_is_found_by_the_load_balancer() {
     let world = [balancer(&["v"]), subnet(reference_shape())];
     let decision = run(&unrecorded(), &inputs(), &world, &settings());
     assert_eq!(
@@ -331,14 +329,14 @@ fn end_tells_of_a_subnet_that_a_sibling_keeps_or_nothing_shows() {
         sibling_stays: true,
         ..inputs()
     };
-    let recorded = going(intent_with(&management(SUBNET)));
+    let recorded = deleting(intent_with(&management(SUBNET)));
     let decision = run(&recorded, &sibling, &[], &settings());
     assert_eq!((decision.shared, decision.not_found), (true, None));
-    let stripped = going(json!({}));
+    let stripped = deleting(json!({}));
     let decision = run(&stripped, &inputs(), &[], &settings());
     let expected = "subnet infra-pls-nat".to_owned();
     assert_eq!((decision.shared, decision.not_found), (false, Some(expected)));
-    let mut given = going(json!({}));
+    let mut given = deleting(json!({}));
     given.spec.nat_subnet_id = Some(management("virtualNetworks/v/subnets/given"));
     let decision = run(&given, &inputs(), &[], &settings());
     assert_eq!((decision.shared, decision.not_found), (false, None));

@@ -1,5 +1,5 @@
-//! What there is of one hosted cluster at one moment, in words: the Service's address, the custom
-//! resource and its conditions, what was made in Azure, and which names lead anywhere.
+//! What exists of one hosted cluster at one moment, in words: the Service's address, the custom resource and its
+//! conditions, the resources in Azure, and which names lead to a Service.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use serde_json::Value;
 use crate::hosted_cluster::{Condition, HostedCluster, conditions};
 use crate::test_env::TestEnv;
 
-/// All of it, each thing with its state. What is not there has no entry.
+/// Everything that exists of the cluster, each thing with its state. What does not exist has no entry.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Observed {
     things: BTreeMap<String, String>,
     available: bool,
     unreachable: Vec<String>,
 }
 
-impl Seen {
-    /// Looks at everything once.
+impl Observed {
+    /// Reads everything once.
     ///
     /// # Errors
     ///
     /// The API server or the oracle does not answer.
-    pub async fn look(test_env: &TestEnv, client: &kube::Client, cluster: &HostedCluster) -> Result<Self> {
-        let mut seen = Self::default();
-        seen.look_at_kubernetes(client, cluster).await?;
+    pub async fn read(test_env: &TestEnv, client: &kube::Client, cluster: &HostedCluster) -> Result<Self> {
+        let mut observed = Self::default();
+        observed.read_kubernetes(client, cluster).await?;
         for subscription in [
             &test_env.azure().management_subscription,
             &test_env.azure().guest_subscription,
@@ -36,7 +36,7 @@ impl Seen {
                 .resources(&format!("/subscriptions/{subscription}"))
                 .await?
             {
-                seen.add_resource(&resource, cluster);
+                observed.add_resource(&resource, cluster);
             }
         }
         for name in cluster.host_names() {
@@ -47,14 +47,14 @@ impl Seen {
                 (false, _) => format!("leads nowhere: {}", found.why.unwrap_or_default()),
             };
             if !found.ok || service != cluster.service_behind(&name) {
-                seen.unreachable.push(name.clone());
+                observed.unreachable.push(name.clone());
             }
-            seen.things.insert(format!("name {name}"), state);
+            observed.things.insert(format!("name {name}"), state);
         }
-        Ok(seen)
+        Ok(observed)
     }
 
-    async fn look_at_kubernetes(&mut self, client: &kube::Client, cluster: &HostedCluster) -> Result<()> {
+    async fn read_kubernetes(&mut self, client: &kube::Client, cluster: &HostedCluster) -> Result<()> {
         self.available = true;
         for name in cluster.services() {
             if let Some(service) = cluster.get_service(client, name).await? {
@@ -73,7 +73,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Gives whether it says that all is available.
+    /// Adds a custom resource; returns whether its summary condition is True.
     fn add_custom_resource(&mut self, name: &str, found: &DynamicObject) -> bool {
         let state = if found.metadata.deletion_timestamp.is_some() {
             "deleting"
@@ -128,12 +128,12 @@ impl Seen {
             .insert(format!("{label} {name}"), format!("{state} {detail}").trim().to_owned());
     }
 
-    /// Whether Hyperlink says that all is available, and every name really leads to the Service.
+    /// Whether Hyperlink reports everything as available, and every name really leads to its Service.
     pub fn is_up(&self) -> bool {
         self.available && self.unreachable.is_empty()
     }
 
-    /// What it still lacks to be up, for a progress line.
+    /// What the cluster still lacks to be up, for a progress line.
     pub fn lacks(&self) -> String {
         match self.unreachable.first() {
             Some(name) => format!(
@@ -145,12 +145,12 @@ impl Seen {
         }
     }
 
-    /// How many things there are.
+    /// How many things exist.
     pub fn count(&self) -> usize {
         self.things.len()
     }
 
-    /// What is different from what was seen before, one line each.
+    /// What differs from what was observed before, one line for each thing.
     pub fn changes_since(&self, before: &Self) -> Vec<String> {
         let new = self
             .things
@@ -162,7 +162,8 @@ impl Seen {
     }
 }
 
-/// The type below `Microsoft.Network` in lower case, and the name with its parents'.
+/// The type below `Microsoft.Network` in lower case, and the name; for private DNS, the name includes its parents'
+/// names.
 fn kind_and_name(id: &str) -> Option<(String, String)> {
     let (_, below) = id.split_once("/providers/Microsoft.Network/")?;
     let parts: Vec<_> = below.split('/').collect();

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::azure_sim::{GO_CPO_CLIENT, GO_HO_CLIENT};
 use e2e::eventually;
 use e2e::hosted_cluster::{HostedCluster, NAMESPACE};
-use e2e::shared_env::{SOON, calls_about, patch, refused, said};
+use e2e::shared_env::{SOON, calls_about, ensure_condition, patch, refused};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, Patch, PatchParams};
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::mixed_env::{MixedEnv, ends, situation};
 
 #[test]
-fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
+fn cluster_is_given_back_without_a_gap_and_deleted_by_theirs() {
     situation(async |mixed_env| {
         let cluster = mixed_env.cluster("given-back");
         cluster.create(&mixed_env.test_env).await?;
@@ -25,7 +25,7 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
         ends(ho).await?;
         let since = mixed_env.test_env.oracle().last_call().await?;
         let (go_ho, go_cpo) = (mixed_env.go_ho(&cluster).await?, mixed_env.go_cpo(&cluster).await?);
-        // A whole pass of each ends with its words.
+        // A complete reconcile of each ends with its message.
         for (kind, message) in [
             ("AzurePLSCreated", "Azure Private Link Service is ready"),
             (
@@ -36,9 +36,9 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
             eventually(&format!("{kind} is theirs"), SOON, async || {
                 let found = mixed_env.custom_resource(&cluster).await?;
                 let all = e2e::hosted_cluster::conditions(&found);
-                let said = all.iter().find(|one| one.kind == kind);
+                let condition = all.iter().find(|one| one.kind == kind);
                 ensure!(
-                    said.is_some_and(|one| one.status == "True" && one.message == message),
+                    condition.is_some_and(|one| one.status == "True" && one.message == message),
                     "{all:?}"
                 );
                 Ok(())
@@ -56,7 +56,7 @@ fn cluster_goes_back_without_a_gap_and_is_deleted_by_theirs() {
         ensure!(after.finalizers() == before.finalizers(), "{:?}", after.finalizers());
         watch.never_failed().await?;
         mixed_env
-            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .delete(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
             .await?;
         go_ho.stop().await?;
         go_cpo.stop().await
@@ -89,11 +89,11 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
         annotate(CPO_INTENT, None).await?;
         let go_cpo = mixed_env.go_cpo(&cluster).await?;
 
-        // Another NAT subnet takes another service, with another alias.
+        // Another NAT subnet needs another service, with another alias.
         let subnet = mixed_env.nat_subnet("half-back-nat").await?;
         give_nat_subnet(mixed_env, &cluster, &subnet).await?;
         eventually("the replacement waits for leave", SOON, async || {
-            said(
+            ensure_condition(
                 &mixed_env.custom_resource(&cluster).await?,
                 "AzurePLSCreated",
                 "ReplacementBlocked",
@@ -104,7 +104,7 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
 
         annotate(ALLOW_REPLACE, Some("true")).await?;
         eventually("the service is another one", SOON, async || {
-            let found = mixed_env.seen(&cluster).await?;
+            let found = mixed_env.stored_service(&cluster).await?;
             ensure!(found.contains("half-back-nat"), "{found}");
             Ok(())
         })
@@ -120,14 +120,14 @@ fn after_the_guest_side_went_back_nothing_is_replaced_unasked() {
         cluster.becomes_reachable(&mixed_env.test_env, SOON).await?;
         annotate(ALLOW_REPLACE, None).await?;
         mixed_env
-            .goes(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
+            .delete(&cluster, &[&cluster.own_nat_subnet(&mixed_env.test_env)])
             .await?;
         go_cpo.stop().await?;
         ends(ho).await
     });
 }
 
-/// Names a NAT subnet on HostedCluster and control plane. Their observer looks when the Service changes.
+/// Names a NAT subnet on HostedCluster and control plane. HyperShift's observer reconciles when the Service changes.
 async fn give_nat_subnet(mixed_env: &MixedEnv, cluster: &HostedCluster, subnet: &str) -> Result<()> {
     let client = mixed_env.test_env.client()?;
     let namespace = cluster.control_plane_namespace();

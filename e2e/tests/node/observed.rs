@@ -1,4 +1,4 @@
-//! What an operator sees of Pods: metrics where their Service leads, and the lines of RUNBOOK.md that need a kubelet.
+//! What an operator sees of Pods: metrics behind their Service, and the lines of RUNBOOK.md that need a kubelet.
 
 use std::net::SocketAddr;
 
@@ -54,7 +54,7 @@ fn metrics_are_read_where_their_service_leads_by_those_who_may() {
     });
 }
 
-/// Where the Service leads: both Pods.
+/// The addresses behind the Service: those of both Pods.
 async fn endpoints(pods: &Pods<'_>) -> Result<Vec<SocketAddr>> {
     let slices: Api<EndpointSlice> = Api::namespaced(pods.cluster.test_env().client()?, HOME);
     let labelled = ListParams::default().labels(&format!("kubernetes.io/service-name={METRICS}"));
@@ -73,7 +73,7 @@ async fn endpoints(pods: &Pods<'_>) -> Result<Vec<SocketAddr>> {
     .await
 }
 
-/// What a ServiceAccount is told at an address, by TLS that it checks: status and text.
+/// The answer to a ServiceAccount's scrape of an address, by TLS with a checked certificate: status and text.
 async fn scraped(
     pods: &Pods<'_>,
     authority: &Authority,
@@ -106,8 +106,8 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
         hosted.becomes_available(test_env, SOON).await?;
 
         let text = std::fs::read_to_string(repository().join("RUNBOOK.md"))?;
-        let first_look = first_look(&text, &hosted.control_plane_namespace())?;
-        let shell = |line: &str| pods.kubectl.shell(&format!("{first_look}\n{line}"));
+        let commands = first_commands(&text, &hosted.control_plane_namespace())?;
+        let shell = |line: &str| pods.kubectl.shell(&format!("{commands}\n{line}"));
         let conditions = shell("conditions")?;
         ensure!(
             conditions.contains("AzurePrivateLinkServiceAvailable=True"),
@@ -118,7 +118,7 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
             ensure!(plan.contains("nothing to do"), "{plan}");
             shell(&format!("warnings {release}"))?;
             // In a healthy cluster nothing is warned of, so look at what it looks through.
-            let all = first_look.replace(r#"select(.level=="WARN" and .namespace==$ns)"#, ".level");
+            let all = commands.replace(r#"select(.level=="WARN" and .namespace==$ns)"#, ".level");
             let levels = pods.kubectl.shell(&format!("{all}\nwarnings {release}"))?;
             ensure!(levels.contains("\"INFO\""), "{levels}");
         }
@@ -128,7 +128,7 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
         let mut ran = 0;
         for line in needs_a_kubelet(&text)? {
             let line = line.replace("POD", &leader);
-            let said = if line.contains(" port-forward ") {
+            let printed = if line.contains(" port-forward ") {
                 let asks = "curl --silent --show-error --retry 50 --retry-delay 1 --retry-connrefused";
                 shell(&format!(
                     "{line} >/dev/null & trap 'kill $!' EXIT\n{asks} http://127.0.0.1:8081/readyz"
@@ -136,7 +136,7 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
             } else {
                 shell(&line)?
             };
-            ensure!(said.contains("lease"), "{line}: {said}");
+            ensure!(printed.contains("lease"), "{line}: {printed}");
             ran += 1;
         }
         ensure!(ran >= 2, "{ran} lines");
@@ -144,8 +144,8 @@ fn lines_of_the_runbook_that_need_a_kubelet_work() {
     });
 }
 
-/// The block of commands at RUNBOOK.md's beginning, for this place.
-fn first_look(text: &str, namespace: &str) -> Result<String> {
+/// The block of commands at RUNBOOK.md's beginning, for this cluster and installation.
+fn first_commands(text: &str, namespace: &str) -> Result<String> {
     let (_, text) = text.split_once("## First look\n\n```\n").context("no first look")?;
     let (block, _) = text.split_once("```").context("it does not end")?;
     let mut lines = Vec::new();
@@ -161,7 +161,7 @@ fn first_look(text: &str, namespace: &str) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// What else stands in the text of commands that go to the kubelet: each once.
+/// The other commands in the text that go to the kubelet, each once.
 fn needs_a_kubelet(text: &str) -> Result<Vec<String>> {
     let command = Regex::new(r"`(kubectl [^`]*\b(?:exec|logs|port-forward)\b [^`]*)`")?;
     let mut found: Vec<_> = command
